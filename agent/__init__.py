@@ -1,0 +1,1 @@
+"""Ramify as a library: search for a tested patch, from an issue on a repository."""

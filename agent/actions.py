@@ -1,0 +1,110 @@
+"""What a policy may do: the Action union, and how each is applied to a sandbox.
+
+Law: a command's failure is data, returned in the Observation; only a failure of the sandbox itself is raised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+__all__ = [
+    "Action",
+    "Edit",
+    "Effect",
+    "Observation",
+    "RunTests",
+    "Search",
+    "Shell",
+    "Submit",
+    "View",
+    "Write",
+]
+
+
+class Effect(Enum):
+    """How far an action can reach."""
+
+    READ_ONLY = "read-only"
+    WORKSPACE = "workspace"
+    MACHINE = "machine"
+    IRREVERSIBLE = "irreversible"
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """Run a shell command in the workspace."""
+
+    command: str
+    timeout_s: float = 60.0
+    kind: Literal["shell"] = "shell"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace one occurrence of `old` in a file by `new`, exactly, line endings included."""
+
+    path: str
+    old: str
+    new: str
+    line: int | None = None
+    """1-based line at which the occurrence begins; None: `old` must occur exactly once."""
+    kind: Literal["edit"] = "edit"
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Create a file or replace it whole."""
+
+    path: str
+    content: str
+    kind: Literal["write"] = "write"
+
+
+@dataclass(frozen=True, slots=True)
+class RunTests:
+    """Run the task's tests; no ids: all of them."""
+
+    tests: tuple[str, ...] = ()
+    kind: Literal["run_tests"] = "run_tests"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Show a file's lines `start` to `end` (1-based, inclusive; 0: to the end), or a directory."""
+
+    path: str
+    start: int = 1
+    end: int = 0
+    kind: Literal["view"] = "view"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Show the lines that match a regular expression below a path."""
+
+    pattern: str
+    path: str = "."
+    kind: Literal["search"] = "search"
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Say that the work is done: the node is not expanded further."""
+
+    message: str = ""
+    kind: Literal["submit"] = "submit"
+
+
+Action = Shell | Edit | Write | RunTests | View | Search | Submit
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What the policy is told of an action."""
+
+    text: str
+    ok: bool = True
+    elided_bytes: int = 0
+    """How much of the text was cut out of its middle."""

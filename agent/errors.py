@@ -1,0 +1,62 @@
+"""Every error a caller of Ramify can meet, with the exit code the command line gives it.
+
+    RamifyError                  exit
+     +-- UsageError               2    an argument is wrong: no repository, unknown test, empty issue
+     +-- ConfigError              3    an unknown key or value, a missing key, an unknown model
+     +-- ModelError               4    the provider refused or failed: authentication, quota, outage
+     +-- PolicyError              5    the policy failed: unreadable format, context overflow
+     +-- MeasureError             6    the tests cannot be run at all: nothing collected, command not found
+     +-- JournalError             6    the run directory is not a run, or belongs to a newer version
+
+`sandboxes.SandboxError` (exit 6) is not a RamifyError: that package knows nothing of this one.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConfigError",
+    "JournalError",
+    "MeasureError",
+    "ModelError",
+    "PolicyError",
+    "RamifyError",
+    "UsageError",
+]
+
+
+class RamifyError(Exception):
+    """Base class. `str(error)` is one line for the person: the offending value and the remedy."""
+
+    exit_code = 6
+
+
+class UsageError(RamifyError):
+    """An argument is wrong."""
+
+    exit_code = 2
+
+
+class ConfigError(RamifyError):
+    """A setting is wrong or missing."""
+
+    exit_code = 3
+
+
+class ModelError(RamifyError):
+    """The model provider refused or failed."""
+
+    exit_code = 4
+
+
+class PolicyError(RamifyError):
+    """The policy failed for good."""
+
+    exit_code = 5
+
+
+class MeasureError(RamifyError):
+    """The tests cannot be run at all."""
+
+
+class JournalError(RamifyError):
+    """A run directory cannot be read."""

@@ -1,0 +1,254 @@
+"""The Event union and the append-only log that a run consists of.
+
+Law: the run is its journal. An event is on disk before anybody acts on it; kill -9 at any byte loses at most what was
+in flight, and a torn last line is cut off on opening.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Any, Literal, Self
+
+from agent.budget import Usage
+from agent.errors import JournalError
+from agent.tree import Node, NodeId
+from sandboxes import Snapshot
+
+__all__ = [
+    "Added",
+    "Ended",
+    "Event",
+    "Exhausted",
+    "Failed",
+    "Journal",
+    "Merged",
+    "Noted",
+    "Spent",
+    "Started",
+    "read_events",
+]
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run began: everything needed to resume it the same way."""
+
+    task: dict[str, Any]
+    settings: dict[str, Any]
+    base: Snapshot
+    version: int = VERSION
+    kind: Literal["started"] = "started"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Money, tokens or measurements were used."""
+
+    usage: Usage
+    what: str = ""
+    node: NodeId | None = None
+    kind: Literal["spent"] = "spent"
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A state was measured."""
+
+    node: Node
+    elapsed_s: float = 0.0
+    """Seconds of all sittings so far; the same field on every event that ends an expansion."""
+    kind: Literal["added"] = "added"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """An expansion of `parent` led to a state that the tree had already."""
+
+    parent: NodeId
+    node: NodeId
+    label: str = ""
+    elapsed_s: float = 0.0
+    kind: Literal["merged"] = "merged"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An expansion of `node` ended without a state."""
+
+    node: NodeId
+    reason: str
+    label: str = ""
+    elapsed_s: float = 0.0
+    kind: Literal["failed"] = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """The policy has nothing left to propose at `node`."""
+
+    node: NodeId
+    kind: Literal["exhausted"] = "exhausted"
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A fact about a state that cost something to find (a coverage spectrum, a judge's opinion)."""
+
+    node: NodeId
+    key: str
+    data: Any
+    kind: Literal["noted"] = "noted"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A sitting ended. A later one may follow."""
+
+    status: str
+    stop: str
+    best: NodeId | None = None
+    verified: bool = False
+    patch_blob: str | None = None
+    elapsed_s: float = 0.0
+    final: dict[str, int] = field(default_factory=dict)
+    kind: Literal["ended"] = "ended"
+
+
+Event = Started | Spent | Added | Merged | Failed | Exhausted | Noted | Ended
+
+
+@cache
+def _adapter() -> Any:
+    from pydantic import Field, TypeAdapter
+
+    return TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+
+
+def encode(event: Event) -> bytes:
+    """One line of the journal, newline included."""
+    return (
+        bytes(json.dumps(_adapter().dump_python(event, mode="json"), ensure_ascii=True, allow_nan=False).encode())
+        + b"\n"
+    )
+
+
+def decode(line: bytes) -> Event:
+    """Raises ValueError when the line is not an event."""
+    event: Event = _adapter().validate_python(json.loads(line), strict=False)
+    return event
+
+
+def read_events(path: Path) -> Iterator[Event]:
+    """The events of a journal file; a torn last line is passed over.
+
+    Raises:
+        JournalError: a line before the last cannot be read.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield decode(line)
+            except ValueError as error:
+                reason = str(error).splitlines()[0]
+                raise JournalError(f"{path}:{number} is not an event of this version of ramify: {reason}") from error
+
+
+class Journal:
+    """A run directory: `journal.jsonl`, appended and synced, and `blobs/` named by their SHA-256. Thread-safe.
+
+    One process at a time may hold it open (an advisory lock, gone with the process).
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.path = directory / "journal.jsonl"
+        (directory / "blobs").mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._file = self.path.open("a+b", buffering=0)
+        self._hold()
+        self._cut_torn_line()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let another process open the run."""
+        self._file.close()
+
+    def events(self) -> list[Event]:
+        """All that was recorded so far."""
+        return list(read_events(self.path))
+
+    def append(self, event: Event) -> None:
+        """Write one event and wait until it is on disk."""
+        line = encode(event)
+        with self._lock:
+            self._file.write(line)
+            os.fsync(self._file.fileno())
+
+    def put_blob(self, data: bytes) -> str:
+        """Store bytes by content; returns their SHA-256 in hex."""
+        from hashlib import sha256
+
+        name = sha256(data).hexdigest()
+        path = self.directory / "blobs" / name
+        if not path.exists():
+            write_atomically(path, data)
+        return name
+
+    def get_blob(self, name: str) -> bytes:
+        """What `put_blob` stored. Raises FileNotFoundError."""
+        return (self.directory / "blobs" / name).read_bytes()
+
+    def _hold(self) -> None:
+        import fcntl
+
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            raise JournalError(
+                f"{self.directory} is in use by another ramify process; wait for it or stop it"
+            ) from error
+
+    def _cut_torn_line(self) -> None:
+        size = self._file.seek(0, os.SEEK_END)
+        keep = size
+        while keep > 0:
+            start = max(0, keep - 65536)
+            self._file.seek(start)
+            chunk = self._file.read(keep - start)
+            newline = chunk.rfind(b"\n")
+            if newline >= 0:
+                keep = start + newline + 1
+                break
+            keep = start
+        if keep != size:
+            self._file.truncate(keep)
+            os.fsync(self._file.fileno())
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file whole: a crash leaves the old content or the new, never a part."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

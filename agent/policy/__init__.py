@@ -1,0 +1,76 @@
+"""Who proposes: a policy is shown a position of the search and says what to do there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol
+
+from agent.actions import Action
+from agent.budget import Usage
+from agent.task import Task
+from agent.tree import Node, Step
+from sandboxes import Sandbox
+
+__all__ = ["Policy", "Position", "Proposal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a policy is asked to act: a node of the tree, and the turns already taken from it."""
+
+    task: Task
+    path: tuple[Node, ...]
+    """From the root to the node that is being expanded."""
+    index: int
+    """Expansions of that node that were begun before this one: the n-th child is proposal n (0-based)."""
+    siblings: tuple[Node, ...]
+    """The node's children so far."""
+    steps: tuple[Step, ...]
+    """Turns already taken in this expansion, oldest first."""
+    box: Sandbox
+    """A fork of the present state, for reading."""
+    spend: Callable[[Usage], None] = field(default=lambda usage: None)
+    """Called with what was used the moment it was used: money is an event when it is spent."""
+
+    @property
+    def node(self) -> Node:
+        """The node that is being expanded."""
+        return self.path[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What to do next. No actions: nothing is left to propose here, and the node is closed."""
+
+    actions: tuple[Action, ...]
+    message: str = ""
+    prior: float = 1.0
+    """In [0, 1]: how likely the policy thinks this to be right."""
+    label: str = ""
+    """A few words for people."""
+    usage: Usage = field(default_factory=Usage)
+    """What the proposal cost; already reported through `Position.spend`."""
+    final: bool = True
+    """The expansion ends here and its state is measured; False: the policy wants to see the observations first."""
+
+
+class Policy(Protocol):
+    """Proposes actions. Deterministic for a position and a seed; must not write to `position.box`.
+
+    One policy object serves all workers of a run, at once.
+    """
+
+    @property
+    def policy_id(self) -> str:
+        """Name and version, for the record (`mutate/1`, `chat/openai/gpt-x`)."""
+        ...
+
+    def propose(self, position: Position, rng: Random) -> Proposal:
+        """The next turn.
+
+        Raises:
+            agent.errors.ModelError, agent.errors.PolicyError: nothing can be proposed, and why.
+        """
+        ...

@@ -1,0 +1,78 @@
+"""Run: the fold of a journal. A live run and a resumed one change state through the same `record`."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any, assert_never
+
+from agent.budget import Usage
+from agent.journal import Added, Ended, Event, Exhausted, Failed, Journal, Merged, Noted, Spent, Started
+from agent.tree import NodeId, Tree
+
+__all__ = ["Run"]
+
+
+class Run:
+    """The state of a search: its tree, what it has spent, and how it ended if it has."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.tree = Tree()
+        self.started: Started | None = None
+        self.ended: Ended | None = None
+        self.usage = Usage()
+        self.elapsed_s = 0.0
+        self.notes: dict[tuple[NodeId, str], Any] = {}
+        self._lock = threading.RLock()
+        for event in journal.events():
+            self._fold(event)
+
+    @classmethod
+    def open(cls, directory: Path) -> Run:
+        """Open a run directory, making it when it does not exist.
+
+        Raises:
+            JournalError: another process holds it, or it cannot be read.
+        """
+        return cls(Journal(directory))
+
+    @property
+    def expansions(self) -> int:
+        """Expansions that ended, whatever their result: the clock of the search's random generator."""
+        return sum(self.tree.expansions(n.id) - self.tree.pending[n.id] for n in self.tree)
+
+    def record(self, event: Event) -> None:
+        """The one way in which a run changes: on disk first, then in memory."""
+        with self._lock:
+            self.journal.append(event)
+            self._fold(event)
+
+    def note(self, node: NodeId, key: str) -> Any | None:
+        """A recorded fact about a node, None when there is none."""
+        return self.notes.get((node, key))
+
+    def _fold(self, event: Event) -> None:
+        match event:
+            case Started():
+                self.started = event
+            case Spent():
+                self.usage += event.usage
+            case Added():
+                self.tree.add(event.node)
+                self.elapsed_s = event.elapsed_s
+            case Merged():
+                self.tree.merge(event.parent, event.node)
+                self.elapsed_s = event.elapsed_s
+            case Failed():
+                self.tree.fail(event.node)
+                self.elapsed_s = event.elapsed_s
+            case Exhausted():
+                self.tree.close(event.node)
+            case Noted():
+                self.notes[event.node, event.key] = event.data
+            case Ended():
+                self.ended = event
+                self.elapsed_s = event.elapsed_s
+            case _:
+                assert_never(event)

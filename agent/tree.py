@@ -1,0 +1,192 @@
+"""Node and Tree: facts that never change, and the counts that are derived from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import networkx as nx
+
+from agent.actions import Action, Observation
+from agent.budget import Usage
+from agent.measure import SuiteReport
+from agent.value import Evaluation
+from sandboxes import Snapshot
+
+__all__ = ["Node", "NodeId", "Step", "Tree"]
+
+NodeId = int
+ROOT: NodeId = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One turn of a policy."""
+
+    actions: tuple[Action, ...]
+    observations: tuple[Observation, ...]
+    message: str = ""
+    """What the policy said with its actions."""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A measured state. Ids count up from 0, the root, in the order of recording."""
+
+    id: NodeId
+    parents: tuple[NodeId, ...]
+    """The first is the state the edit was made in; the others are references. Empty for the root."""
+    steps: tuple[Step, ...]
+    snapshot: Snapshot
+    report: SuiteReport
+    evaluation: Evaluation
+    prior: float = 1.0
+    """In [0, 1]: how likely the policy thought this child to be right, before it was measured."""
+    policy_id: str = ""
+    terminal: bool = False
+    """Never expanded: it is solved, or its policy submitted."""
+    label: str = ""
+    """A few words for people: what was done (`mutate: + -> - at calc.py:12`)."""
+
+    @property
+    def state_hash(self) -> str:
+        """The digest of the state: one test run per distinct value."""
+        return self.snapshot.digest
+
+    @property
+    def value(self) -> float:
+        """The evaluation's value, in [0, 1]."""
+        return self.evaluation.value
+
+
+class Tree:
+    """A directed graph of nodes, plus what is derived from it: visits, value sums, work in flight.
+
+    Only `agent.run.Run` changes a tree, by folding events, and `agent.engine` by marking work in flight.
+    """
+
+    def __init__(self) -> None:
+        self.graph: nx.DiGraph[NodeId] = nx.DiGraph()
+        self._nodes: list[Node] = []
+        self._by_hash: dict[str, NodeId] = {}
+        self._visits: list[int] = []
+        self._value_sums: list[float] = []
+        self._best_below: list[float] = []
+        self._begun: Counter[NodeId] = Counter()
+        self._failures: Counter[NodeId] = Counter()
+        self._closed: set[NodeId] = set()
+        self.pending: Counter[NodeId] = Counter()
+        """Expansions in flight per node. A search counts them as visits without value (virtual loss)."""
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._nodes)
+
+    def __getitem__(self, node_id: NodeId) -> Node:
+        return self._nodes[node_id]
+
+    @property
+    def root(self) -> Node:
+        """The base state. Raises IndexError while the tree is empty."""
+        return self._nodes[ROOT]
+
+    def with_state(self, state_hash: str) -> Node | None:
+        """The node that holds this state, if one does."""
+        node_id = self._by_hash.get(state_hash)
+        return None if node_id is None else self._nodes[node_id]
+
+    def parent(self, node_id: NodeId) -> Node | None:
+        """The state that the node's edit was made in; None for the root."""
+        parents = self._nodes[node_id].parents
+        return self._nodes[parents[0]] if parents else None
+
+    def children(self, node_id: NodeId) -> list[Node]:
+        """The nodes whose edit was made in this state, oldest first."""
+        return [self._nodes[c] for _, c, kind in self.graph.out_edges(node_id, data="kind") if kind == "edit"]
+
+    def path(self, node_id: NodeId) -> tuple[Node, ...]:
+        """From the root to the node, along edit parents."""
+        steps = [self._nodes[node_id]]
+        while (above := self.parent(steps[-1].id)) is not None:
+            steps.append(above)
+        return tuple(reversed(steps))
+
+    def depth(self, node_id: NodeId) -> int:
+        """Edits between the root and the node."""
+        return int(self.graph.nodes[node_id]["depth"])
+
+    def visits(self, node_id: NodeId) -> int:
+        """Measured nodes in the subtree, the node itself included."""
+        return self._visits[node_id]
+
+    def value_sum(self, node_id: NodeId) -> float:
+        """Sum of the values in the subtree, the node itself included."""
+        return self._value_sums[node_id]
+
+    def mean_value(self, node_id: NodeId) -> float:
+        """Mean value of the subtree, in [0, 1]."""
+        return self._value_sums[node_id] / self._visits[node_id]
+
+    def best_value(self, node_id: NodeId) -> float:
+        """Highest value in the subtree, in [0, 1]."""
+        return self._best_below[node_id]
+
+    def expansions(self, node_id: NodeId) -> int:
+        """Expansions of the node that were recorded (children, duplicates and failures) or are in flight."""
+        return self._begun[node_id] + self.pending[node_id]
+
+    def failures(self, node_id: NodeId) -> int:
+        """Expansions of the node that ended without a state."""
+        return self._failures[node_id]
+
+    def expandable(self, node_id: NodeId) -> bool:
+        """Whether a search may select the node."""
+        return node_id not in self._closed and not self._nodes[node_id].terminal
+
+    def best(self) -> Node:
+        """The node of highest value, the oldest among equals."""
+        return max(self._nodes, key=lambda node: (node.value, -node.id))
+
+    def add(self, node: Node) -> None:
+        """Record a measured state. Only the fold calls this."""
+        if node.id != len(self._nodes):
+            raise ValueError(f"node {node.id} recorded out of order: {len(self._nodes)} expected")
+        depth = self.depth(node.parents[0]) + 1 if node.parents else 0
+        self._nodes.append(node)
+        self._by_hash.setdefault(node.state_hash, node.id)
+        self._visits.append(0)
+        self._value_sums.append(0.0)
+        self._best_below.append(0.0)
+        self.graph.add_node(node.id, depth=depth)
+        for rank, parent in enumerate(node.parents):
+            self.graph.add_edge(parent, node.id, kind="edit" if rank == 0 else "reference")
+        if node.parents:
+            self._begun[node.parents[0]] += 1
+        self._back_up(node)
+
+    def merge(self, parent: NodeId, existing: NodeId) -> None:
+        """Record that an edit of `parent` led to a state that was known: a second edge, no second node."""
+        self._begun[parent] += 1
+        if not self.graph.has_edge(parent, existing) and parent != existing:
+            self.graph.add_edge(parent, existing, kind="reference")
+
+    def fail(self, node_id: NodeId) -> None:
+        """Record an expansion that ended without a state."""
+        self._begun[node_id] += 1
+        self._failures[node_id] += 1
+
+    def close(self, node_id: NodeId) -> None:
+        """Record that the node has nothing left to propose."""
+        self._closed.add(node_id)
+
+    def _back_up(self, node: Node) -> None:
+        above: Node | None = node
+        while above is not None:
+            self._visits[above.id] += 1
+            self._value_sums[above.id] += node.value
+            self._best_below[above.id] = max(self._best_below[above.id], node.value)
+            above = self.parent(above.id)

@@ -1,0 +1,1 @@
+"""Benchmarks: instances with hidden tests, batches of them, their grading and reports."""

@@ -1,0 +1,1 @@
+"""Where instances come from: one adapter a dataset."""

@@ -1,0 +1,1 @@
+"""One Markdown (Jinja2) file a prompt."""
