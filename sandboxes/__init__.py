@@ -93,8 +93,11 @@ class Workspace:
     """Absolute path of the workspace inside. None: the same path as outside (namespace), `/workspace` (docker)."""
     image: str | None = None
     """Docker image; ignored by providers that use this machine's own files."""
+    environment: tuple[str, ...] = ()
+    """Shell commands that build what the tests need without looking at the workspace (`pip install` of pinned
+    packages). Run with the network on, before the workspace is there; the result is cached across runs by content."""
     setup: tuple[str, ...] = ()
-    """Shell commands run once, in order, with the network on, in the workspace."""
+    """Shell commands run once, in order, with the network on, in the workspace (`pip install -e .`)."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment of every action, over the provider's own small default (PATH, HOME, LANG)."""
 
