@@ -37,11 +37,6 @@ class Run:
         """
         return cls(Journal(directory))
 
-    @property
-    def expansions(self) -> int:
-        """Expansions that ended, whatever their result: the clock of the search's random generator."""
-        return sum(self.tree.expansions(n.id) - self.tree.pending[n.id] for n in self.tree)
-
     def record(self, event: Event) -> None:
         """The one way in which a run changes: on disk first, then in memory."""
         with self._lock:

@@ -64,7 +64,7 @@ class Node:
 class Tree:
     """A directed graph of nodes, plus what is derived from it: visits, value sums, work in flight.
 
-    Only `agent.run.Run` changes a tree, by folding events, and `agent.engine` by marking work in flight.
+    Only `agent.run.Run` changes a tree, by folding events, and `agent.engine` by marking work in flight (`begin`, `end`).
     """
 
     def __init__(self) -> None:
@@ -77,8 +77,9 @@ class Tree:
         self._begun: Counter[NodeId] = Counter()
         self._failures: Counter[NodeId] = Counter()
         self._closed: set[NodeId] = set()
-        self.pending: Counter[NodeId] = Counter()
-        """Expansions in flight per node. A search counts them as visits without value (virtual loss)."""
+        self._pending: Counter[NodeId] = Counter()
+        self._pending_below: Counter[NodeId] = Counter()
+        self._open_below: list[int] = []
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -110,10 +111,7 @@ class Tree:
 
     def path(self, node_id: NodeId) -> tuple[Node, ...]:
         """From the root to the node, along edit parents."""
-        steps = [self._nodes[node_id]]
-        while (above := self.parent(steps[-1].id)) is not None:
-            steps.append(above)
-        return tuple(reversed(steps))
+        return tuple(self._nodes[n] for n in reversed(list(self._upwards(node_id))))
 
     def depth(self, node_id: NodeId) -> int:
         """Edits between the root and the node."""
@@ -137,7 +135,25 @@ class Tree:
 
     def expansions(self, node_id: NodeId) -> int:
         """Expansions of the node that were recorded (children, duplicates and failures) or are in flight."""
-        return self._begun[node_id] + self.pending[node_id]
+        return self._begun[node_id] + self._pending[node_id]
+
+    @property
+    def ended_expansions(self) -> int:
+        """Expansions of all nodes that ended, whatever their result."""
+        return self._begun.total()
+
+    @property
+    def in_flight(self) -> int:
+        """Expansions of all nodes that are in flight."""
+        return self._pending.total()
+
+    def pending_below(self, node_id: NodeId) -> int:
+        """Expansions in flight in the subtree. A search counts them as visits without value (virtual loss)."""
+        return self._pending_below[node_id]
+
+    def open_below(self, node_id: NodeId) -> int:
+        """Nodes of the subtree, the node itself included, that may be selected."""
+        return self._open_below[node_id]
 
     def failures(self, node_id: NodeId) -> int:
         """Expansions of the node that ended without a state."""
@@ -161,6 +177,7 @@ class Tree:
         self._visits.append(0)
         self._value_sums.append(0.0)
         self._best_below.append(0.0)
+        self._open_below.append(0)
         self.graph.add_node(node.id, depth=depth)
         for rank, parent in enumerate(node.parents):
             self.graph.add_edge(parent, node.id, kind="edit" if rank == 0 else "reference")
@@ -181,12 +198,33 @@ class Tree:
 
     def close(self, node_id: NodeId) -> None:
         """Record that the node has nothing left to propose."""
-        self._closed.add(node_id)
+        if self.expandable(node_id):
+            self._closed.add(node_id)
+            for above in self._upwards(node_id):
+                self._open_below[above] -= 1
+
+    def begin(self, node_id: NodeId) -> None:
+        """Mark an expansion of the node as in flight. Only the engine calls this and `end`."""
+        self._pending[node_id] += 1
+        for above in self._upwards(node_id):
+            self._pending_below[above] += 1
+
+    def end(self, node_id: NodeId) -> None:
+        """Take back one `begin`."""
+        self._pending[node_id] -= 1
+        for above in self._upwards(node_id):
+            self._pending_below[above] -= 1
 
     def _back_up(self, node: Node) -> None:
-        above: Node | None = node
-        while above is not None:
-            self._visits[above.id] += 1
-            self._value_sums[above.id] += node.value
-            self._best_below[above.id] = max(self._best_below[above.id], node.value)
-            above = self.parent(above.id)
+        for above in self._upwards(node.id):
+            self._visits[above] += 1
+            self._value_sums[above] += node.value
+            self._best_below[above] = max(self._best_below[above], node.value)
+            self._open_below[above] += not node.terminal
+
+    def _upwards(self, node_id: NodeId) -> Iterator[NodeId]:
+        """The node and every state above it, the root last."""
+        yield node_id
+        while parents := self._nodes[node_id].parents:
+            node_id = parents[0]
+            yield node_id

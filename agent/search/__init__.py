@@ -1,4 +1,4 @@
-"""Which node to expand next. Each algorithm is one pure file; the registry is the dict at the end."""
+"""Which node to expand next. Each algorithm is one pure file; `registry` lists them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,19 @@
+"""The search algorithms by name."""
+
+from __future__ import annotations
+
+from agent.search import Search
+from agent.search.best_first import BestFirst
+from agent.search.best_of_n import BestOfN
+from agent.search.linear import Linear
+from agent.search.mcts import Mcts
+
+__all__ = ["SEARCHES"]
+
+SEARCHES: dict[str, type[Search]] = {
+    "best_first": BestFirst,
+    "best_of_n": BestOfN,
+    "linear": Linear,
+    "mcts": Mcts,
+}
+"""An algorithm's dataclass is the schema of its settings: `[search] name="mcts" c=1.4` becomes `Mcts(c=1.4)`."""
