@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any, assert_never
+from types import TracebackType
+from typing import Any, Self, assert_never
 
 from agent.budget import Usage
 from agent.journal import Added, Ended, Event, Exhausted, Failed, Journal, Merged, Noted, Spent, Started
@@ -25,8 +26,12 @@ class Run:
         self.elapsed_s = 0.0
         self.notes: dict[tuple[NodeId, str], Any] = {}
         self._lock = threading.RLock()
-        for event in journal.events():
-            self._fold(event)
+        try:
+            for event in journal.events():
+                self._fold(event)
+        except BaseException:
+            journal.close()
+            raise
 
     @classmethod
     def open(cls, directory: Path) -> Run:
@@ -36,6 +41,18 @@ class Run:
             JournalError: another process holds it, or it cannot be read.
         """
         return cls(Journal(directory))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let another process open the run."""
+        self.journal.close()
 
     def record(self, event: Event) -> None:
         """The one way in which a run changes: on disk first, then in memory."""

@@ -64,7 +64,8 @@ class Node:
 class Tree:
     """A directed graph of nodes, plus what is derived from it: visits, value sums, work in flight.
 
-    Only `agent.run.Run` changes a tree, by folding events, and `agent.engine` by marking work in flight (`begin`, `end`).
+    Only `agent.run.Run` changes a tree, by folding events, and `agent.engine` by marking work in flight
+    (`begin`, `end`).
     """
 
     def __init__(self) -> None:
@@ -77,6 +78,8 @@ class Tree:
         self._begun: Counter[NodeId] = Counter()
         self._failures: Counter[NodeId] = Counter()
         self._closed: set[NodeId] = set()
+        self.solved: list[NodeId] = []
+        """Nodes whose evaluation says solved, in the order of recording."""
         self._pending: Counter[NodeId] = Counter()
         self._pending_below: Counter[NodeId] = Counter()
         self._open_below: list[int] = []
@@ -178,6 +181,8 @@ class Tree:
         self._value_sums.append(0.0)
         self._best_below.append(0.0)
         self._open_below.append(0)
+        if node.evaluation.solved:
+            self.solved.append(node.id)
         self.graph.add_node(node.id, depth=depth)
         for rank, parent in enumerate(node.parents):
             self.graph.add_edge(parent, node.id, kind="edit" if rank == 0 else "reference")

@@ -1,0 +1,277 @@
+"""grow(): select -> fork -> propose -> act -> measure -> record, by as many workers as are asked for.
+
+Laws: an expansion that goes wrong is an event, not a retry for ever; a worker stops between two steps and never in the
+middle of a record, so that whatever ends the search leaves a tree that can be resumed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Protocol
+
+from agent import actions
+from agent.actions import Action, Observation, Shell, Submit
+from agent.budget import Budget, BudgetSpent, Stop, Usage
+from agent.errors import PolicyError, RamifyError
+from agent.journal import Added, Event, Exhausted, Failed, Merged, Spent
+from agent.measure import SuiteReport
+from agent.policy import Policy, Position, Proposal
+from agent.run import Run
+from agent.search import Search
+from agent.task import Task
+from agent.tree import Node, NodeId, Step
+from agent.value import Evaluation
+from sandboxes import Provider, Sandbox, SandboxError, Snapshot
+
+__all__ = ["Grower", "Parts", "Scorer"]
+
+log = logging.getLogger(__name__)
+
+FAILURES_PER_NODE = 3
+"""A node whose expansions failed so often is closed."""
+FAILURES_IN_A_ROW = 10
+"""So many failures of the sandbox without one success end the run."""
+
+
+class Scorer(Protocol):
+    """Measures a state and says what it is worth."""
+
+    def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
+        """The report, its evaluation and how many runs of the tests they took."""
+        ...
+
+    def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> SuiteReport:
+        """A run of some tests, or of all, for a policy to look at."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a search is made of; `agent.build` is where the parts are chosen."""
+
+    provider: Provider
+    policy: Policy
+    search: Search
+    budget: Budget
+    workers: int = 1
+    seed: int = 0
+    turns_per_node: int = 30
+    """Turns after which an expansion is measured even when its policy would go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ticket:
+    """One expansion: which node, and the how-manieth of it and of the run."""
+
+    node: NodeId
+    index: int
+    number: int
+
+
+class Grower:
+    """Grows a run's tree until it is told to stop. One object, one sitting."""
+
+    def __init__(self, task: Task, parts: Parts, run: Run, scorer: Scorer, on_event: Callable[[Event], None]) -> None:
+        self._task = task
+        self._parts = parts
+        self._run = run
+        self._scorer = scorer
+        self._on_event = on_event
+        self._changed = threading.Condition()
+        self._stop: Stop | None = None
+        self._failures_in_a_row = 0
+        self.error: Exception | None = None
+        """What ended the growth when the stop is FAILED, or made the last expansion fail."""
+
+    def grow(self, cancel: threading.Event, solved: Callable[[], bool]) -> Stop:
+        """Expand nodes until one is solved, nothing is left, a limit is reached or `cancel` is set."""
+        self._cancel, self._solved, self._stop = cancel, solved, None
+        if self._parts.workers == 1:
+            self._work()
+        else:
+            with ThreadPoolExecutor(self._parts.workers, thread_name_prefix="ramify") as pool:
+                for future in [pool.submit(self._work) for _ in range(self._parts.workers)]:
+                    future.result()
+        assert self._stop is not None
+        return self._stop
+
+    def _work(self) -> None:
+        try:
+            while (ticket := self._next()) is not None:
+                try:
+                    self._expand(ticket)
+                finally:
+                    with self._changed:
+                        self._run.tree.end(ticket.node)
+                        self._changed.notify_all()
+        except BaseException:
+            self._end(Stop.FAILED)
+            raise
+
+    def _next(self) -> _Ticket | None:
+        """Choose the next expansion; wait while only work in flight can open new ones."""
+        tree = self._run.tree
+        with self._changed:
+            while (stop := self._reason_to_stop()) is None:
+                number = tree.ended_expansions + tree.in_flight
+                node_id = self._parts.search.select(tree, Random(f"{self._parts.seed}/select/{number}"))
+                if node_id is not None:
+                    ticket = _Ticket(node_id, tree.expansions(node_id), number)
+                    tree.begin(node_id)
+                    return ticket
+                if not tree.in_flight:
+                    stop = Stop.EXHAUSTED
+                    break
+                self._changed.wait(timeout=0.5)
+        self._end(stop)
+        return None
+
+    def _reason_to_stop(self) -> Stop | None:
+        if self._stop is not None:
+            return self._stop
+        if self._cancel.is_set():
+            return Stop.INTERRUPTED
+        if self._solved():
+            return Stop.SOLVED
+        return self._parts.budget.stop(nodes=self._run.tree.in_flight + 1)
+
+    def _end(self, stop: Stop) -> None:
+        with self._changed:
+            self._stop = self._stop or stop
+            self._changed.notify_all()
+
+    def _expand(self, ticket: _Ticket) -> None:
+        """One expansion, from the node to the event that says how it ended. Its measurement is reserved before
+        anything is paid for, so that no proposal is thrown away for want of it."""
+        try:
+            with self._parts.budget.reserve(Usage(measurements=1)):
+                self._grow_child(ticket)
+            self._failures_in_a_row = 0
+        except BudgetSpent as spent:
+            self._end(spent.stop)
+        except PolicyError as error:
+            self._fail(ticket, error)
+        except SandboxError as error:
+            self._failures_in_a_row += 1
+            self._fail(ticket, error)
+            if self._failures_in_a_row >= FAILURES_IN_A_ROW:
+                self._end(Stop.FAILED)
+        except RamifyError as error:
+            self.error = error
+            self._end(Stop.FAILED)
+
+    def _fail(self, ticket: _Ticket, error: Exception) -> None:
+        log.info("expansion %d of node %d failed: %s", ticket.number, ticket.node, error)
+        self.error = error
+        self._record(Failed(ticket.node, str(error), elapsed_s=self._parts.budget.elapsed_s))
+        if self._run.tree.failures(ticket.node) >= FAILURES_PER_NODE:
+            self._record(Exhausted(ticket.node))
+
+    def _grow_child(self, ticket: _Ticket) -> None:
+        tree, rng = self._run.tree, Random(f"{self._parts.seed}/{ticket.node}/{ticket.index}")
+        node = tree[ticket.node]
+        state, steps, proposal = node.snapshot, list[Step](), Proposal(())
+        for turn in range(self._parts.turns_per_node):
+            state, step, proposal = self._take_turn(ticket, state, tuple(steps), rng)
+            if not proposal.actions:
+                break
+            steps.append(step)
+            if proposal.final:
+                break
+            log.debug("turn %d of expansion %d", turn, ticket.number)
+        if steps:
+            self._settle(ticket, node, state, tuple(steps), proposal)
+        else:
+            self._record(Exhausted(node.id))
+
+    def _take_turn(
+        self, ticket: _Ticket, state: Snapshot, steps: tuple[Step, ...], rng: Random
+    ) -> tuple[Snapshot, Step, Proposal]:
+        tree = self._run.tree
+        with self._parts.provider.at(state) as box:
+            position = Position(
+                task=self._task,
+                path=tree.path(ticket.node),
+                index=ticket.index,
+                siblings=tuple(tree.children(ticket.node)),
+                steps=steps,
+                box=box,
+                spend=lambda usage: self._spend(usage, "model", ticket.node),
+            )
+            proposal = self._parts.policy.propose(position, rng)
+            state, observations = self._act(state, proposal.actions, box)
+        return state, Step(proposal.actions, observations, proposal.message, proposal.usage), proposal
+
+    def _act(
+        self, state: Snapshot, todo: Sequence[Action], box: Sandbox
+    ) -> tuple[Snapshot, tuple[Observation, ...]]:
+        """Apply actions in order. A command that times out loses its own effects and those of nobody else."""
+        seen: list[Observation] = []
+        for position, action in enumerate(todo):
+            if isinstance(action, Shell):
+                state = box.snapshot()
+            seen.append(actions.apply(action, box, lambda tests: self._show_tests(box, tests)))
+            if seen[-1].fork_lost:
+                with self._parts.provider.at(state) as fresh:
+                    state, rest = self._act(state, todo[position + 1 :], fresh)
+                return state, (*seen, *rest)
+        return (box.snapshot() if todo else state), tuple(seen)
+
+    def _show_tests(self, box: Sandbox, tests: tuple[str, ...]) -> SuiteReport:
+        report = self._scorer.run_tests(box.snapshot(), tests)
+        self._spend(Usage(measurements=1), "tests", None)
+        return report
+
+    def _settle(self, ticket: _Ticket, parent: Node, state: Snapshot, steps: tuple[Step, ...], last: Proposal) -> None:
+        """Measure the state that an expansion reached and record it, or the node that already holds it."""
+        if state.digest == parent.state_hash:
+            report, evaluation = parent.report, parent.evaluation
+        elif (known := self._run.tree.with_state(state.digest)) is not None:
+            self._merge(parent, known, last.label)
+            return
+        else:
+            report, evaluation, runs = self._scorer.score(state, self._run.tree.path(parent.id))
+            self._spend(Usage(measurements=runs), "tests", parent.id)
+        submitted = any(isinstance(action, Submit) for step in steps for action in step.actions)
+        self._add(
+            Node(
+                id=-1,
+                parents=(parent.id,),
+                steps=steps,
+                snapshot=state,
+                report=report,
+                evaluation=evaluation,
+                prior=last.prior,
+                policy_id=self._parts.policy.policy_id,
+                terminal=submitted or evaluation.solved,
+                label=last.label,
+            )
+        )
+
+    def _add(self, node: Node) -> None:
+        """Record a node under the next id, or as a second edge when another worker was first with its state."""
+        with self._changed:
+            tree = self._run.tree
+            parent, known = tree[node.parents[0]], tree.with_state(node.state_hash)
+            if known is not None and node.state_hash != parent.state_hash:
+                self._merge(parent, known, node.label)
+                return
+            self._record(Added(replace(node, id=len(tree)), elapsed_s=self._parts.budget.elapsed_s))
+            self._parts.budget.count_node()
+
+    def _merge(self, parent: Node, known: Node, label: str) -> None:
+        self._record(Merged(parent.id, known.id, label, elapsed_s=self._parts.budget.elapsed_s))
+
+    def _spend(self, usage: Usage, what: str, node: NodeId | None) -> None:
+        self._parts.budget.settle(usage)
+        self._record(Spent(usage, what, node))
+
+    def _record(self, event: Event) -> None:
+        with self._changed:
+            self._run.record(event)
+        self._on_event(event)

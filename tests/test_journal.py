@@ -1,0 +1,140 @@
+"""A run is its journal: whatever happens to the process, what was recorded is there again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.actions import Edit, Observation
+from agent.budget import Usage
+from agent.errors import JournalError
+from agent.journal import Added, Ended, Exhausted, Failed, Journal, Merged, Noted, Spent, Started, decode, encode
+from agent.measure import Outcome, SuiteReport
+from agent.run import Run
+from agent.tree import Node, Step
+from agent.value import Evaluation
+from sandboxes import Snapshot
+from tests.trees import node
+
+EVENTS = [
+    Started({"id": "t"}, {"seed": 1}, Snapshot("s0", "d0")),
+    Added(node(0), elapsed_s=1.0),
+    Added(
+        Node(
+            1,
+            (0,),
+            (Step((Edit("a.py", "x\r\n", "\udcff", 3),), (Observation("done"),), "why", Usage(tokens_in=3)),),
+            Snapshot("s1", "d1"),
+            SuiteReport({"t::a[x y]": Outcome.TIMEOUT}, 0.5, 1, valid=True),
+            Evaluation(0.5, parts={"goals": 0.5}),
+        ),
+        elapsed_s=2.0,
+    ),
+    Merged(1, 0),
+    Failed(1, "the fork is gone", elapsed_s=3.0),
+    Spent(Usage(model_calls=1, cost_usd=0.25), "model", 1),
+    Noted(0, "spectrum", {"a.py": [1, 2]}),
+    Exhausted(1),
+    Ended("improved", "NODES", 1, True, "ab", 9.0, {"passed": 1}),
+]
+
+
+def facts(run):
+    return (
+        list(run.tree),
+        [(run.tree.visits(n.id), run.tree.expansions(n.id), run.tree.expandable(n.id)) for n in run.tree],
+        run.usage,
+        run.notes,
+        run.started,
+        run.ended,
+        run.elapsed_s,
+    )
+
+
+def written(path, events=EVENTS):
+    with Run.open(path) as run:
+        for event in events:
+            run.record(event)
+    return run
+
+
+def reread(path):
+    with Run.open(path) as run:
+        return run
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda e: e.kind)
+def test_an_event_reads_back_as_it_was_written(event):
+    assert decode(encode(event)) == event
+
+
+def test_a_run_in_two_sittings_equals_one(tmp_path):
+    whole = written(tmp_path / "one")
+    written(tmp_path / "two", EVENTS[:4])
+    again = written(tmp_path / "two", EVENTS[4:])
+    assert facts(again) == facts(whole)
+    assert facts(reread(tmp_path / "two")) == facts(whole)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_crash_inside_a_write_loses_that_event_only(data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("run")
+    written(path)
+    log = path / "journal.jsonl"
+    whole = log.read_bytes()
+    cut = data.draw(st.integers(0, len(whole)))
+    log.write_bytes(whole[:cut])
+    kept = whole[:cut].count(b"\n")
+    with Run.open(path) as run:
+        assert run.journal.events() == EVENTS[:kept]
+        for event in EVENTS[kept:]:
+            run.record(event)
+    assert log.read_bytes() == whole
+
+
+def test_a_line_that_is_no_event_is_named(tmp_path):
+    written(tmp_path)
+    log = tmp_path / "journal.jsonl"
+    log.write_bytes(b'{"kind": "unheard-of"}\n' + log.read_bytes())
+    with pytest.raises(JournalError, match=r"journal\.jsonl:1 is not an event"):
+        Run.open(tmp_path)
+
+
+def test_two_processes_cannot_hold_one_run(tmp_path):
+    with Journal(tmp_path), pytest.raises(JournalError, match="in use"):
+        Journal(tmp_path)
+    Journal(tmp_path).close()
+
+
+def test_kill_9_leaves_every_recorded_event(tmp_path):
+    code = (
+        "import sys, pathlib\n"
+        "from agent.journal import Failed, Journal\n"
+        "j = Journal(pathlib.Path(sys.argv[1]))\n"
+        "for i in range(10**6):\n"
+        "    j.append(Failed(0, str(i))); print(i, flush=True)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        said = [process.stdout.readline() for _ in range(20)]
+        process.send_signal(signal.SIGKILL)
+        said += process.stdout.readlines()
+    last = max(int(line) for line in said if line.endswith(b"\n"))
+    with Journal(tmp_path) as journal:
+        events = journal.events()
+    assert len(events) >= last + 1
+    assert [e.reason for e in events] == [str(i) for i in range(len(events))]
+
+
+def test_blobs_are_named_by_their_content(tmp_path):
+    with Journal(tmp_path) as journal:
+        name = journal.put_blob(b"\x00\xff")
+        assert journal.get_blob(name) == b"\x00\xff"
+        assert journal.put_blob(b"\x00\xff") == name
+    assert len(os.listdir(tmp_path / "blobs")) == 1

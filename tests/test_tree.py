@@ -1,0 +1,74 @@
+"""Counts are derived from facts, whatever order the facts came in."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.trees import node, tree
+
+values = st.floats(0, 1, allow_nan=False)
+
+
+@st.composite
+def trees(draw: st.DrawFn):
+    size = draw(st.integers(1, 40))
+    nodes = [node(0, value=draw(values))]
+    nodes += [node(i, draw(st.integers(0, i - 1)), draw(values), terminal=draw(st.booleans())) for i in range(1, size)]
+    made = tree(*nodes)
+    for closed in draw(st.sets(st.integers(0, size - 1))):
+        made.close(closed)
+    return made
+
+
+def subtree(made, node_id):
+    return [node_id, *(below for child in made.children(node_id) for below in subtree(made, child.id))]
+
+
+@given(trees())
+def test_a_node_counts_its_subtree(made):
+    for each in made:
+        below = subtree(made, each.id)
+        assert made.visits(each.id) == len(below)
+        assert abs(made.value_sum(each.id) - sum(made[n].value for n in below)) < 1e-9
+        assert made.best_value(each.id) == max(made[n].value for n in below)
+        assert made.open_below(each.id) == sum(made.expandable(n) for n in below)
+
+
+@given(trees(), st.data())
+def test_work_in_flight_is_counted_up_to_the_root_and_taken_back(made, data):
+    before = [made.expansions(n.id) for n in made]
+    begun = data.draw(st.lists(st.integers(0, len(made) - 1), max_size=8))
+    for node_id in begun:
+        made.begin(node_id)
+    for each in made:
+        assert made.pending_below(each.id) == sum(n in subtree(made, each.id) for n in begun)
+    for node_id in begun:
+        made.end(node_id)
+    assert made.in_flight == 0
+    assert [made.expansions(n.id) for n in made] == before
+
+
+def test_a_path_runs_from_the_root_along_edit_parents():
+    made = tree(node(0), node(1, 0), node(2, 1), node(3, 0))
+    made.merge(3, 2)
+    assert [n.id for n in made.path(2)] == [0, 1, 2]
+    assert made.depth(2) == 2
+
+
+def test_two_actions_that_lead_to_one_state_are_one_node_with_two_edges():
+    made = tree(node(0), node(1, 0), node(2, 0))
+    made.merge(2, 1)
+    assert sorted(made.graph.predecessors(1)) == [0, 2]
+    assert [n.id for n in made.children(2)] == []
+    assert made.expansions(2) == 1
+
+
+def test_a_state_is_found_by_its_digest():
+    made = tree(node(0), node(1, 0, state="abc"))
+    assert made.with_state("abc").id == 1
+    assert made.with_state("xyz") is None
+
+
+def test_the_best_node_is_the_oldest_among_equals():
+    assert tree(node(0), node(1, 0, 0.5), node(2, 0, 0.5)).best().id == 1
