@@ -1,0 +1,48 @@
+# What people and CI run. `make demo` is the shortest way to see Ramify work.
+
+VENV := .venv
+BIN := $(VENV)/bin
+EXAMPLE ?= next_permutation
+SANDBOX ?= auto
+PYTHON ?=
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
+
+.PHONY: setup demo test check image
+
+setup: $(VENV)/.dev-installed
+
+demo: $(VENV)/.installed $(if $(filter docker,$(SANDBOX)),image)
+	@RAMIFY=$(CURDIR)/$(BIN)/ramify examples/run $(EXAMPLE) --sandbox $(SANDBOX)
+
+test: setup
+	@$(BIN)/pytest -q
+
+check: setup
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q
+
+image:
+	@scripts/base-image
+
+$(BIN)/python:
+	@python=$$(for p in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+		$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p && break; done); \
+	if [ -z "$$python" ]; then \
+		echo "no Python 3.11 or newer found (Debian, Ubuntu: apt install python3 python3-venv); name one: make PYTHON=..." >&2; exit 1; fi; \
+	if ! $$python -c 'import ensurepip' 2>/dev/null; then \
+		echo "$$python cannot make virtual environments (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; fi; \
+	echo "making $(VENV) with $$python" >&2; $$python -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	@echo "installing ramify (a minute or two)" >&2
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/.dev-installed: $(VENV)/.installed
+	@echo "installing the tools of development" >&2
+	@$(PIP) 'pip>=25.1'
+	@$(PIP) --group dev
+	@touch $@

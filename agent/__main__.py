@@ -1,0 +1,35 @@
+"""The process: runs the command line, and turns what went wrong into one line and an exit code."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+
+from agent.cli import app
+from agent.errors import RamifyError
+from sandboxes import SandboxError
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Entry point of `ramify`. `RAMIFY_DEBUG=1` shows tracebacks and the log."""
+    debug = bool(os.environ.get("RAMIFY_DEBUG"))
+    logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        app(prog_name="ramify")
+    except (RamifyError, SandboxError) as error:
+        if debug:
+            traceback.print_exc()
+        print(f"ramify: {error}", file=sys.stderr)  # noqa: T201  # the terminal is this module's output
+        sys.exit(error.exit_code if isinstance(error, RamifyError) else RamifyError.exit_code)
+    except Exception:  # the border: Python's own exit code 1 would read as "no patch found"
+        traceback.print_exc()
+        print("ramify: this is a defect in Ramify; please report it with the lines above", file=sys.stderr)  # noqa: T201
+        sys.exit(RamifyError.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""The command line: options, and what each command calls. Everything heavy is imported where it is used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.errors import JournalError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agent.checkout import Checkout
+    from agent.config import Settings
+    from agent.run import Run
+    from agent.task import Task
+
+__all__ = ["app"]
+
+ISSUE_BYTES = 1 << 20
+"""A larger issue is an error: no one wrote it by hand, and a model would not read it."""
+
+app = typer.Typer(
+    help="Finds a tested patch for an issue by tree search over exact sandbox states.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of the patch.")]
+PatchOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the patch there as well.")]
+Apply = Annotated[bool, typer.Option("--apply", help="Apply a solved patch to the checkout, whole or not at all.")]
+MaxNodes = Annotated[int | None, typer.Option(metavar="N", help="Limit of states.")]
+MaxUsd = Annotated[float | None, typer.Option(metavar="N", help="Limit of dollars for models.")]
+MaxTokens = Annotated[int | None, typer.Option(metavar="N", help="Limit of tokens, in and out together.")]
+MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="Limit of seconds.")]
+
+
+@app.command()
+def solve(
+    issue: Annotated[str | None, typer.Argument(metavar="[ISSUE|-]", help="A file; - is stdin.")] = None,
+    repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout; it is only read.")] = Path(),
+    issue_text: Annotated[str | None, typer.Option("--issue", metavar="TEXT", help="The issue itself.")] = None,
+    test: Annotated[str, typer.Option(metavar="CMD", help="Runs the tests, from the root.")] = "python -m pytest -q",
+    goal_test: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="A failing test that has to pass; repeatable. Default: all that fail."),
+    ] = None,
+    policy: Annotated[str | None, typer.Option(metavar="mutate|MODEL", help="Who proposes the edits.")] = None,
+    search: Annotated[str | None, typer.Option(metavar="NAME", help="Which state to go on from.")] = None,
+    sandbox: Annotated[str | None, typer.Option(metavar="auto|docker|namespace", help="Where commands run.")] = None,
+    image: Annotated[str | None, typer.Option(metavar="IMAGE", help="Docker image of the sandbox.")] = None,
+    setup: Annotated[
+        list[str] | None, typer.Option(metavar="CMD", help="Run once in the sandbox, network on; repeatable.")
+    ] = None,
+    config: Annotated[
+        list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Settings; later ones win.")
+    ] = None,
+    max_nodes: MaxNodes = None,
+    max_usd: MaxUsd = None,
+    max_tokens: MaxTokens = None,
+    max_seconds: MaxSeconds = None,
+    workers: Annotated[int | None, typer.Option(metavar="N", help="Expansions at the same time.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="The same seed and one worker: the same run.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="RUN", help="Directory of the run; it must not exist.")] = None,
+    as_json: Json = False,
+    patch_out: PatchOut = None,
+    apply: Apply = False,
+) -> None:
+    """Find a tested patch for ISSUE. The patch goes to stdout, all else to stderr."""
+    from agent import checkout
+    from agent.conduct import Delivery, conduct
+    from agent.places import new_run_dir, slug
+
+    goals = tuple(goal_test or ())
+    statement = _issue(issue, issue_text, may_be_empty=bool(goals))
+    work_tree = checkout.inspect(repo)
+    flags = {
+        "policy.name": policy,
+        "search.name": search,
+        "sandbox.kind": sandbox,
+        "sandbox.image": image,
+        "sandbox.setup": setup or None,
+        "budget.max_nodes": max_nodes,
+        "budget.max_usd": max_usd,
+        "budget.max_tokens": max_tokens,
+        "budget.max_seconds": max_seconds,
+        "workers": workers,
+        "seed": seed,
+    }
+    settings = _settings(config or (), flags)
+    delivery = Delivery(as_json, patch_out, work_tree.path if apply else None)
+    name = slug(statement or goals[0])
+    task = _task(name, statement, work_tree, test, goals, settings)
+    directory = new_run_dir(out, name)
+    if work_tree.dirty:
+        _say(f"{work_tree.path} has uncommitted changes; the search starts from them as they are")
+    _say(f"run {directory}")
+    from agent.build import start
+
+    raise typer.Exit(conduct(partial(start, task, settings, directory), delivery))
+
+
+@app.command("resume")
+def go_on(
+    run: RunDir,
+    max_nodes: MaxNodes = None,
+    max_usd: MaxUsd = None,
+    max_tokens: MaxTokens = None,
+    max_seconds: MaxSeconds = None,
+    as_json: Json = False,
+    patch_out: PatchOut = None,
+    apply: Apply = False,
+) -> None:
+    """Go on with a run that was interrupted, crashed, or met a limit (give a higher one)."""
+    from agent.build import resume
+    from agent.conduct import Delivery, conduct
+    from agent.places import checkout_of
+
+    limits = {"max_nodes": max_nodes, "max_usd": max_usd, "max_tokens": max_tokens, "max_seconds": max_seconds}
+    budget = {name: limit for name, limit in limits.items() if limit is not None}
+    delivery = Delivery(as_json, patch_out, checkout_of(run) if apply else None)
+    raise typer.Exit(conduct(partial(resume, run, budget=budget), delivery))
+
+
+@app.command()
+def show(
+    run: RunDir,
+    patch: Annotated[bool, typer.Option("--patch", help="Print the best patch instead.")] = False,
+) -> None:
+    """Print a run's tree: id, value, tests, and what was done; * marks the way to the best state."""
+    with _existing(run) as opened:
+        if patch:
+            sys.stdout.buffer.write(_patch_of(opened))
+            return
+        from rich.console import Console
+
+        from agent.report.tree import draw, facts
+
+        console = Console(highlight=False, soft_wrap=True)
+        if len(opened.tree):
+            console.print(draw(opened.tree), markup=True)
+        console.print(facts(opened), markup=False)
+
+
+@app.command()
+def doctor() -> None:
+    """Say which sandboxes work on this machine, and what to change where one does not."""
+    from agent.doctor import examine
+
+    findings = examine()
+    for finding in findings:
+        sys.stdout.write(f"{'ok  ' if finding.ok else 'no  '}{finding.name:<10} {finding.detail}\n")
+        if finding.remedy:
+            sys.stdout.write(f"    {'':<10} -> {finding.remedy}\n")
+    raise typer.Exit(0 if any(f.ok for f in findings if f.is_sandbox) else 6)
+
+
+@app.command()
+def clean(
+    states: Annotated[
+        bool, typer.Option("--states", help="Also the states of runs that have ended: they cannot be resumed then.")
+    ] = False,
+) -> None:
+    """Remove what earlier runs left behind, and say what was removed. Journals and patches stay."""
+    from agent.leftovers import clean
+
+    removed = clean(states=states)
+    for line in removed:
+        sys.stdout.write(f"removed {line}\n")
+    sys.stdout.write(f"{len(removed)} things removed\n")
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+def bench(context: typer.Context) -> None:
+    """Run, grade and compare benchmarks (`ramify bench --help`)."""
+    try:
+        commands = importlib.import_module("benchmarks.cli")
+    except ModuleNotFoundError as error:
+        if error.name not in ("benchmarks", "benchmarks.cli"):
+            raise
+        raise UsageError("ramify bench: the package `benchmarks` is not installed; pip install ramify") from error
+    commands.app(args=context.args, prog_name="ramify bench")
+
+
+def _issue(source: str | None, text: str | None, *, may_be_empty: bool) -> str:
+    if source is not None and text is not None:
+        raise UsageError("give the issue once: as ISSUE or as --issue TEXT")
+    if source is None and text is None and not may_be_empty:
+        raise UsageError("no issue: give a file, - for stdin, or --issue TEXT")
+    statement = (text or "") if source is None else _read(source)
+    if not statement.strip() and not may_be_empty:
+        raise UsageError(f"the issue is empty ({source or '--issue'}): say what is wrong, or give a --goal-test")
+    return statement
+
+
+def _read(source: str) -> str:
+    try:
+        if source == "-":
+            data = sys.stdin.buffer.read(ISSUE_BYTES + 1)
+        else:
+            with Path(source).open("rb") as file:
+                data = file.read(ISSUE_BYTES + 1)
+    except OSError as error:
+        raise UsageError(
+            f"cannot read the issue {source}: {error.strerror}; the text itself goes to --issue"
+        ) from error
+    if len(data) > ISSUE_BYTES:
+        raise UsageError(f"the issue {source} is larger than {ISSUE_BYTES} bytes; cut it to what matters")
+    return data.decode("utf-8", errors="replace")
+
+
+def _settings(config: Sequence[str], flags: Mapping[str, object]) -> Settings:
+    from agent.config import load
+
+    files = [Path(item) for item in config if "=" not in item or Path(item).is_file()]
+    overrides = [item for item in config if Path(item) not in files]
+    return load(files, overrides, {key: value for key, value in flags.items() if value is not None})
+
+
+def _task(
+    name: str, statement: str, work_tree: Checkout, test: str, goals: tuple[str, ...], settings: Settings
+) -> Task:
+    from agent.task import Task
+    from sandboxes import Workspace
+
+    box = settings.sandbox
+    workspace = Workspace(
+        path=work_tree.path, image=box.image, environment=box.environment, setup=box.setup, env=box.env
+    )
+    return Task(name, statement, workspace, test, goals, base=work_tree.head)
+
+
+def _existing(directory: Path) -> Run:
+    from agent.places import journal_of
+    from agent.run import Run
+
+    return Run.open(journal_of(directory).parent)
+
+
+def _patch_of(run: Run) -> bytes:
+    if run.ended is None:
+        raise JournalError(f"{run.journal.directory} has not ended: ramify resume {run.journal.directory}")
+    return run.journal.get_blob(run.ended.patch_blob) if run.ended.patch_blob else b""
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")

@@ -1,0 +1,122 @@
+"""A sitting at a terminal: signals become a cancellation, events a display, and the result reaches the person.
+
+Law: the first signal keeps the best patch so far; the second ends the process at once.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from agent import checkout
+from agent.budget import Stop
+from agent.errors import RamifyError, UsageError
+from agent.report.progress import Progress
+from agent.report.summary import as_json, as_text
+
+if TYPE_CHECKING:
+    from agent.solver import Result
+
+__all__ = ["Delivery", "conduct"]
+
+TIMED_OUT = 124
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What the command line asked to be done with the result."""
+
+    as_json: bool = False
+    """One JSON object on stdout instead of the patch."""
+    patch_out: Path | None = None
+    apply_to: Path | None = None
+    """The checkout that a solved patch is applied to."""
+
+    def __post_init__(self) -> None:
+        if self.patch_out is not None and not self.patch_out.absolute().parent.is_dir():
+            raise UsageError(f"--patch-out {self.patch_out}: there is no directory {self.patch_out.parent}")
+
+
+def conduct(search: Callable[..., Result], delivery: Delivery) -> int:
+    """Call `search(cancel=..., on_event=...)` and deliver its result; the exit code of the process.
+
+    Raises:
+        agent.errors.RamifyError, sandboxes.SandboxError: the search's own, or the patch does not apply any more.
+    """
+    with _interruptible() as interruption, Progress() as progress:
+        result = search(cancel=interruption.cancel, on_event=progress)
+    _deliver(result, delivery)
+    return _exit_code(result, interruption.received)
+
+
+def _deliver(result: Result, delivery: Delivery) -> None:
+    path = _save(result, delivery.patch_out)
+    _say(as_text(result, path))
+    if delivery.as_json:
+        sys.stdout.write(json.dumps(as_json(result, path)) + "\n")
+        sys.stdout.flush()
+    else:
+        sys.stdout.buffer.write(result.patch)
+        sys.stdout.buffer.flush()
+    if delivery.apply_to is not None and result.status == "solved":
+        checkout.apply(delivery.apply_to, result.patch)
+        _say(f"applied to {delivery.apply_to}")
+    elif delivery.apply_to is not None:
+        _say(f"nothing applied to {delivery.apply_to}: the issue is not solved")
+
+
+def _save(result: Result, patch_out: Path | None) -> Path | None:
+    if not result.patch:
+        return None
+    if patch_out is None:
+        return result.run_dir / "patch.diff"
+    patch_out.write_bytes(result.patch)
+    return patch_out
+
+
+def _exit_code(result: Result, received: signal.Signals | None) -> int:
+    if result.status == "solved":
+        return 0
+    if received is not None:
+        return 128 + received
+    if result.error is not None:
+        return result.error.exit_code if isinstance(result.error, RamifyError) else RamifyError.exit_code
+    return TIMED_OUT if result.stop is Stop.TIME else 1
+
+
+@dataclass(slots=True)
+class _Interruption:
+    cancel: threading.Event = field(default_factory=threading.Event)
+    received: signal.Signals | None = None
+
+
+@contextmanager
+def _interruptible() -> Iterator[_Interruption]:
+    """SIGINT and SIGTERM set `cancel` for the length of the block; a second one has its usual effect."""
+    interruption = _Interruption()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        interruption.received = signal.Signals(number)
+        interruption.cancel.set()
+        for each in before:
+            signal.signal(each, signal.SIG_DFL)
+        _say("stopping; the best patch so far is kept (once more: end at once)")
+
+    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interruption
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")

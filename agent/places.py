@@ -1,0 +1,65 @@
+"""Where runs are kept, and what they are called."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime
+from pathlib import Path
+
+from agent.errors import UsageError
+from agent.journal import Started, read_events
+
+__all__ = ["checkout_of", "journal_of", "new_run_dir", "runs_dir", "slug"]
+
+
+def runs_dir() -> Path:
+    """Where runs are kept that no `--out` names."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "ramify" / "runs"
+
+
+def new_run_dir(wanted: Path | None, name: str) -> Path:
+    """The directory of a new run: `wanted`, or one under `runs_dir()` named by the time and the issue.
+
+    Raises:
+        agent.errors.UsageError: there is something already.
+    """
+    if wanted is None:
+        wanted = runs_dir() / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{name}"
+    if (wanted / "journal.jsonl").exists():
+        raise UsageError(f"--out {wanted} holds a run; go on with it: ramify resume {wanted}")
+    if wanted.exists() and (not wanted.is_dir() or any(wanted.iterdir())):
+        raise UsageError(f"--out {wanted} exists and is not empty; name a new directory")
+    return wanted
+
+
+def slug(text: str) -> str:
+    """A name for a directory out of the first words of a text."""
+    words = re.findall(r"[a-z0-9_]+", text.lower())
+    return "-".join(words[:6])[:50].strip("-") or "issue"
+
+
+def checkout_of(run: Path) -> Path:
+    """The checkout that a run began from.
+
+    Raises:
+        agent.errors.UsageError: no such run, or it began from an image.
+    """
+    started = next((event for event in read_events(journal_of(run)) if isinstance(event, Started)), None)
+    path = started.task["workspace"]["path"] if started else None
+    if path is None:
+        raise UsageError(f"--apply: {run} knows no checkout; apply its patch by hand: ramify show {run} --patch")
+    return Path(path)
+
+
+def journal_of(run: Path) -> Path:
+    """The journal of an existing run.
+
+    Raises:
+        agent.errors.UsageError: the directory holds none.
+    """
+    journal = run / "journal.jsonl"
+    if not journal.is_file():
+        raise UsageError(f"{run} is not a run: it has no journal.jsonl; give the directory that solve printed")
+    return journal

@@ -1,0 +1,87 @@
+"""Progress on a terminal: a line for each step forward, and a status line where the terminal can have one."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+from agent.budget import Usage
+from agent.journal import Added, Event, Failed, Merged, Spent
+from agent.report.summary import cost
+from agent.tree import Node
+
+__all__ = ["Progress"]
+
+QUIET_S = 30.0
+"""Without a status line, a sign of life is printed after so many seconds of silence."""
+
+
+class Progress:
+    """Shows the events of a sitting on stderr, from any thread. A context manager, to clear the status line."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        live = self._console.is_terminal and not (os.environ.keys() & {"CI", "NO_COLOR"})
+        self._status = (
+            Status("starting", console=self._console) if live and not self._console.is_dumb_terminal else None
+        )
+        self._lock = threading.Lock()
+        self._nodes = self._misses = 0
+        self._best: Node | None = None
+        self._usage = Usage()
+        self._printed = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Take note of an event."""
+        with self._lock:
+            match event:
+                case Added():
+                    self._added(event.node)
+                case Failed() | Merged():
+                    self._misses += 1
+                case Spent():
+                    self._usage += event.usage
+                case _:
+                    return
+            self._refresh()
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        self._console.print(escape(line))
+        self._printed = time.monotonic()
+
+    def _added(self, node: Node) -> None:
+        self._nodes += 1
+        if self._best is not None and node.value <= self._best.value:
+            return
+        tests = f"{len(node.report.passes)} passed, {len(node.report.failures)} failed"
+        what = "the repository as it is" if self._best is None else node.label or f"node {node.id}"
+        self._best = node
+        self.say(f"{node.value:.3f}  {what} ({tests})")
+
+    def _refresh(self) -> None:
+        best = 0.0 if self._best is None else self._best.value
+        line = f"{self._nodes} states, {self._misses} dead ends, best value {best:.3f}, "
+        line += f"{self._usage.measurements} test runs" + cost(self._usage)
+        if self._status is not None:
+            self._status.update(escape(line))
+        elif time.monotonic() - self._printed > QUIET_S:
+            self.say(line)

@@ -1,0 +1,69 @@
+"""The end of a run: one JSON object for machines, a few lines for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.budget import Usage
+
+if TYPE_CHECKING:
+    from agent.solver import Result
+
+__all__ = ["as_json", "as_text", "cost"]
+
+_VERDICTS = {
+    "solved": "solved: the goal tests pass, and nothing that passed before fails",
+    "improved": "improved, not solved: better than before, but not all goal tests pass",
+    "no_patch": "no patch: nothing better than the repository as it is was found",
+}
+
+
+def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
+    """The object that `--json` prints. `cost_usd` is null when a call's price is unknown."""
+    usage = result.usage
+    return {
+        "status": result.status,
+        "verified": result.verified,
+        "patch_path": None if patch_path is None else str(patch_path),
+        "stop": result.stop.name.lower(),
+        "nodes": result.nodes,
+        "measurements": usage.measurements,
+        "model_calls": usage.model_calls,
+        "tokens": usage.tokens,
+        "cost_usd": None if usage.unpriced_calls else usage.cost_usd,
+        "seconds": round(result.seconds, 3),
+        "baseline": dict(result.baseline),
+        "final": dict(result.final),
+        "run_dir": str(result.run_dir),
+    }
+
+
+def as_text(result: Result, patch_path: Path | None) -> str:
+    """The same for people, a fact a line."""
+    lines = [_VERDICTS[result.status] + ("" if result.verified or not result.patch else " (not verified)")]
+    lines.append(f"tests    {_tests(result.baseline)} before, {_tests(result.final)} after")
+    lines.append(f"search   {result.nodes} states in {result.seconds:.0f} s; {result.stop.value}")
+    lines.append(f"spent    {result.usage.measurements} test runs" + cost(result.usage))
+    if patch_path is not None:
+        lines.append(f"patch    {patch_path}")
+    lines.append(f"run      {result.run_dir} (look at it: ramify show {result.run_dir})")
+    lines.extend(f"note     {note}" for note in result.notes)
+    if result.error is not None:
+        lines.append(f"error    {result.error}")
+    return "\n".join(lines)
+
+
+def cost(usage: Usage) -> str:
+    """What the models cost; empty when none was called."""
+    if not usage.model_calls:
+        return ""
+    known = f"{usage.cost_usd:.4f} dollars"
+    price = (
+        f"at least {known} (the price of {usage.unpriced_calls} calls is unknown)" if usage.unpriced_calls else known
+    )
+    return f", {usage.model_calls} model calls, {usage.tokens} tokens, {price}"
+
+
+def _tests(counts: Any) -> str:
+    return f"{counts.get('passed', 0)} passed and {counts.get('failed', 0)} failed"

@@ -1,0 +1,41 @@
+"""A run's tree as text, for `ramify show`."""
+
+from __future__ import annotations
+
+from rich.markup import escape
+from rich.tree import Tree as Drawing
+
+from agent.budget import Stop
+from agent.report.summary import cost
+from agent.run import Run
+from agent.tree import Node, NodeId, Tree
+
+__all__ = ["draw", "facts"]
+
+
+def draw(tree: Tree) -> Drawing:
+    """Every state below its edit parent; the path to the best one is marked. Raises IndexError on an empty tree."""
+    best_path = {node.id for node in tree.path(tree.best().id)}
+    drawing = Drawing(_line(tree.root, best_path))
+    waiting = [(tree.root, drawing)]
+    while waiting:
+        node, branch = waiting.pop()
+        waiting.extend((child, branch.add(_line(child, best_path))) for child in tree.children(node.id))
+    return drawing
+
+
+def facts(run: Run) -> str:
+    """What the run has spent, and how its last sitting ended."""
+    seconds = f"{run.elapsed_s:.0f} s"
+    spent = f"{len(run.tree)} states, {run.usage.measurements} test runs, {seconds}" + cost(run.usage)
+    if run.ended is None:
+        return f"{spent}\nnot ended; go on: ramify resume {run.journal.directory}"
+    return f"{spent}\n{run.ended.status}: {Stop[run.ended.stop].value}"
+
+
+def _line(node: Node, best_path: set[NodeId]) -> str:
+    tests = f"{len(node.report.passes)} passed, {len(node.report.failures)} failed"
+    problem = "" if node.report.valid else f" [{node.report.problem or 'not valid'}]"
+    label = node.label or ("the repository as it is" if not node.parents else "")
+    line = escape(f"{node.id} {node.value:.3f} {tests}{problem} {label}".rstrip())
+    return f"[bold]* {line}[/bold]" if node.id in best_path else line
