@@ -231,4 +231,5 @@ def _nearest(key: str) -> str:
 
 def _known_keys(table: Mapping[str, Any]) -> Iterator[str]:
     for keys, _ in _leaves(table):
+        yield keys[0]
         yield ".".join(keys[:1] if keys[0] in _CHOICES else keys)

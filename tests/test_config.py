@@ -1,0 +1,107 @@
+"""Settings come from files, overrides and flags, in that order; what means nothing is refused by name."""
+
+import pytest
+
+from agent.config import Settings, load, restore
+from agent.errors import ConfigError
+
+
+def refusal(*overrides, files=()):
+    with pytest.raises(ConfigError) as caught:
+        load(files, overrides)
+    return str(caught.value)
+
+
+class TestLayers:
+    def test_without_anything_the_defaults_hold(self):
+        assert load() == Settings()
+
+    def test_a_later_file_an_override_and_a_flag_each_win_over_what_came_before(self, tmp_path):
+        first, second = tmp_path / "a.toml", tmp_path / "b.toml"
+        first.write_text("seed = 1\nworkers = 2\n[budget]\nmax_nodes = 3\nmax_usd = 1.0\n")
+        second.write_text("[budget]\nmax_nodes = 4\nmax_tokens = 5\n")
+        settings = load([first, second], ["budget.max_tokens=6", "workers=7"], {"workers": 8})
+        assert (settings.seed, settings.workers) == (1, 8)
+        budget = settings.budget
+        assert (budget.max_nodes, budget.max_usd, budget.max_tokens) == (4, 1.0, 6)
+
+    def test_an_override_is_a_toml_value_or_a_bare_word(self):
+        settings = load(overrides=['sandbox.setup=["a b", "c"]', "sandbox.image=python:3.11", "policy.name=openai/x"])
+        assert settings.sandbox.setup == ("a b", "c")
+        assert (settings.sandbox.image, settings.policy.name) == ("python:3.11", "openai/x")
+
+    def test_an_empty_table_takes_nothing_away(self):
+        assert load(overrides=["seed=3", "budget.max_nodes=4", "budget={}"]).budget.max_nodes == 4
+
+
+class TestOptions:
+    def test_every_other_key_of_a_search_or_policy_is_an_option_of_it(self, tmp_path):
+        file = tmp_path / "ramify.toml"
+        file.write_text('[search]\nc = 1.4\nname = "mcts"\n')
+        search = load([file]).search
+        assert (search.name, search.options) == ("mcts", {"c": 1.4})
+
+    def test_a_bare_string_is_the_name(self):
+        assert load(overrides=["search=mcts"]).search.name == "mcts"
+
+    def test_naming_another_search_drops_the_options_of_the_one_before(self):
+        assert load(overrides=["search=mcts", "search.c=2"], flags={"search.name": "linear"}).search.options == {}
+
+    def test_naming_the_same_search_again_keeps_its_options(self):
+        assert load(overrides=["search=mcts", "search.c=2"], flags={"search.name": "mcts"}).search.options == {"c": 2}
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("override", "nearest"),
+        [
+            ("budget.max_node=3", "budget.max_nodes"),
+            ("max_nodes=3", "budget.max_nodes"),
+            ("sandbox.limits.pid=3", "sandbox.limits.pids"),
+            ("bugdet={}", "budget"),
+            ("sead=1", "seed"),
+        ],
+    )
+    def test_an_unknown_key_names_its_nearest_neighbour_and_where_it_came_from(self, override, nearest):
+        message = refusal(override)
+        assert f"did you mean `{nearest}`?" in message
+        assert f"-c {override}" in message
+
+    def test_an_unknown_key_in_a_file_names_the_file(self, tmp_path):
+        file = tmp_path / "ramify.toml"
+        file.write_text("[model]\ntemprature = 1.0\n")
+        message = refusal(files=[file])
+        assert "`model.temprature`" in message
+        assert str(file) in message
+        assert "`model.temperature`" in message
+
+    @pytest.mark.parametrize(
+        ("override", "value"),
+        [
+            ("budget.max_nodes=ten", "'ten'"),
+            ("budget.max_nodes=1.5", "1.5"),
+            ("workers=true", "True"),
+            ("workers=0", "0"),
+            ("budget.max_usd=nan", "nan"),
+            ("sandbox.kind=podman", "'podman'"),
+            ("search=3", "3"),
+        ],
+    )
+    def test_a_wrong_value_is_named_with_its_key(self, override, value):
+        message = refusal(override)
+        assert f"`{override.partition('=')[0]}`" in message
+        assert f"is {value}, " in message
+
+    def test_a_word_without_a_value_is_neither_a_file_nor_a_setting(self):
+        assert "neither a file nor key=value" in refusal("seed")
+
+    def test_a_file_that_is_not_there_or_not_toml_is_named(self, tmp_path):
+        broken = tmp_path / "broken.toml"
+        broken.write_text("a = [")
+        assert "missing.toml" in refusal(files=[tmp_path / "missing.toml"])
+        assert "broken.toml is not TOML" in refusal(files=[broken])
+
+
+def test_settings_survive_the_journal():
+    settings = load(overrides=["search=mcts", "search.c=2", 'sandbox.setup=["x"]', "model.price=[1, 2, 0.5]"])
+    assert restore(settings.model_dump(mode="json")) == settings
