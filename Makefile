@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 EXAMPLE ?= next_permutation
 SANDBOX ?= auto
 PYTHON ?=
-PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .PHONY: setup demo test check image
 
