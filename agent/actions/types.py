@@ -1,7 +1,4 @@
-"""What a policy may do: the Action union, and how each is applied to a sandbox.
-
-Law: a command's failure is data, returned in the Observation; only a failure of the sandbox itself is raised.
-"""
+"""The Action union: what a policy may do, and the Observation that it gets for it."""
 
 from __future__ import annotations
 
@@ -108,3 +105,5 @@ class Observation:
     ok: bool = True
     elided_bytes: int = 0
     """How much of the text was cut out of its middle."""
+    fork_lost: bool = False
+    """A time-out threw the sandbox's fork away, with all that was done in it since its last snapshot."""

@@ -1,0 +1,41 @@
+"""What a policy may do: the Action union, how each is applied to a sandbox, and the tools that a model sees.
+
+Law: a command's failure is data, returned in the Observation; only a failure of the sandbox itself is raised.
+"""
+
+from __future__ import annotations
+
+from agent.actions.application import apply
+from agent.actions.effects import effect
+from agent.actions.tools import BadCall, as_call, parse, schema
+from agent.actions.types import (
+    Action,
+    Edit,
+    Effect,
+    Observation,
+    RunTests,
+    Search,
+    Shell,
+    Submit,
+    View,
+    Write,
+)
+
+__all__ = [
+    "Action",
+    "BadCall",
+    "Edit",
+    "Effect",
+    "Observation",
+    "RunTests",
+    "Search",
+    "Shell",
+    "Submit",
+    "View",
+    "Write",
+    "apply",
+    "as_call",
+    "effect",
+    "parse",
+    "schema",
+]

@@ -1,0 +1,214 @@
+"""Applying one action to a sandbox, and what the policy is told of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, assert_never
+
+from agent.actions.excerpt import excerpt, printable
+from agent.actions.replacing import NoSuchPlace, numbered, replace_once
+from agent.actions.types import Action, Edit, Observation, RunTests, Search, Shell, Submit, View, Write
+from agent.errors import MeasureError
+from sandboxes import ExecResult, Sandbox
+
+if TYPE_CHECKING:
+    from agent.measure import SuiteReport
+
+__all__ = ["apply"]
+
+LOOK_S = 30.0
+"""Seconds that listing and searching may take."""
+COMMAND_BYTES = 100_000
+"""The longest shell command: systems refuse single arguments of 128 KiB."""
+MATCH_CHARS = 300
+FAILURES_SHOWN = 20
+MESSAGE_BYTES = 1_500
+CONTEXT_LINES = 3
+
+_RUN = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; fi; exec /bin/sh -c "$1"'
+_QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
+"""No program waits for a person."""
+_ENDED_BY = {
+    "memory": "it used more memory than is allowed",
+    "pids": "it started too many processes",
+    "disk": "it wrote more than is allowed",
+}
+
+
+def apply(action: Action, box: Sandbox, run_tests: Callable[[tuple[str, ...]], SuiteReport]) -> Observation:
+    """Do what the action says in the sandbox. `run_tests` measures the present state with these tests, or all.
+
+    Whatever goes wrong by the action's own doing is in the observation (`ok` is False), and a refused action has
+    changed nothing.
+
+    Raises:
+        sandboxes.SandboxError: the sandbox itself failed.
+    """
+    match action:
+        case Shell():
+            return _shell(action, box)
+        case View():
+            return _view(action, box)
+        case Search():
+            return _search(action, box)
+        case Edit():
+            return _edit(action, box)
+        case Write():
+            return _write(action, box)
+        case RunTests():
+            return _run_tests(action, run_tests)
+        case Submit():
+            return Observation("Submitted.")
+        case _:
+            assert_never(action)
+
+
+def _shell(action: Shell, box: Sandbox) -> Observation:
+    if len(action.command.encode("utf-8", "surrogateescape")) > COMMAND_BYTES:
+        return _refused(f"the command is longer than {COMMAND_BYTES} bytes: use write for the content of files")
+    argv = ["/bin/sh", "-c", _RUN, "sh", action.command]
+    result = box.exec(argv, timeout_s=action.timeout_s, env=_QUIET)
+    if result.timed_out:
+        return _timed_out(result, action.timeout_s)
+    why = f" ({_ENDED_BY[result.limit]})" if result.limit else ""
+    shown, elided = _output(result)
+    return Observation(f"exit code: {result.exit_code}{why}\n{shown}", ok=result.exit_code == 0, elided_bytes=elided)
+
+
+def _timed_out(result: ExecResult, timeout_s: float) -> Observation:
+    shown, elided = _output(result)
+    text = (
+        f"The command did not end within {timeout_s:g} s and was killed. Nothing that it did was kept: files are as "
+        f"they were before it. Its output until then:\n{shown}"
+    )
+    return Observation(text, ok=False, elided_bytes=elided, fork_lost=True)
+
+
+def _output(result: ExecResult) -> tuple[str, int]:
+    """Both streams, limited, and how many bytes of them are missing."""
+    unread = result.stdout_bytes - len(result.stdout) + result.stderr_bytes - len(result.stderr)
+    parts = [printable(result.stdout)]
+    if result.stderr:
+        parts.append(f"stderr:\n{printable(result.stderr)}")
+    if unread:
+        parts.append(f"[{unread} more bytes of output were not kept]")
+    shown, elided = excerpt("\n".join(part.removesuffix("\n") for part in parts if part))
+    return shown or "(no output)", elided + unread
+
+
+def _view(action: View, box: Sandbox) -> Observation:
+    try:
+        data = box.read(action.path)
+    except IsADirectoryError:
+        return _list(action, box)
+    except OSError as error:
+        return _refused(_reason(error, action.path))
+    if b"\0" in data[:8192]:
+        return Observation(f"{action.path} is a binary file of {len(data)} bytes.")
+    lines = printable(data).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    if action.start > max(1, len(lines)):
+        return _refused(f"{action.path} has {len(lines)} lines only")
+    start, end = max(1, action.start), action.end or len(lines)
+    shown, elided = excerpt(numbered(lines[start - 1 : end], start))
+    return Observation(f"{action.path} ({len(lines)} lines)\n{shown}", elided_bytes=elided)
+
+
+def _list(action: View, box: Sandbox) -> Observation:
+    result = box.exec(["ls", "-1Ap", "--", action.path], timeout_s=LOOK_S)
+    if result.timed_out:
+        return _timed_out(result, LOOK_S)
+    shown, elided = _output(result)
+    return Observation(f"{action.path} is a directory:\n{shown}", ok=result.exit_code == 0, elided_bytes=elided)
+
+
+def _search(action: Search, box: Sandbox) -> Observation:
+    argv = ["grep", "-rnIHE", "--exclude-dir=.git", "-e", action.pattern, "--", action.path]
+    result = box.exec(argv, timeout_s=LOOK_S, env={"LC_ALL": "C.UTF-8"})
+    if result.timed_out:
+        return _timed_out(result, LOOK_S)
+    if result.exit_code == 127:
+        return _refused("this machine has no grep: search with shell instead")
+    if result.exit_code > 1 and not result.stdout:
+        return _refused(printable(result.stderr).strip() or f"grep ended with exit code {result.exit_code}")
+    if not result.stdout:
+        return Observation(f"No line below {action.path} matches.")
+    matches = printable(result.stdout).splitlines()
+    matches.sort(key=lambda line: line.partition(":")[0])
+    unread = result.stdout_bytes - len(result.stdout)
+    shown, elided = excerpt("\n".join(line[:MATCH_CHARS] for line in matches))
+    count = f"{len(matches)}{' or more' if unread else ''} lines match"
+    return Observation(f"{count}:\n{shown}", elided_bytes=elided + unread)
+
+
+def _edit(action: Edit, box: Sandbox) -> Observation:
+    try:
+        text = box.read(action.path).decode("utf-8", "surrogateescape")
+        changed, line = replace_once(text, action.old, action.new, action.line)
+        box.write(action.path, changed.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        return _refused(_reason(error, action.path))
+    except NoSuchPlace as error:
+        return _refused(f"{action.path} is unchanged: {error}")
+    first = max(1, line - CONTEXT_LINES)
+    last = line + action.new.count("\n") + CONTEXT_LINES
+    around = printable(changed.encode("utf-8", "surrogateescape")).split("\n")[first - 1 : last]
+    shown, elided = excerpt(numbered(around, first))
+    return Observation(f"Edited {action.path}. It reads now:\n{shown}", elided_bytes=elided)
+
+
+def _write(action: Write, box: Sandbox) -> Observation:
+    data = action.content.encode("utf-8", "surrogateescape")
+    try:
+        box.write(action.path, data)
+    except OSError as error:
+        return _refused(_reason(error, action.path))
+    return Observation(f"Wrote {action.path}: {len(data)} bytes.")
+
+
+def _run_tests(action: RunTests, run_tests: Callable[[tuple[str, ...]], SuiteReport]) -> Observation:
+    try:
+        report = run_tests(action.tests)
+    except MeasureError as error:
+        return _refused(f"the tests could not be run: {error}")
+    shown, elided = excerpt(_report(report))
+    return Observation(shown, ok=report.valid and not report.failures, elided_bytes=elided)
+
+
+def _report(report: SuiteReport) -> str:
+    counts = Counter(outcome.value for outcome in report.outcomes.values())
+    lines = [", ".join(f"{number} {name}" for name, number in counts.items()) or "no test was run"]
+    if not report.valid:
+        lines.append(f"This run counts as failed: {report.problem}")
+    failures = report.failures
+    for test_id in failures[:FAILURES_SHOWN]:
+        lines.append(f"{report.outcomes[test_id].value.upper()} {test_id}")
+        if message := report.messages.get(test_id):
+            lines.append(excerpt(message, MESSAGE_BYTES)[0])
+    if len(failures) > FAILURES_SHOWN:
+        lines.append(f"... and {len(failures) - FAILURES_SHOWN} more that did not pass")
+    if not report.valid and report.output:
+        lines.append(f"The end of what was printed:\n{report.output}")
+    return "\n".join(lines)
+
+
+def _refused(why: str) -> Observation:
+    shown, elided = excerpt(why)
+    return Observation(f"Not done: {shown}", ok=False, elided_bytes=elided)
+
+
+def _reason(error: OSError, path: str) -> str:
+    """What is wrong with a path, in words that do not depend on where the sandbox keeps its files."""
+    match error:
+        case FileNotFoundError():
+            return f"{path} does not exist"
+        case IsADirectoryError():
+            return f"{path} is a directory"
+        case NotADirectoryError():
+            return f"a part of {path} is a file, not a directory"
+        case PermissionError():
+            return f"{path}: permission denied"
+        case _:
+            return f"{path}: {error.strerror or error}"

@@ -1,0 +1,30 @@
+"""Untrusted text, cut to a number of bytes where it enters: the head, the tail, and how much is missing between."""
+
+from __future__ import annotations
+
+__all__ = ["OBSERVATION_BYTES", "excerpt", "printable"]
+
+OBSERVATION_BYTES = 12_000
+"""The longest observation: half of it head, half of it tail."""
+
+
+def excerpt(text: str, limit: int = OBSERVATION_BYTES) -> tuple[str, int]:
+    """The text cut to about `limit` bytes at line breaks where there are any near, and the bytes that were left out."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= limit:
+        return text, 0
+    half = limit // 2
+    head, tail = data[:half], data[-half:]
+    if (end := head.rfind(b"\n") + 1) > half // 2:
+        head = head[:end]
+    if 0 < (start := tail.find(b"\n") + 1) < half // 2:
+        tail = tail[start:]
+    elided = len(data) - len(head) - len(tail)
+    gap = f"\n[... {elided} bytes left out here ...]\n"
+    return head.decode(errors="ignore").removesuffix("\n") + gap + tail.decode(errors="ignore"), elided
+
+
+def printable(data: bytes) -> str:
+    """Bytes as text that can be shown and stored: what is not UTF-8, or a control character, becomes U+FFFD."""
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    return "".join(c if c in "\n\t" or c >= " " else "\ufffd" for c in text)
