@@ -1,1 +1,45 @@
-"""Ramify as a library: search for a tested patch, from an issue on a repository."""
+"""Ramify as a library: search for a tested patch, from an issue on a repository.
+
+    from agent import Settings, Task, solve
+    from sandboxes import Workspace
+
+    task = Task("bug-7", "mean([]) raises", Workspace(path=Path("checkout")), "pytest -q")
+    result = solve(task, Settings(), Path("runs/bug-7"))
+    print(result.status, result.patch.decode())
+
+Importing has no effect and loads nothing heavy: each name is fetched when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agent.build import resume
+    from agent.build import start as solve
+    from agent.config import Settings, load
+    from agent.errors import RamifyError
+    from agent.run import Run
+    from agent.solver import Result
+    from agent.task import Task
+
+__all__ = ["RamifyError", "Result", "Run", "Settings", "Task", "load", "resume", "solve"]
+
+_HOMES = {
+    "RamifyError": ("agent.errors", "RamifyError"),
+    "Result": ("agent.solver", "Result"),
+    "Run": ("agent.run", "Run"),
+    "Settings": ("agent.config", "Settings"),
+    "Task": ("agent.task", "Task"),
+    "load": ("agent.config", "load"),
+    "resume": ("agent.build", "resume"),
+    "solve": ("agent.build", "start"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'agent' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    return getattr(import_module(module), attribute)

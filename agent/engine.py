@@ -25,7 +25,7 @@ from agent.run import Run
 from agent.search import Search
 from agent.task import Task
 from agent.tree import Node, NodeId, Step
-from agent.value import Evaluation
+from agent.value import Evaluation, Value
 from sandboxes import Provider, Sandbox, SandboxError, Snapshot
 
 __all__ = ["Grower", "Parts", "Scorer"]
@@ -57,11 +57,14 @@ class Parts:
     provider: Provider
     policy: Policy
     search: Search
+    value: Value
     budget: Budget
     workers: int = 1
     seed: int = 0
     turns_per_node: int = 30
     """Turns after which an expansion is measured even when its policy would go on."""
+    localise: bool = False
+    """The policy reads the root's coverage spectrum (the note `spectrum`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +210,7 @@ class Grower:
             state, observations = self._act(state, proposal.actions, box)
         return state, Step(proposal.actions, observations, proposal.message, proposal.usage), proposal
 
-    def _act(
-        self, state: Snapshot, todo: Sequence[Action], box: Sandbox
-    ) -> tuple[Snapshot, tuple[Observation, ...]]:
+    def _act(self, state: Snapshot, todo: Sequence[Action], box: Sandbox) -> tuple[Snapshot, tuple[Observation, ...]]:
         """Apply actions in order. A command that times out loses its own effects and those of nobody else."""
         seen: list[Observation] = []
         for position, action in enumerate(todo):

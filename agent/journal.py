@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, Self
 
 from agent.budget import Usage
 from agent.errors import JournalError
+from agent.task import Task
 from agent.tree import Node, NodeId
 from sandboxes import Snapshot
 
@@ -32,6 +33,8 @@ __all__ = [
     "Noted",
     "Spent",
     "Started",
+    "dump_task",
+    "load_task",
     "read_events",
 ]
 
@@ -131,6 +134,25 @@ def _adapter() -> Any:
     from pydantic import Field, TypeAdapter
 
     return TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+
+
+@cache
+def _task_adapter() -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Task)
+
+
+def dump_task(task: Task) -> dict[str, Any]:
+    """A task in the form that `Started` keeps."""
+    dumped: dict[str, Any] = _task_adapter().dump_python(task, mode="json")
+    return dumped
+
+
+def load_task(dumped: dict[str, Any]) -> Task:
+    """The inverse of `dump_task`."""
+    task: Task = _task_adapter().validate_python(dumped)
+    return task
 
 
 def encode(event: Event) -> bytes:

@@ -1,0 +1,173 @@
+"""The composition root: the only file that knows every implementation by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agent import solver
+from agent.budget import Budget
+from agent.config import Choice, Settings, restore
+from agent.engine import Parts
+from agent.errors import ConfigError, UsageError
+from agent.journal import Event, load_task
+from agent.policy import Policy
+from agent.run import Run
+from agent.search import Search
+from agent.search.registry import SEARCHES
+from agent.solver import Result
+from agent.task import Task
+from agent.value.tests import PassingTests
+from sandboxes import Provider, SandboxUnavailable
+
+__all__ = ["make_parts", "make_provider", "resume", "start"]
+
+_T = TypeVar("_T")
+
+
+def start(
+    task: Task,
+    settings: Settings,
+    directory: Path,
+    *,
+    cancel: threading.Event | None = None,
+    on_event: Callable[[Event], None] | None = None,
+) -> Result:
+    """Solve a task in a run directory; a directory that holds this run already is gone on with.
+
+    Raises:
+        agent.errors.RamifyError, sandboxes.SandboxError: what each of the parts raises (see `agent.solver.solve`).
+    """
+    with Run.open(directory) as run:
+        return _solve(task, settings, run, cancel, on_event)
+
+
+def resume(
+    directory: Path,
+    *,
+    budget: Mapping[str, Any] | None = None,
+    cancel: threading.Event | None = None,
+    on_event: Callable[[Event], None] | None = None,
+) -> Result:
+    """Go on with a run exactly as it was begun, but for the limits that `budget` gives anew.
+
+    Raises:
+        agent.errors.UsageError: the directory holds no run.
+        agent.errors.RamifyError, sandboxes.SandboxError: as `start`.
+    """
+    if not (directory / "journal.jsonl").is_file():
+        raise UsageError(f"{directory} is not a run: it has no journal.jsonl; give the directory that solve printed")
+    with Run.open(directory) as run:
+        if run.started is None:
+            raise UsageError(f"{directory}: the run ended before its base state was made; start it again with solve")
+        settings = restore(run.started.settings)
+        if budget:
+            limits = settings.budget.model_copy(update=dict(budget))
+            settings = settings.model_copy(update={"budget": limits})
+        return _solve(load_task(run.started.task), settings, run, cancel, on_event)
+
+
+def _solve(
+    task: Task,
+    settings: Settings,
+    run: Run,
+    cancel: threading.Event | None,
+    on_event: Callable[[Event], None] | None,
+) -> Result:
+    parts = make_parts(settings, run)
+    try:
+        return solver.solve(
+            task, parts, run, settings=settings.model_dump(mode="json"), cancel=cancel, on_event=on_event
+        )
+    finally:
+        parts.provider.close()
+
+
+def make_parts(settings: Settings, run: Run) -> Parts:
+    """Everything a search needs, made of the settings. The caller closes `parts.provider`.
+
+    Raises:
+        ConfigError: an unknown name or option, a missing key.
+        sandboxes.SandboxUnavailable: this machine has no such sandbox.
+    """
+    policy = _policy(settings, run)
+    search = _search(settings.search)
+    return Parts(
+        provider=make_provider(settings, run.journal.directory / "store"),
+        policy=policy,
+        search=search,
+        value=PassingTests(),
+        budget=Budget(**settings.budget.model_dump()),
+        workers=settings.workers,
+        seed=settings.seed,
+        localise=settings.policy.name == "mutate",
+    )
+
+
+def make_provider(settings: Settings, store: Path) -> Provider:
+    """The sandbox that the settings ask for; `auto` is docker when an image is named, else this machine's own
+    namespaces, else docker.
+
+    Raises:
+        sandboxes.SandboxUnavailable: none works here; the message says why.
+    """
+    wanted = settings.sandbox
+    kind = wanted.kind
+    if kind == "auto":
+        kind = "docker" if wanted.image or not _namespaces_work() else "namespace"
+    if kind == "docker":
+        from sandboxes.docker import DockerProvider
+
+        return DockerProvider(store, limits=wanted.limits)
+    from sandboxes.namespace import NamespaceProvider
+
+    return NamespaceProvider(store, limits=wanted.limits)
+
+
+def _namespaces_work() -> bool:
+    from sandboxes import docker, namespace
+
+    why = namespace.probe()
+    if why and (why_not_docker := docker.probe()):
+        raise SandboxUnavailable(f"no sandbox works here: {why}; docker: {why_not_docker}")
+    return not why
+
+
+def _search(choice: Choice) -> Search:
+    if choice.name not in SEARCHES:
+        raise ConfigError(f"unknown search {choice.name!r}: one of {', '.join(SEARCHES)}")
+    return _construct(SEARCHES[choice.name], choice.options, f"search.{choice.name}")
+
+
+def _policy(settings: Settings, run: Run) -> Policy:
+    choice = settings.policy
+    if choice.name == "mutate":
+        from agent.measure.spectrum import Spectrum
+        from agent.policy.mutate import MutatePolicy
+
+        return _construct(
+            MutatePolicy,
+            {**choice.options, "spectrum": lambda: Spectrum.from_json(run.note(0, "spectrum"))},
+            "policy.mutate",
+        )
+    from agent.models.registry import make
+    from agent.policy.chat import ChatPolicy
+
+    model = make(choice.name, **settings.model.model_dump())
+    return _construct(ChatPolicy, {**choice.options, "model": model}, "policy.chat")
+
+
+def _construct(kind: type[_T], options: Mapping[str, Any], where: str) -> _T:
+    """An implementation from its keywords, which are its settings."""
+    assert dataclasses.is_dataclass(kind)
+    known = [f.name for f in dataclasses.fields(kind) if f.init]
+    for key in options:
+        if key not in known:
+            raise ConfigError(f"unknown setting `{where}.{key}`: one of {', '.join(known) or 'none'}")
+    try:
+        return kind(**options)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"`{where}`: {error}") from error

@@ -1,0 +1,238 @@
+"""solve(): from a task to a verified patch.
+
+Law: there is always an answer. At any limit, error or signal the best patch so far is verified from the base state and
+returned; the run on disk can be resumed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from agent.budget import Stop, Usage
+from agent.engine import Grower, Parts
+from agent.errors import RamifyError, UsageError
+from agent.journal import Added, Ended, Event, Noted, Spent, Started, dump_task, write_atomically
+from agent.measure import SuiteReport
+from agent.measure.measurer import find_baseline
+from agent.measure.spectrum import Spectrum
+from agent.measure.tracing import trace
+from agent.run import Run
+from agent.scoring import GoalsFirst
+from agent.task import Task
+from agent.tree import Node, Tree
+from agent.verify import verify
+from sandboxes import SandboxError, Snapshot
+
+__all__ = ["Result", "solve"]
+
+log = logging.getLogger(__name__)
+
+CANDIDATES = 5
+"""Unsolved states that are verified, best first, when a search ends without a solved one."""
+
+Status = Literal["solved", "improved", "no_patch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run has come to."""
+
+    status: Status
+    """`solved`: the goal tests pass and nothing broke. `improved`: strictly better than the base state, or, where no
+    test fails there, a submitted patch that breaks nothing. `no_patch`: neither."""
+    patch: bytes
+    """A git patch against the workspace as it was given; empty for `no_patch`."""
+    verified: bool
+    """The patch was applied to the base state in a fresh fork, and the whole suite run there said what `status` says."""
+    stop: Stop
+    usage: Usage
+    best_node: int | None
+    run_dir: Path
+    nodes: int
+    seconds: float
+    baseline: Mapping[str, int]
+    """Tests `passed` and `failed` before any edit."""
+    final: Mapping[str, int]
+    """The same with the patch."""
+    notes: tuple[str, ...] = ()
+    """What people should know: flaky tests set aside, a dirty checkout, candidates refused."""
+    error: Exception | None = field(default=None, compare=False)
+    """What ended the search early, if an error did."""
+
+
+def solve(
+    task: Task,
+    parts: Parts,
+    run: Run,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    cancel: threading.Event | None = None,
+    on_event: Callable[[Event], None] | None = None,
+) -> Result:
+    """Begin a run or go on with it, until it is solved, exhausted, out of budget or cancelled.
+
+    Raises:
+        agent.errors.UsageError, agent.errors.MeasureError: the base state cannot be measured as asked.
+        sandboxes.SandboxError: the base state cannot be made.
+    """
+    return _Solver(task, parts, run, cancel or threading.Event(), on_event or (lambda event: None)).solve(
+        settings or {}
+    )
+
+
+class _Solver:
+    """One sitting of one run."""
+
+    def __init__(
+        self, task: Task, parts: Parts, run: Run, cancel: threading.Event, on_event: Callable[[Event], None]
+    ) -> None:
+        self._task, self._parts, self._run, self._cancel, self._on_event = task, parts, run, cancel, on_event
+
+    def solve(self, settings: Mapping[str, Any]) -> Result:
+        run = self._run
+        if run.ended is not None and run.ended.status == "solved":
+            return self._result(run.ended)
+        self._parts.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
+        base = self._begin(settings)
+        scorer = self._measure_base(base)
+        grower = Grower(scorer.task, self._parts, run, scorer, self._on_event)
+        try:
+            stop = self._search(grower, scorer)
+        except BaseException as error:
+            self._finish(Stop.FAILED, scorer, error)
+            raise
+        return self._finish(stop, scorer, grower.error if stop in (Stop.FAILED, Stop.EXHAUSTED) else None)
+
+    def _begin(self, settings: Mapping[str, Any]) -> Snapshot:
+        """The base state: made now, or in an earlier sitting."""
+        if self._run.started is not None:
+            return self._run.started.base
+        base = self._parts.provider.create(self._task.workspace)
+        self._record(Started(dump_task(self._task), dict(settings), base))
+        return base
+
+    def _measure_base(self, base: Snapshot) -> GoalsFirst:
+        """The root is a node like any other; its report is the baseline."""
+        run, provider, value = self._run, self._parts.provider, self._parts.value
+        if len(run.tree):
+            scorer = GoalsFirst(provider, self._task, base, run.tree.root.report, value)
+        else:
+            report = find_baseline(provider, self._task, base)
+            scorer = GoalsFirst(provider, self._task, base, report, value)
+            self._record(Spent(Usage(measurements=1), "baseline", None))
+            self._record(Added(Node(0, (), (), base, report, scorer.root, label="base"), self._parts.budget.elapsed_s))
+        if self._parts.localise and run.note(0, "spectrum") is None:
+            self._record(Noted(0, "spectrum", self._localise(scorer.task, base).to_json()))
+        return scorer
+
+    def _localise(self, task: Task, base: Snapshot) -> Spectrum:
+        if not task.goal_tests:
+            raise UsageError(
+                "no test fails, and the policy `mutate` needs one to repair: add a failing test, or name a model "
+                "with --policy"
+            )
+        self._record(Spent(Usage(measurements=1), "spectrum", 0))
+        return trace(self._parts.provider, task, base, self._run.tree.root.report)
+
+    def _search(self, grower: Grower, scorer: GoalsFirst) -> Stop:
+        """Grow until a solved state stands its verification, or growth ends for another reason."""
+        while (stop := grower.grow(self._cancel, lambda: self._solved() is not None)) is Stop.SOLVED:
+            node = self._solved()
+            assert node is not None
+            if self._verdict(node, scorer)["solved"]:
+                break
+        return stop
+
+    def _solved(self) -> Node | None:
+        """The oldest solved state that no verification has refuted."""
+        for node_id in self._run.tree.solved:
+            verdict = self._run.note(node_id, "verdict")
+            if verdict is None or verdict["solved"]:
+                return self._run.tree[node_id]
+        return None
+
+    def _verdict(self, node: Node, scorer: GoalsFirst) -> Mapping[str, Any]:
+        """The verification of a state (`Verdict.to_note`): made once, then read from the journal."""
+        if self._run.note(node.id, "verdict") is None:
+            verdict = verify(self._parts.provider, self._run.tree.root, node, scorer)
+            self._record(Spent(Usage(measurements=verdict.measurements), "verification", node.id))
+            self._record(Noted(node.id, "verdict", verdict.to_note(self._run.journal.put_blob(verdict.patch))))
+        note: Mapping[str, Any] = self._run.note(node.id, "verdict") or {}
+        return note
+
+    def _finish(self, stop: Stop, scorer: GoalsFirst, error: BaseException | None) -> Result:
+        """Choose the answer, the best state whose patch stands its verification, and record how the sitting ended."""
+        for candidate in self._candidates():
+            verdict = self._verdict(candidate, scorer)
+            if verdict["solved"] or verdict["improved"]:
+                return self._end("solved" if verdict["solved"] else "improved", candidate, stop, error)
+        return self._end("no_patch", None, stop, error)
+
+    def _candidates(self) -> Iterator[Node]:
+        """States worth a patch: solved, better than the base, or submitted where no test fails; best first."""
+        tree = self._run.tree
+        if not len(tree):
+            return
+        better = [n for n in tree if n.id != tree.root.id and (n.value > tree.root.value or n.terminal)]
+        better.sort(key=lambda n: (not n.evaluation.solved, -n.value, n.id))
+        yield from better[:CANDIDATES]
+
+    def _end(self, status: Status, best: Node | None, stop: Stop, error: BaseException | None) -> Result:
+        verdict = {} if best is None else self._run.note(best.id, "verdict") or {}
+        ended = Ended(
+            status=status,
+            stop=stop.name,
+            best=None if best is None else best.id,
+            verified=best is not None,
+            patch_blob=verdict.get("patch"),
+            elapsed_s=self._parts.budget.elapsed_s,
+            final=verdict.get("final", {}),
+        )
+        self._record(ended)
+        result = self._result(ended, error if isinstance(error, (RamifyError, SandboxError)) else None)
+        write_atomically(self._run.journal.directory / "patch.diff", result.patch)
+        return result
+
+    def _result(self, ended: Ended, error: Exception | None = None) -> Result:
+        run = self._run
+        return Result(
+            status=_status(ended.status),
+            patch=run.journal.get_blob(ended.patch_blob) if ended.patch_blob else b"",
+            verified=ended.verified,
+            stop=Stop[ended.stop],
+            usage=run.usage,
+            best_node=ended.best,
+            run_dir=run.journal.directory,
+            nodes=len(run.tree),
+            seconds=ended.elapsed_s,
+            baseline=_counts(run.tree),
+            final=ended.final or _counts(run.tree),
+            notes=_remarks(run.tree),
+            error=error,
+        )
+
+    def _record(self, event: Event) -> None:
+        self._run.record(event)
+        self._on_event(event)
+        if isinstance(event, Added):
+            self._parts.budget.count_node()
+
+
+def _status(name: str) -> Status:
+    assert name in ("solved", "improved", "no_patch")
+    return name  # type: ignore[return-value]  # narrowed by the assertion
+
+
+def _counts(tree: Tree) -> dict[str, int]:
+    report = tree.root.report if len(tree) else SuiteReport()
+    return {"passed": len(report.passes), "failed": len(report.failures)}
+
+
+def _remarks(tree: Tree) -> tuple[str, ...]:
+    flaky = tree.root.report.flaky if len(tree) else ()
+    return (f"set aside as flaky: {', '.join(flaky)}",) if flaky else ()

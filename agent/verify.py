@@ -1,0 +1,88 @@
+"""Verification: the patch of a state, applied to the base state in a fresh fork, and the whole suite run on that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agent.measure import SuiteReport
+from agent.tree import Node
+from agent.value import Evaluation
+from sandboxes import Provider, Snapshot
+
+__all__ = ["Judgement", "Verdict", "verify"]
+
+PATCH_FILE = "/tmp/.ramify.patch"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A whole run of the suite and what follows from it."""
+
+    report: SuiteReport
+    evaluation: Evaluation
+    improved: bool
+
+
+class Suite(Protocol):
+    """Runs the whole suite in a state, afresh."""
+
+    def judge(self, snapshot: Snapshot, path: tuple[Node, ...]) -> Judgement:
+        """Measure, evaluate and guard a state below `path`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What verification said of a state."""
+
+    patch: bytes
+    solved: bool = False
+    improved: bool = False
+    why: str = ""
+    """Why it is neither, for people."""
+    final: Mapping[str, int] = field(default_factory=dict)
+    """Tests passed and failed with the patch."""
+    measurements: int = 0
+
+    def to_note(self, patch_blob: str) -> dict[str, Any]:
+        """The form that a journal keeps, with the patch in a blob."""
+        return {
+            "patch": patch_blob,
+            "solved": self.solved,
+            "improved": self.improved,
+            "why": self.why,
+            "final": dict(self.final),
+        }
+
+
+def verify(provider: Provider, root: Node, node: Node, suite: Suite) -> Verdict:
+    """Whether the node's patch, and nothing else of its state, does what the state did."""
+    base = root.snapshot
+    patch = provider.diff(base, node.snapshot)
+    if not patch:
+        return Verdict(patch, why="the state differs from the base in nothing that a patch can hold")
+    patched, why = _apply(provider, base, patch)
+    if patched is None:
+        return Verdict(patch, why=f"the patch does not apply to the base: {why}")
+    judgement = suite.judge(patched, (root,))
+    report = judgement.report
+    return Verdict(
+        patch=patch,
+        solved=judgement.evaluation.solved,
+        improved=judgement.improved,
+        why=judgement.evaluation.notes,
+        final={"passed": len(report.passes), "failed": len(report.failures)},
+        measurements=1,
+    )
+
+
+def _apply(provider: Provider, base: Snapshot, patch: bytes) -> tuple[Snapshot | None, str]:
+    with provider.at(base) as box:
+        box.write(PATCH_FILE, patch)
+        done = box.exec(["git", "apply", "--whitespace=nowarn", PATCH_FILE], timeout_s=60)
+        if done.exit_code != 0:
+            return None, (done.stderr or b"git is not in the sandbox").decode(errors="replace").strip()
+        box.remove(PATCH_FILE)
+        return box.snapshot(), ""

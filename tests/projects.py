@@ -1,0 +1,79 @@
+"""A small project with one bug, for tests that run a real search in a real sandbox."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from agent.task import Task
+from sandboxes import Workspace
+
+SOURCE = '''"""Means."""
+
+
+def mean(numbers):
+    """The arithmetic mean; 0.0 of nothing."""
+    total = 0
+    for number in numbers:
+        total += number
+    if len(numbers) < 0:
+        return 0.0
+    return total / len(numbers)
+
+
+def spread(numbers):
+    return max(numbers) - min(numbers)
+'''
+
+TESTS = """import pytest
+
+from means import mean, spread
+
+
+def test_mean_of_some():
+    assert mean([1, 2, 3]) == 2
+
+
+def test_mean_of_nothing():
+    assert mean([]) == 0.0
+
+
+@pytest.mark.parametrize("numbers", [[1], [1, 1]])
+def test_spread(numbers):
+    assert spread(numbers) == 0
+"""
+
+BUG = "    if len(numbers) < 0:\n"
+FIX = "    if len(numbers) <= 0:\n"
+GOAL = "test_means.py::test_mean_of_nothing"
+
+
+def git(repo: Path, *arguments: str) -> str:
+    """Run git as a fixed author, without the machine's settings."""
+    settings = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
+    done = subprocess.run(["git", *settings, *arguments], cwd=repo, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def commit(repo: Path, files: dict[str, str]) -> Path:
+    """A repository at `repo` with these files in one commit."""
+    repo.mkdir(parents=True)
+    for name, text in files.items():
+        path = repo / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    git(repo, "init", "-q")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "all")
+    return repo
+
+
+def means(repo: Path) -> Path:
+    """The project above."""
+    return commit(repo, {"means.py": SOURCE, "test_means.py": TESTS, ".gitignore": "__pycache__/\n"})
+
+
+def task(repo: Path, **changes: object) -> Task:
+    """The task of repairing it."""
+    given = {"id": "means", "statement": "mean([]) divides by zero", "test_command": "python -m pytest -q"} | changes
+    return Task(workspace=Workspace(path=repo, mount="/workspace"), **given)

@@ -1,0 +1,287 @@
+"""From a task to a verified patch: the engine and the solver in a real sandbox, with a scripted policy."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from sandboxes.namespace import NamespaceProvider
+
+from agent.actions import Edit, Shell, Submit, Write
+from agent.budget import Budget, Stop, Usage
+from agent.engine import Parts
+from agent.errors import MeasureError, ModelError, PolicyError, UsageError
+from agent.journal import Added, Failed, Merged, Spent
+from agent.policy import Proposal
+from agent.run import Run
+from agent.search.best_first import BestFirst
+from agent.search.best_of_n import BestOfN
+from agent.search.linear import Linear
+from agent.solver import solve
+from agent.value.tests import PassingTests
+from tests.policies import Scripted, edits
+from tests.projects import BUG, FIX, GOAL, git, means, task
+
+pytestmark = pytest.mark.namespace
+
+WORSE = "    if len(numbers) < 2:\n"
+SAME = "    if len(numbers) < -1:\n"
+
+
+@pytest.fixture
+def repo(tmp_path):
+    return means(tmp_path / "repo")
+
+
+@pytest.fixture
+def attempt(tmp_path, repo):
+    """Solve the project with a policy; a second call goes on with the same run."""
+
+    def attempt(policy, *, search=None, cancel=None, on_event=None, wanted=None, **settings):
+        limits = {k: settings.pop(k) for k in list(settings) if k.startswith("max_")}
+        with Run.open(tmp_path / "run") as run:
+            provider = NamespaceProvider(tmp_path / "run" / "store")
+            parts = Parts(provider, policy, search or BestFirst(), PassingTests(), Budget(**limits), **settings)
+            try:
+                return solve(wanted or task(repo), parts, run, cancel=cancel, on_event=on_event), run
+            finally:
+                provider.close()
+
+    return attempt
+
+
+def test_a_search_ends_with_a_verified_patch(attempt, repo):
+    result, _run = attempt(edits(SAME, WORSE, FIX))
+    assert (result.status, result.verified, result.stop) == ("solved", True, Stop.SOLVED)
+    assert (result.baseline, result.final) == ({"passed": 3, "failed": 1}, {"passed": 4, "failed": 0})
+    assert result.best_node == 3
+    (repo / "p").write_bytes(result.patch)
+    git(repo, "apply", "p")
+    assert FIX in (repo / "means.py").read_text()
+
+
+def test_the_checkout_is_not_touched(attempt, repo):
+    before = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in repo.rglob("*") if p.is_file()}
+    attempt(edits(WORSE, FIX))
+    assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in repo.rglob("*") if p.is_file()} == before
+
+
+def test_a_patch_that_breaks_another_test_is_not_a_solution(attempt):
+    breaking = (
+        "    if len(numbers) < 2:\n        return 0.0\n    if len(numbers) == 3:\n        return 1\n    if False:\n"
+    )
+    result, run = attempt(edits(breaking))
+    assert result.status == "no_patch"
+    assert result.stop is Stop.EXHAUSTED
+    assert not run.tree[1].evaluation.solved
+    assert run.tree[1].report.complete
+
+
+def test_partial_progress_is_an_improvement(attempt, repo):
+    (repo / "test_more.py").write_text("def test_never():\n    assert False\n")
+    result, _ = attempt(edits(FIX))
+    assert (result.status, result.verified) == ("improved", True)
+    assert result.final == {"passed": 4, "failed": 1}
+
+
+def test_two_edits_that_lead_to_one_state_are_measured_once(attempt):
+    def answer(position):
+        if len(position.path) > 1 or position.index > 1:
+            return Proposal(())
+        rewrite = position.box.read("means.py").decode().replace(BUG, SAME)
+        return Proposal((Edit("means.py", BUG, SAME) if position.index == 0 else Write("means.py", rewrite),))
+
+    events = []
+    _result, run = attempt(Scripted(answer), on_event=events.append)
+    assert len(run.tree) == 2
+    assert [e for e in events if isinstance(e, Merged)] == [Merged(0, 1, elapsed_s=events[-2].elapsed_s)] or any(
+        isinstance(e, Merged) and (e.parent, e.node) == (0, 1) for e in events
+    )
+    assert sum(isinstance(e, Spent) and e.what == "tests" for e in events) == 1
+
+
+def test_a_policy_sees_what_its_actions_did_before_it_goes_on(attempt):
+    def answer(position):
+        if len(position.path) > 1:
+            return Proposal(())
+        if not position.steps:
+            return Proposal((Shell("grep -n 'len(numbers) <' means.py"),), final=False)
+        assert "9:" in position.steps[0].observations[0].text
+        return Proposal((Edit("means.py", BUG, FIX), Submit("done")))
+
+    result, run = attempt(Scripted(answer))
+    assert result.status == "solved"
+    assert len(run.tree[1].steps) == 2
+    assert run.tree[1].terminal
+
+
+def test_a_command_that_times_out_loses_its_own_effects_only(attempt):
+    def answer(position):
+        if len(position.path) > 1:
+            return Proposal(())
+        slow = Shell("echo lost > lost.txt; sleep 60", timeout_s=0.5)
+        return Proposal((Write("kept.txt", "1"), slow, Edit("means.py", BUG, FIX)))
+
+    result, run = attempt(Scripted(answer))
+    assert result.status == "solved"
+    assert b"kept.txt" in result.patch
+    assert b"lost.txt" not in result.patch
+    assert not run.tree[1].steps[0].observations[1].ok
+
+
+def test_a_failing_policy_closes_its_node_and_the_run_ends(attempt):
+    def answer(position):
+        raise PolicyError("unreadable")
+
+    result, run = attempt(Scripted(answer))
+    assert result.stop is Stop.EXHAUSTED
+    assert isinstance(result.error, PolicyError)
+    assert run.tree.failures(0) == 3
+
+
+def test_a_refusing_provider_ends_the_run_with_the_best_so_far(attempt):
+    def answer(position):
+        if position.index == 1:
+            raise ModelError("quota")
+        return Proposal((Edit("means.py", BUG, SAME),))
+
+    result, run = attempt(Scripted(answer), search=BestOfN(n=4))
+    assert result.stop is Stop.FAILED
+    assert isinstance(result.error, ModelError)
+    assert len(run.tree) == 2
+
+
+@pytest.mark.parametrize(
+    ("limit", "stop"), [({"max_nodes": 3}, Stop.NODES), ({"max_measurements": 4}, Stop.MEASUREMENTS)]
+)
+def test_a_limit_ends_the_search(attempt, limit, stop):
+    texts = [f"    if len(numbers) < -{n}:\n" for n in range(1, 9)]
+    result, run = attempt(edits(*texts), **limit)
+    assert result.stop is stop
+    assert len(run.tree) <= 4
+    assert run.usage.measurements <= 4
+
+
+def test_a_search_without_time_left_still_answers(attempt):
+    result, _ = attempt(edits(FIX), max_seconds=0.001)
+    assert (result.status, result.stop) == ("no_patch", Stop.TIME)
+
+
+def test_cancelling_keeps_the_run(attempt):
+    cancel = threading.Event()
+    texts = [f"    if len(numbers) < -{n}:\n" for n in range(1, 9)]
+
+    def stop_after_two(event):
+        if isinstance(event, Added) and event.node.id == 2:
+            cancel.set()
+
+    result, run = attempt(edits(*texts, FIX), cancel=cancel, on_event=stop_after_two)
+    assert (result.stop, len(run.tree)) == (Stop.INTERRUPTED, 3)
+    again, run = attempt(edits(*texts, FIX))
+    assert (again.status, len(run.tree)) == ("solved", 10)
+    assert [n.label for n in run.tree][1:] == [f"edit {n}" for n in range(9)]
+
+
+def test_a_solved_run_is_not_searched_again(attempt):
+    first, _ = attempt(edits(FIX))
+    events = []
+    again, _ = attempt(edits(FIX), on_event=events.append)
+    assert (again.status, again.patch, events) == ("solved", first.patch, [])
+
+
+def test_money_is_an_event_when_it_is_spent(attempt):
+    def answer(position):
+        position.spend(Usage(model_calls=1, tokens_in=10))
+        raise PolicyError("and then it failed")
+
+    events = []
+    result, _ = attempt(Scripted(answer), on_event=events.append)
+    assert result.usage.model_calls == 3
+    order = [type(e) for e in events if isinstance(e, Failed) or (isinstance(e, Spent) and e.what == "model")]
+    assert order == [Spent, Failed] * 3
+
+
+def test_workers_expand_different_nodes_at_once(attempt):
+    running, most = set(), []
+
+    def answer(position):
+        if len(position.path) > 1 or position.index > 5:
+            return Proposal(())
+        running.add(position.index)
+        most.append(len(running))
+        time.sleep(0.3)
+        running.discard(position.index)
+        return Proposal((Edit("means.py", BUG, f"    if len(numbers) < -{position.index + 1}:\n"),))
+
+    _, run = attempt(Scripted(answer), workers=3)
+    assert len(run.tree) == 7
+    assert max(most) == 3
+
+
+def test_goal_tests_that_do_not_exist_or_pass_already_are_refused(attempt, repo):
+    with pytest.raises(UsageError, match="test_mean_of_nothing"):
+        attempt(edits(FIX), wanted=task(repo, goal_tests=("test_means.py::test_mean_of_nothink",)))
+
+
+def test_a_goal_test_that_passes_already_is_refused(attempt, repo):
+    with pytest.raises(UsageError, match="passed before any change"):
+        attempt(edits(FIX), wanted=task(repo, goal_tests=("test_means.py::test_mean_of_some",)))
+
+
+def test_only_the_named_goal_has_to_be_repaired(attempt, repo):
+    (repo / "test_more.py").write_text("def test_never():\n    assert False\n")
+    result, _ = attempt(edits(FIX), wanted=task(repo, goal_tests=(GOAL,)))
+    assert result.status == "solved"
+
+
+@pytest.mark.parametrize("command", ["no-such-program", "python -m pytest -q nowhere.py"])
+def test_tests_that_cannot_be_run_are_an_error_that_names_the_command(attempt, repo, command):
+    with pytest.raises(MeasureError, match="--test"):
+        attempt(edits(FIX), wanted=task(repo, test_command=command))
+
+
+def test_linear_search_goes_on_from_its_own_edit(attempt):
+    def answer(position):
+        texts = [SAME, FIX]
+        depth = len(position.path) - 1
+        if depth > 1:
+            return Proposal(())
+        before = BUG if depth == 0 else SAME
+        return Proposal((Edit("means.py", before, texts[depth]),))
+
+    result, run = attempt(Scripted(answer), search=Linear())
+    assert result.status == "solved"
+    assert run.tree.depth(2) == 2
+
+
+def test_a_submitted_patch_without_a_failing_test_is_kept_when_it_breaks_nothing(attempt, repo):
+    (repo / "test_means.py").write_text((repo / "test_means.py").read_text().replace("mean([]) == 0.0", "True"))
+
+    def answer(position):
+        return Proposal((Edit("means.py", BUG, FIX), Submit("fixed")))
+
+    result, _ = attempt(Scripted(answer), search=BestOfN(n=1))
+    assert (result.status, result.verified) == ("improved", True)
+    assert b"<= 0" in result.patch
+
+
+def test_a_dirty_checkout_is_taken_as_it_is(attempt, repo):
+    (repo / "means.py").write_text("# edited\n" + (repo / "means.py").read_text())
+    result, _ = attempt(edits(FIX))
+    assert result.status == "solved"
+    (repo / "p").write_bytes(result.patch)
+    git(repo, "apply", "--check", "p")
+
+
+def test_the_machine_outside_the_workspace_decides_nothing(attempt):
+    """A state may change its own machine; its tests run on the base's, as the patch's user will."""
+
+    def answer(position):
+        if len(position.path) > 1 or position.index:
+            return Proposal(())
+        plant = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        return Proposal((Shell(f'echo "import os; os._exit(0)" > "$(python -c "{plant}")/sitecustomize.py"'), Submit()))
+
+    result, _ = attempt(Scripted(answer))
+    assert result.status == "no_patch"
