@@ -1,0 +1,73 @@
+"""Instance = Task + Hidden: the work, and what only the grader may know about it.
+
+Law: a `Hidden` never reaches a solver. `agent` cannot import this module; what a solver is given is `Instance.task`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent.errors import UsageError
+from agent.task import Task
+
+__all__ = ["Hidden", "Instance", "Mode", "select"]
+
+Mode = Literal["hidden", "revealed"]
+"""Whether a solver sees the failing tests (`revealed`: CI mode, as on a red build) or the statement alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What decides whether an instance is resolved. Kept out of every repr, and so out of logs."""
+
+    fail_to_pass: tuple[str, ...] = field(repr=False)
+    pass_to_pass: tuple[str, ...] = field(repr=False)
+    patch: bytes = field(repr=False)
+    """The reference solution."""
+    test_patch: bytes = field(repr=False)
+    """The changes to tests that came with it; may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One piece of work with a known answer."""
+
+    task: Task
+    hidden: Hidden
+    mode: Mode = "hidden"
+
+    @property
+    def id(self) -> str:
+        """Unique in its source; names its folder in a batch."""
+        return self.task.id
+
+
+def select(
+    instances: Iterable[Instance], *, ids: Sequence[str] = (), pattern: str = "", part: str = ""
+) -> list[Instance]:
+    """Those with one of `ids` in whose id the regular expression matches, then the slice `part` (`0:10`) of them.
+
+    Raises:
+        UsageError: an id that does not exist, not a regular expression, not a slice, or nothing left.
+    """
+    chosen = list(instances)
+    if unknown := sorted(set(ids) - {i.id for i in chosen}):
+        raise UsageError(f"no instance {unknown[0]!r} in this source")
+    try:
+        matcher = re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"--filter {pattern!r} is not a regular expression: {error}") from error
+    chosen = [i for i in chosen if (not ids or i.id in ids) and matcher.search(i.id)][_slice(part)]
+    if not chosen:
+        raise UsageError("no instance is left by --ids, --filter and --slice")
+    return chosen
+
+
+def _slice(text: str) -> slice:
+    try:
+        return slice(*(int(bound) if bound else None for bound in text.split(":"))) if text else slice(None)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"--slice {text!r} is not like 0:10") from error

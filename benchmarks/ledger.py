@@ -1,0 +1,74 @@
+"""An append-only file of JSON lines, the form in which a batch and its verdicts are kept.
+
+Law: a line is on disk before anybody acts on it, and is never rewritten. Kill -9 loses at most the line in flight.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agent.errors import UsageError
+
+__all__ = ["Ledger", "read_lines"]
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a file of JSON lines; blank lines, a torn last line and a missing file hold none.
+
+    Raises:
+        UsageError: a line before the last is not a JSON object.
+    """
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            if number == len(lines):
+                return
+            raise UsageError(f"{path}:{number} is not JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise UsageError(f"{path}:{number} is not a JSON object")
+        yield row
+
+
+class Ledger:
+    """One file of JSON lines, held open by one process at a time. Thread-safe.
+
+    Raises:
+        UsageError: another process holds it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._file = path.open("a+b", buffering=0)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            raise UsageError(f"{path} is in use by another ramify process; wait for it or stop it") from error
+        self._cut_torn_line()
+
+    def close(self) -> None:
+        """Let another process hold it."""
+        self._file.close()
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Write one object and wait until it is on disk."""
+        line = json.dumps(row, ensure_ascii=True, allow_nan=False).encode() + b"\n"
+        with self._lock:
+            self._file.write(line)
+            os.fsync(self._file.fileno())
+
+    def _cut_torn_line(self) -> None:
+        self._file.seek(0)
+        self._file.truncate(self._file.read().rfind(b"\n") + 1)

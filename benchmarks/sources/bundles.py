@@ -1,0 +1,129 @@
+"""Instances as lines of SWE-bench fields, each with a git bundle beside the file.
+
+On top of SWE-bench's fields: `bundle` (path relative to the file), `test_cmd` (shell command that runs the tests),
+`requirements` (pinned packages), `license`, `source_url`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from glob import escape
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from agent.errors import UsageError
+from agent.task import Task
+from benchmarks import clones
+from benchmarks.instances import Hidden, Instance
+from benchmarks.ledger import read_lines
+from sandboxes import Workspace
+
+__all__ = ["Bundles"]
+
+ENV = "/opt/env"
+MOUNT = "/workspace"
+_ENVIRONMENT = {
+    "PATH": f"{ENV}/bin:/usr/local/bin:/usr/bin:/bin",
+    "VIRTUAL_ENV": ENV,
+    "TZ": "UTC",
+    "COLUMNS": "80",
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+_TAGS = ("repo", "license", "source_url", "difficulty", "version")
+
+
+@dataclass(frozen=True, slots=True)
+class Bundles:
+    """A file of instances. With `reveal` the tests that have to pass are in the checkout, and protected there."""
+
+    file: Path
+    work: Path
+    """Checkouts are made here, one a folder."""
+    reveal: bool = False
+
+    def instances(self) -> Iterator[Instance]:
+        """In the order of the file.
+
+        Raises:
+            UsageError: a line without a field that is needed, or an id twice.
+        """
+        seen: set[str] = set()
+        for number, row in enumerate(read_lines(self.file), 1):
+            try:
+                instance = self._instance(row)
+            except (KeyError, TypeError, ValueError) as error:
+                reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
+                raise UsageError(f"{self.file}, instance {number}: {reason}") from error
+            if instance.id in seen:
+                raise UsageError(f"{self.file} has {instance.id} twice")
+            seen.add(instance.id)
+            yield instance
+
+    def prepare(self, instance: Instance) -> None:
+        """Clone the bundle; with `reveal`, put the hidden tests in and make that the base commit."""
+        folder = instance.task.workspace.path
+        assert folder is not None
+        clones.clone(self.file.parent / instance.task.tags["bundle"], instance.task.base, folder)
+        if not self.reveal:
+            return
+        try:
+            clones.apply(folder, instance.hidden.test_patch)
+        except clones.GitRefused as error:
+            raise UsageError(f"the test patch of {instance.id} does not apply: {error}") from error
+        clones.seal(folder)
+
+    def _instance(self, row: Mapping[str, Any]) -> Instance:
+        name = _folder_name(row["instance_id"])
+        hidden = Hidden(
+            fail_to_pass=_test_ids(row["FAIL_TO_PASS"]),
+            pass_to_pass=_test_ids(row["PASS_TO_PASS"]),
+            patch=_bytes(row["patch"]),
+            test_patch=_bytes(row["test_patch"]),
+        )
+        task = Task(
+            id=name,
+            statement=row["problem_statement"],
+            workspace=_workspace(self.work / name, row.get("requirements") or ()),
+            test_command=row["test_cmd"],
+            base=row["base_commit"],
+            tags={key: str(row[key]) for key in _TAGS if row.get(key)} | {"bundle": row["bundle"]},
+        )
+        if not self.reveal:
+            return Instance(task, hidden)
+        protected = tuple(escape(path) for path in clones.paths_of(hidden.test_patch))
+        return Instance(replace(task, goal_tests=hidden.fail_to_pass, protected_paths=protected), hidden, "revealed")
+
+
+def _workspace(path: Path, requirements: tuple[str, ...] | list[str]) -> Workspace:
+    install = f"{ENV}/bin/pip install -q --disable-pip-version-check " + " ".join(
+        quote(r) for r in sorted(requirements)
+    )
+    return Workspace(
+        path=path,
+        mount=MOUNT,
+        environment=(f"python3 -m venv {ENV}", *([install] if requirements else [])),
+        env=dict(_ENVIRONMENT),
+    )
+
+
+def _test_ids(value: str | list[str]) -> tuple[str, ...]:
+    """A list of test ids, which some sets keep as JSON in a string."""
+    ids = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(ids, list) or not all(isinstance(i, str) for i in ids):
+        raise ValueError(f"{str(value)[:80]!r} is not a list of test ids")
+    return tuple(ids)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _folder_name(instance_id: str) -> str:
+    """The id, where it can name a folder."""
+    if not instance_id or instance_id.startswith(".") or "/" in instance_id or "\0" in instance_id:
+        raise ValueError(f"the instance_id {instance_id!r} cannot name a folder")
+    return instance_id
