@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from agent.errors import UsageError
+from benchmarks.instances import InstanceBroken
 
 __all__ = ["GitRefused", "apply", "clone", "paths_of", "seal"]
 
@@ -24,17 +24,17 @@ def clone(source: Path, commit: str, folder: Path) -> None:
     """Check `commit` of a bundle or repository out into `folder` (replaced), its history and remote removed.
 
     Raises:
-        UsageError: the source does not exist, or does not hold the commit.
+        InstanceBroken: the source does not exist, or does not hold the commit.
     """
     if not source.exists():
-        raise UsageError(f"{source} does not exist; an instance names it as its repository")
+        raise InstanceBroken(f"{source} does not exist; an instance names it as its repository")
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         _git("clone", "-q", "--no-checkout", "--no-local", "--template=", str(source.resolve()), str(folder))
         _git("checkout", "-q", "--detach", commit or "HEAD", cwd=folder)
     except GitRefused as error:
-        raise UsageError(f"cannot check {commit or 'HEAD'} of {source} out: {error}") from error
+        raise InstanceBroken(f"cannot check {commit or 'HEAD'} of {source} out: {error}") from error
     _git("remote", "remove", "origin", cwd=folder)
     if _git("rev-list", "--all", "HEAD", "--count", cwd=folder).strip() != b"1":
         seal(folder)

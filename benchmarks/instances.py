@@ -10,13 +10,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent.errors import UsageError
+from agent.errors import RamifyError, UsageError
 from agent.task import Task
 
-__all__ = ["Hidden", "Instance", "Mode", "select"]
+__all__ = ["Hidden", "Instance", "InstanceBroken", "Mode", "select"]
 
 Mode = Literal["hidden", "revealed"]
 """Whether a solver sees the failing tests (`revealed`: CI mode, as on a red build) or the statement alone."""
+
+
+class InstanceBroken(RamifyError):
+    """The set does not hold together: no such repository or commit, a test patch that does not apply."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import pytest
 from agent.errors import UsageError
 from agent.journal import dump_task
 from benchmarks import clones
-from benchmarks.instances import Instance, select
+from benchmarks.instances import Instance, InstanceBroken, select
 from benchmarks.sources import Source, open_source
 from tests.instances import FILES, FIXED, TESTED, git, make_benchmark, patch_of
 
@@ -141,7 +141,7 @@ def test_a_missing_field_is_named(folder: Path) -> None:
 
 def test_a_missing_bundle_is_named(folder: Path) -> None:
     (folder / "calc.bundle").unlink()
-    with pytest.raises(UsageError, match=r"calc\.bundle does not exist"):
+    with pytest.raises(InstanceBroken, match=r"calc\.bundle does not exist"):
         opened(folder)
 
 

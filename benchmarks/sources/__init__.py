@@ -23,7 +23,7 @@ class Source(Protocol):
         """Make the checkout that `instance.task.workspace` names, in place of whatever is there.
 
         Raises:
-            UsageError: the set does not hold together (no such repository, a test patch that does not apply).
+            InstanceBroken: the set does not hold together.
         """
         ...
 

@@ -17,7 +17,7 @@ from typing import Any
 from agent.errors import UsageError
 from agent.task import Task
 from benchmarks import clones
-from benchmarks.instances import Hidden, Instance
+from benchmarks.instances import Hidden, Instance, InstanceBroken
 from benchmarks.ledger import read_lines
 from sandboxes import Workspace
 
@@ -73,7 +73,7 @@ class Bundles:
         try:
             clones.apply(folder, instance.hidden.test_patch)
         except clones.GitRefused as error:
-            raise UsageError(f"the test patch of {instance.id} does not apply: {error}") from error
+            raise InstanceBroken(f"the test patch of {instance.id} does not apply: {error}") from error
         clones.seal(folder)
 
     def _instance(self, row: Mapping[str, Any]) -> Instance:

@@ -1,0 +1,129 @@
+"""Batch: a folder of attempts, one an instance, that can be left at any time and gone on with.
+
+`results.jsonl` is the truth, a line for every attempt that ended; `preds.json` is derived from it, and each instance's
+folder is its run. `batch.json` says what the batch is of: a folder never mixes two modes, sources or solvers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from agent.errors import UsageError
+from agent.journal import write_atomically
+from benchmarks.instances import Instance, Mode
+from benchmarks.ledger import Ledger, read_lines
+from benchmarks.predictions import Prediction, write_predictions
+
+__all__ = ["Attempt", "Batch", "Identity", "State", "read_attempts", "read_identity"]
+
+State = Literal["done", "limit", "infra", "config"]
+"""How an attempt ended: the solver came to its end; a budget ended it; the world failed (tried again on resume); the
+settings are wrong (nothing else was tried)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a batch is of."""
+
+    source: str
+    mode: Mode
+    model: str
+    """`model_name_or_path` of its predictions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """How one instance went."""
+
+    instance_id: str
+    state: State
+    mode: Mode
+    patch: bytes = b""
+    error: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the solver says of its run: status, nodes, measurements, cost_usd, seconds, stop."""
+
+    @property
+    def settled(self) -> bool:
+        """Nothing is left to do for the instance."""
+        return self.state in ("done", "limit")
+
+    def to_row(self) -> dict[str, Any]:
+        """A line of `results.jsonl`; the patch as in predictions."""
+        row = {"instance_id": self.instance_id, "state": self.state, "mode": self.mode, "error": self.error}
+        return {**row, "patch": self.patch.decode("utf-8", "surrogateescape"), "facts": dict(self.facts)}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Attempt:
+        """What `to_row` gave. Raises KeyError when it did not."""
+        patch = row["patch"].encode("utf-8", "surrogateescape")
+        return cls(row["instance_id"], row["state"], row["mode"], patch, row["error"], row["facts"])
+
+
+def read_identity(out: Path) -> Identity:
+    """Raises UsageError when the folder is not a batch."""
+    try:
+        return Identity(**json.loads((out / "batch.json").read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"{out} is not a batch: no batch.json can be read there") from error
+
+
+def read_attempts(out: Path) -> dict[str, Attempt]:
+    """The last attempt at each instance, in the order of ending."""
+    attempts: dict[str, Attempt] = {}
+    for row in read_lines(out / "results.jsonl"):
+        attempts.pop(row["instance_id"], None)
+        attempts[row["instance_id"]] = Attempt.from_row(row)
+    return attempts
+
+
+class Batch:
+    """A folder that is being filled; one process at a time. Not thread-safe.
+
+    Raises:
+        UsageError: another process fills it, or it is a batch of something else.
+    """
+
+    def __init__(self, out: Path, identity: Identity) -> None:
+        self.out = out
+        self.identity = identity
+        self._ledger = Ledger(out / "results.jsonl")
+        if not (out / "batch.json").exists():
+            write_atomically(out / "batch.json", json.dumps(asdict(identity), indent=1).encode() + b"\n")
+        elif (there := read_identity(out)) != identity:
+            self._ledger.close()
+            raise UsageError(f"{out} holds {_difference(there, identity)}; take another --out")
+        self.attempts = read_attempts(out)
+
+    def close(self) -> None:
+        """Let another process fill the folder."""
+        self._ledger.close()
+
+    def left(self, instances: Iterable[Instance]) -> list[Instance]:
+        """Those that were never tried to an end, or failed for a reason of the world's."""
+        return [i for i in instances if i.id not in self.attempts or not self.attempts[i.id].settled]
+
+    def run_dir(self, instance: Instance) -> Path:
+        """Where the instance's run is, begun or not."""
+        return self.out / instance.id
+
+    def record(self, attempt: Attempt) -> None:
+        """Keep an attempt, then bring the predictions up to date."""
+        self._ledger.append(attempt.to_row())
+        self.attempts.pop(attempt.instance_id, None)
+        self.attempts[attempt.instance_id] = attempt
+        write_predictions(self.out / "preds.json", self._predictions())
+
+    def _predictions(self) -> list[Prediction]:
+        """An attempt that the world ended has one only where it left a patch: it must not count as an empty answer."""
+        kept = (a for a in self.attempts.values() if a.settled or a.patch)
+        return [Prediction(a.instance_id, self.identity.model, a.patch, a.mode) for a in kept]
+
+
+def _difference(there: Identity, wanted: Identity) -> str:
+    old, new = asdict(there), asdict(wanted)
+    return ", ".join(f"{key} {old[key]!r} and not {new[key]!r}" for key in old if old[key] != new[key])

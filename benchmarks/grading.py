@@ -1,0 +1,153 @@
+"""Grades patches from scratch: a fresh clone, a sandbox of its own, the hidden tests, nothing of the search."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from glob import escape
+from pathlib import Path
+
+from agent.errors import RamifyError, UsageError
+from agent.measure import SuiteReport
+from agent.measure.ids import file_of
+from agent.measure.planting import Limits
+from agent.measure.suite import rules_for, run_suite
+from benchmarks import clones
+from benchmarks.instances import Instance, InstanceBroken
+from benchmarks.predictions import Prediction
+from benchmarks.sources import Source
+from benchmarks.verdicts import Status, Verdict, VerdictCache, describe, judge, patch_digest
+from sandboxes import Provider, SandboxError, Snapshot
+
+__all__ = ["Check", "check", "grade", "grade_all", "run_hidden_tests"]
+
+
+LIMITS = Limits(cpu_s=120, wall_s=300, run_s=1800, timeouts=1_000_000)
+"""Nothing is known of how long the tests take, and a slow one must not decide a verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Whether an instance can be graded here: its reference solution passes, and without it the goal tests fail."""
+
+    instance_id: str
+    gold: str
+    """Why the reference solution is not resolved; empty: it is."""
+    empty: str
+    """Why the base state is not what it should be; empty: it is."""
+
+    @property
+    def valid(self) -> bool:
+        """The instance says something about a patch."""
+        return not self.gold and not self.empty
+
+
+def grade(instance: Instance, patch: bytes, source: Source, provider: Provider) -> Verdict:
+    """The verdict on a patch. What the world does wrong is the verdict `error`."""
+    began = time.monotonic()
+    verdict = Verdict(instance.id, "unresolved", patch_digest(patch))
+    if not patch.strip():
+        return replace(verdict, status="empty_patch", reason="no patch")
+    try:
+        report = run_hidden_tests(instance, patch, source, provider)
+    except clones.GitRefused as error:
+        return replace(verdict, status="apply_failed", reason=str(error))
+    except (RamifyError, SandboxError) as error:
+        return replace(verdict, status="error", reason=f"{type(error).__name__}: {error}")
+    failing, broken = judge(report, instance.hidden)
+    status: Status = "unresolved" if failing or broken else "resolved"
+    reason, seconds = describe(report, failing, broken), round(time.monotonic() - began, 3)
+    return replace(verdict, status=status, reason=reason, failing=failing, broken=broken, seconds=seconds)
+
+
+def run_hidden_tests(instance: Instance, patch: bytes, source: Source, provider: Provider) -> SuiteReport:
+    """The whole test command on the base state with `patch`, the hidden tests' files as their authors left them.
+
+    Raises:
+        GitRefused: the patch does not apply to the base state.
+        agent.errors.RamifyError, sandboxes.SandboxError: the tests cannot be run.
+    """
+    reference = _state(instance, source, provider, _with_hidden_tests)
+    candidate = _state(instance, source, provider, lambda i, folder: clones.apply(folder, patch))
+    task = replace(instance.task, protected_paths=_test_files(instance))
+    try:
+        rules = replace(rules_for(provider, task, reference), limits=LIMITS)
+        return run_suite(provider, task, candidate, reference, rules=rules)
+    finally:
+        provider.discard(candidate)
+        provider.discard(reference)
+
+
+def _test_files(instance: Instance) -> tuple[str, ...]:
+    """Files that a patch may not decide about, as patterns: those of the test patch, and those that hold a test."""
+    hidden = instance.hidden
+    holding = {file_of(test) for test in (*hidden.fail_to_pass, *hidden.pass_to_pass)}
+    return tuple(escape(path) for path in sorted({*clones.paths_of(hidden.test_patch), *holding}))
+
+
+def _state(
+    instance: Instance, source: Source, provider: Provider, change: Callable[[Instance, Path], None]
+) -> Snapshot:
+    """A fresh clone with a change, as a state of the sandbox."""
+    source.prepare(instance)
+    folder = instance.task.workspace.path
+    assert folder is not None
+    change(instance, folder)
+    return provider.create(instance.task.workspace)
+
+
+def _with_hidden_tests(instance: Instance, folder: Path) -> None:
+    try:
+        clones.apply(folder, instance.hidden.test_patch)
+    except clones.GitRefused as error:
+        raise InstanceBroken(f"the test patch of {instance.id} does not apply: {error}") from error
+
+
+def grade_all(
+    predictions: Iterable[Prediction],
+    instances: Mapping[str, Instance],
+    cache: VerdictCache,
+    grade_one: Callable[[Instance, bytes], Verdict],
+    *,
+    workers: int,
+) -> Iterator[Verdict]:
+    """A verdict for each prediction, in their order; those known are read from the cache, the others kept there.
+
+    Raises:
+        UsageError: a prediction for an instance that the source does not have.
+    """
+    known = list(predictions)
+    if strange := [p.instance_id for p in known if p.instance_id not in instances]:
+        raise UsageError(f"the predictions have {strange[0]!r}, which this source does not")
+
+    def one(prediction: Prediction) -> Verdict:
+        instance = instances[prediction.instance_id]
+        cached = cache.get(instance, prediction.patch, prediction.mode)
+        if cached is not None:
+            return cached
+        verdict = replace(grade_one(instance, prediction.patch), mode=prediction.mode)
+        cache.put(instance, prediction.patch, verdict)
+        return verdict
+
+    with ThreadPoolExecutor(workers, thread_name_prefix="grade") as pool:
+        yield from pool.map(one, known)
+
+
+def check(instance: Instance, source: Source, provider: Provider) -> Check:
+    """Grade the reference solution, and run the hidden tests without it."""
+    gold = grade(instance, instance.hidden.patch, source, provider)
+    try:
+        report = run_hidden_tests(instance, b"", source, provider)
+    except (RamifyError, SandboxError) as error:
+        return Check(instance.id, gold.reason, f"{type(error).__name__}: {error}")
+    failing, broken = judge(report, instance.hidden)
+    return Check(instance.id, gold.reason, _base_fault(instance, failing, broken))
+
+
+def _base_fault(instance: Instance, failing: tuple[str, ...], broken: tuple[str, ...]) -> str:
+    passing = len(instance.hidden.fail_to_pass) - len(failing)
+    early = f"{passing} tests of FAIL_TO_PASS pass without a patch" if passing else ""
+    late = f"{len(broken)} tests of PASS_TO_PASS fail without a patch" if broken else ""
+    return "; ".join(part for part in (early, late) if part)

@@ -1,0 +1,193 @@
+"""Runs a batch: instances in worker threads, each attempt classified and recorded when it ends.
+
+Law: an instance's failure never ends the batch, except when the settings are at fault. The first SIGINT lets what is
+running come to its end; the second, or SIGTERM, stops it at its next step, to be gone on with; the third kills.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Protocol
+
+from agent.budget import Stop
+from agent.build import start
+from agent.config import Settings
+from agent.errors import ConfigError, PolicyError, UsageError
+from agent.journal import Event
+from agent.report.summary import as_json
+from agent.solver import Result
+from agent.task import Task
+from benchmarks.batch import Attempt, Batch, State
+from benchmarks.instances import Instance
+from benchmarks.sources import Source
+from sandboxes import SandboxError, SandboxUnavailable
+
+__all__ = ["Brakes", "Observer", "Solve", "brakes_on_signals", "run_batch", "solver_of"]
+
+log = logging.getLogger(__name__)
+
+LIMITS = frozenset({Stop.NODES, Stop.MEASUREMENTS, Stop.CALLS, Stop.TOKENS, Stop.COST, Stop.TIME})
+
+OnEvent = Callable[[Event], None]
+Solve = Callable[[Instance, Path, threading.Event, OnEvent], Result]
+"""Work on an instance in a run directory until its end or until the event is set."""
+
+
+class Observer(Protocol):
+    """Is told how a batch goes, from several threads."""
+
+    def started(self, instance: Instance) -> None:
+        """An attempt began."""
+        ...
+
+    def advanced(self, instance: Instance, event: Event) -> None:
+        """An attempt's run recorded an event."""
+        ...
+
+    def ended(self, instance: Instance, attempt: Attempt | None) -> None:
+        """An attempt was recorded; None: it was interrupted, to be gone on with."""
+        ...
+
+
+class Brakes:
+    """How hard a batch is being stopped."""
+
+    def __init__(self) -> None:
+        self.drain = threading.Event()
+        """Nothing new is begun."""
+        self.cancel = threading.Event()
+        """What is running stops at its next step."""
+
+    def press(self) -> None:
+        """One step harder: drain, then cancel."""
+        (self.cancel if self.drain.is_set() else self.drain).set()
+
+    def stop(self) -> None:
+        """Drain and cancel."""
+        self.drain.set()
+        self.cancel.set()
+
+
+@contextmanager
+def brakes_on_signals() -> Iterator[Brakes]:
+    """Brakes that SIGINT presses and SIGTERM pulls, for the block. Only in the main thread."""
+    brakes = Brakes()
+
+    def react(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTERM:
+            brakes.stop()
+        else:
+            brakes.press()
+        if brakes.cancel.is_set():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    before = {number: signal.signal(number, react) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield brakes
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def solver_of(source: Source, settings: Settings) -> Solve:
+    """The one place where a batch meets the solver."""
+
+    def solve_instance(instance: Instance, run_dir: Path, cancel: threading.Event, on_event: OnEvent) -> Result:
+        source.prepare(instance)
+        return start(_fitted(instance.task, settings), settings, run_dir, cancel=cancel, on_event=on_event)
+
+    return solve_instance
+
+
+def _fitted(task: Task, settings: Settings) -> Task:
+    """The task with what the settings say of the sandbox."""
+    given, wanted = task.workspace, settings.sandbox
+    workspace = replace(
+        given,
+        image=wanted.image or given.image,
+        environment=(*given.environment, *wanted.environment),
+        setup=(*given.setup, *wanted.setup),
+        env={**given.env, **wanted.env},
+    )
+    return replace(task, workspace=workspace)
+
+
+def run_batch(
+    batch: Batch, instances: Sequence[Instance], solve: Solve, *, workers: int, brakes: Brakes, observer: Observer
+) -> None:
+    """Attempt what is left of `instances`, in order, so many at a time.
+
+    Raises:
+        ConfigError, sandboxes.SandboxUnavailable: the settings are at fault; whatever was running can be gone on with.
+    """
+    waiting = iter(batch.left(instances))
+    running: dict[Future[Result], Instance] = {}
+    fault: BaseException | None = None
+    with ThreadPoolExecutor(workers, thread_name_prefix="instance") as pool:
+        while True:
+            while len(running) < workers and not brakes.drain.is_set() and (instance := next(waiting, None)):
+                running[pool.submit(_attempt, batch, instance, solve, brakes, observer)] = instance
+            if not running:
+                break
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                instance = running.pop(future)
+                attempt = attempt_of(instance, future)
+                if attempt is not None:
+                    batch.record(attempt)
+                    _discard_clone(instance, attempt)
+                observer.ended(instance, attempt)
+                if attempt is not None and attempt.state == "config":
+                    fault = fault or _error_of(future)
+                    brakes.stop()
+    if fault is not None:
+        raise fault
+
+
+def _attempt(batch: Batch, instance: Instance, solve: Solve, brakes: Brakes, observer: Observer) -> Result:
+    observer.started(instance)
+    run_dir = batch.run_dir(instance)
+    return solve(instance, run_dir, brakes.cancel, lambda event: observer.advanced(instance, event))
+
+
+def attempt_of(instance: Instance, future: Future[Result]) -> Attempt | None:
+    """What an attempt that ended comes to; None when it was interrupted. An error of any kind is the instance's own."""
+    error = _error_of(future)
+    said = "" if error is None else f"{type(error).__name__}: {error}"
+    if (raised := future.exception()) is not None:
+        log.warning("%s: %s", instance.id, said, exc_info=raised)
+        return Attempt(instance.id, _state(None, error), instance.mode, error=said)
+    result = future.result()
+    if result.stop is Stop.INTERRUPTED:
+        return None
+    facts = as_json(result, result.run_dir / "patch.diff" if result.patch else None)
+    return Attempt(instance.id, _state(result, error), instance.mode, result.patch, said, facts)
+
+
+def _error_of(future: Future[Result]) -> BaseException | None:
+    return future.exception() or future.result().error
+
+
+def _state(result: Result | None, error: BaseException | None) -> State:
+    """A policy that cannot go on, or a task that it does not take on, is the solver's own end."""
+    if isinstance(error, ConfigError | SandboxUnavailable):
+        return "config"
+    if isinstance(error, PolicyError | UsageError) or (result is not None and result.status == "solved"):
+        return "done"
+    if result is None or result.stop is Stop.FAILED or isinstance(error, SandboxError):
+        return "infra"
+    return "limit" if result.stop in LIMITS else "done"
+
+
+def _discard_clone(instance: Instance, attempt: Attempt) -> None:
+    """A run that came to its end needs its clone no more."""
+    if attempt.settled and instance.task.workspace.path is not None:
+        shutil.rmtree(instance.task.workspace.path, ignore_errors=True)

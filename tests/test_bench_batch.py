@@ -1,0 +1,232 @@
+"""Batches: every instance is attempted once, whatever happens, and a folder can be gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent.budget import Stop, Usage
+from agent.errors import ConfigError, ModelError, UsageError
+from agent.journal import Event
+from agent.solver import Result
+from benchmarks.batch import Attempt, Batch, Identity, read_attempts
+from benchmarks.instances import Instance
+from benchmarks.progress import BatchProgress
+from benchmarks.runner import Brakes, brakes_on_signals, run_batch
+from sandboxes import SandboxLost, SandboxUnavailable
+from tests.instances import bare_instance as instance
+
+IDENTITY = Identity("set", "hidden", "ramify/mutate/best_first")
+
+
+def result(
+    run_dir: Path, *, stop: Stop = Stop.SOLVED, patch: bytes = b"patch\n", error: Exception | None = None
+) -> Result:
+    return Result(
+        status="solved" if stop is Stop.SOLVED else "no_patch",
+        patch=patch,
+        verified=True,
+        stop=stop,
+        usage=Usage(measurements=3),
+        best_node=1,
+        run_dir=run_dir,
+        nodes=2,
+        seconds=0.5,
+        baseline={"passed": 1, "failed": 1},
+        final={"passed": 2, "failed": 0},
+        error=error,
+    )
+
+
+def fill(
+    out: Path,
+    names: str,
+    answer: Callable[[str, Path], Result],
+    *,
+    workers: int = 1,
+    brakes: Brakes | None = None,
+) -> list[str]:
+    """Run a batch of instances named by letters; which of them were begun, in order."""
+    begun: list[str] = []
+
+    def solve(each: Instance, run_dir: Path, cancel: threading.Event, on_event: Callable[[Event], None]) -> Result:
+        begun.append(each.id)
+        return answer(each.id, run_dir)
+
+    batch = Batch(out, IDENTITY)
+    instances = [instance(name) for name in names]
+    try:
+        with BatchProgress(len(names), "hidden") as progress:
+            run_batch(batch, instances, solve, workers=workers, brakes=brakes or Brakes(), observer=progress)
+    finally:
+        batch.close()
+    return begun
+
+
+def states(out: Path) -> dict[str, str]:
+    return {name: attempt.state for name, attempt in read_attempts(out).items()}
+
+
+def test_what_is_done_is_not_done_again_and_what_the_world_failed_is(tmp_path: Path) -> None:
+    ends = {"a": Stop.SOLVED, "b": Stop.NODES, "c": Stop.FAILED, "d": Stop.EXHAUSTED}
+    fill(tmp_path, "abcd", lambda name, run: result(run, stop=ends[name]))
+    assert states(tmp_path) == {"a": "done", "b": "limit", "c": "infra", "d": "done"}
+    again = fill(tmp_path, "abcde", lambda name, run: result(run))
+    assert again == ["c", "e"]
+    assert set(states(tmp_path).values()) == {"done", "limit"}
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (SandboxLost("gone"), "infra"),
+        (ModelError("quota"), "infra"),
+        (ZeroDivisionError("a defect"), "infra"),
+        (UsageError("no test fails"), "done"),
+    ],
+)
+def test_an_error_of_one_instance_leaves_the_others_alone(tmp_path: Path, error: Exception, state: str) -> None:
+    def answer(name: str, run: Path) -> Result:
+        if name == "b":
+            raise error
+        return result(run)
+
+    fill(tmp_path, "abc", answer)
+    assert states(tmp_path) == {"a": "done", "b": state, "c": "done"}
+    assert type(error).__name__ in read_attempts(tmp_path)["b"].error
+
+
+@pytest.mark.parametrize("error", [ConfigError("no key"), SandboxUnavailable("no namespaces")])
+def test_wrong_settings_stop_everything_and_are_tried_again(tmp_path: Path, error: Exception) -> None:
+    def answer(name: str, run: Path) -> Result:
+        raise error
+
+    with pytest.raises(type(error)):
+        fill(tmp_path, "abc", answer)
+    assert states(tmp_path) == {"a": "config"}
+    assert fill(tmp_path, "abc", lambda name, run: result(run)) == ["a", "b", "c"]
+
+
+def test_an_exhausted_search_whose_sandbox_failed_is_not_the_solvers_fault(tmp_path: Path) -> None:
+    fill(tmp_path, "a", lambda name, run: result(run, stop=Stop.EXHAUSTED, patch=b"", error=SandboxLost("gone")))
+    assert states(tmp_path) == {"a": "infra"}
+
+
+def test_predictions_hold_every_answer_and_no_failure_of_the_world(tmp_path: Path) -> None:
+    def answer(name: str, run: Path) -> Result:
+        patch = {"a": b"\xff\r\n", "b": b""}.get(name, b"")
+        return result(run, stop=Stop.FAILED if name == "c" else Stop.SOLVED, patch=patch)
+
+    fill(tmp_path, "abc", answer)
+    predictions = json.loads((tmp_path / "preds.json").read_text())
+    assert sorted(predictions) == ["a", "b"]
+    assert predictions["a"]["model_patch"].encode("utf-8", "surrogateescape") == b"\xff\r\n"
+
+
+def test_instances_run_side_by_side(tmp_path: Path) -> None:
+    meeting = threading.Barrier(3, timeout=10)
+
+    def answer(name: str, run: Path) -> Result:
+        meeting.wait()
+        return result(run)
+
+    fill(tmp_path, "abc", answer, workers=3)
+    assert set(states(tmp_path).values()) == {"done"}
+
+
+def test_draining_begins_nothing_new_and_loses_nothing(tmp_path: Path) -> None:
+    brakes = Brakes()
+
+    def answer(name: str, run: Path) -> Result:
+        brakes.press()
+        return result(run)
+
+    assert fill(tmp_path, "abc", answer, brakes=brakes) == ["a"]
+    assert states(tmp_path) == {"a": "done"}
+
+
+def test_an_interrupted_instance_is_not_recorded_and_gone_on_with_in_its_own_folder(tmp_path: Path) -> None:
+    brakes, folders = Brakes(), []
+
+    def interrupted(name: str, run: Path) -> Result:
+        folders.append(run)
+        brakes.stop()
+        return result(run, stop=Stop.INTERRUPTED)
+
+    def finished(name: str, run: Path) -> Result:
+        folders.append(run)
+        return result(run)
+
+    fill(tmp_path, "a", interrupted, brakes=brakes)
+    assert states(tmp_path) == {}
+    fill(tmp_path, "a", finished)
+    assert folders == [tmp_path / "a"] * 2
+
+
+def test_a_folder_never_mixes_two_kinds_of_batch(tmp_path: Path) -> None:
+    Batch(tmp_path, IDENTITY).close()
+    with pytest.raises(UsageError, match="mode 'hidden' and not 'revealed'"):
+        Batch(tmp_path, Identity(IDENTITY.source, "revealed", IDENTITY.model))
+    Batch(tmp_path, IDENTITY).close()
+
+
+def test_a_batch_that_another_process_fills_is_refused(tmp_path: Path) -> None:
+    batch = Batch(tmp_path, IDENTITY)
+    with pytest.raises(UsageError, match="in use"):
+        Batch(tmp_path, IDENTITY)
+    batch.close()
+
+
+def test_a_kill_in_the_middle_of_a_line_loses_that_attempt_only(tmp_path: Path) -> None:
+    fill(tmp_path, "ab", lambda name, run: result(run))
+    results = tmp_path / "results.jsonl"
+    results.write_bytes(results.read_bytes()[:-20])
+    assert states(tmp_path) == {"a": "done"}
+    assert fill(tmp_path, "ab", lambda name, run: result(run)) == ["b"]
+
+
+def test_the_first_signal_drains_and_the_second_cancels() -> None:
+    with brakes_on_signals() as brakes:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+        assert (brakes.drain.is_set(), brakes.cancel.is_set()) == (True, False)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+        assert brakes.cancel.is_set()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_sigterm_cancels_at_once() -> None:
+    with brakes_on_signals() as brakes:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.01)
+        assert (brakes.drain.is_set(), brakes.cancel.is_set()) == (True, True)
+
+
+def test_progress_without_a_terminal_is_a_line_an_instance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(tmp_path, "ab", lambda name, run: result(run))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "[1/2] hidden a: done, solved (2 nodes, 0 s, stop: solved)"
+    assert len(lines) == 2
+
+
+def test_an_attempt_survives_its_line() -> None:
+    attempt = Attempt("a", "limit", "revealed", b"\x80\n", "why", {"nodes": 3})
+    assert Attempt.from_row(json.loads(json.dumps(attempt.to_row()))) == attempt
+
+
+def test_help_is_quick_and_loads_nothing_heavy() -> None:
+    heavy = ("networkx", "pydantic", "litellm", "rich.live")
+    code = f"import sys, benchmarks.cli; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.strip() == "[]"
