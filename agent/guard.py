@@ -1,0 +1,177 @@
+"""What a patch may not do to be called a solution: the files that decide what tests say, and the tricks in a source.
+
+Measuring puts protected files back, so that touching them gains nothing. Code that runs inside the test process could
+still forge its results; a patch that looks as if it tried is never worth more than the base state.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from agent.measure import SuiteReport
+from agent.measure.ids import file_of, is_source_doctest
+from agent.patches import FilePatch, parse
+from agent.tampering import suspicions
+from agent.task import Task
+from agent.value import Evaluation
+from sandboxes import Change, Provider, Snapshot
+
+__all__ = ["Flag", "Protection", "cap", "inspect", "protect"]
+
+TEST_FILES = ("test_*.py", "*_test.py")
+INI_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
+RUNNER_FILES = ("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth", *INI_FILES)
+SETTINGS_FILES = ("setup.cfg", "pyproject.toml", "tox.ini")
+BUILT = ("*.pyc", "*.egg-info/*", "*.dist-info/*", "*site-packages/*", "*dist-packages/*", ".venv/*", "venv/*")
+CI_FILES = (".github/*", ".gitlab-ci.yml", ".travis.yml", "azure-pipelines.yml", ".circleci/*", "noxfile.py", "tox.ini")
+RUNNERS = {
+    "pytest",
+    "_pytest",
+    "pluggy",
+    "iniconfig",
+    "packaging",
+    "pygments",
+    "exceptiongroup",
+    "tomli",
+    "coverage",
+    "py",
+}
+PYTEST_SETTING = re.compile(
+    r"\s*(\[(tool:|tool\.)?pytest|(addopts|testpaths|python_(files|classes|functions)|norecursedirs|pythonpath"
+    r"|xfail_strict|usefixtures|required_plugins|collect_imported_tests|consider_namespace_packages)\s*=)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A reason not to trust a patch."""
+
+    path: str
+    line: int
+    """1-based, in the patched file; 0: the file as a whole."""
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}{f':{self.line}' if self.line else ''}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """Which paths decide what the tests say. Paths are relative to the workspace."""
+
+    test_files: frozenset[str]
+    """The files that held a test in the base state."""
+    patterns: tuple[str, ...]
+    """The task's own, and the scripts that its command runs."""
+    roots: tuple[str, ...]
+    """Folders that modules are imported from; the empty one is the workspace."""
+
+    def covers(self, change: Change) -> bool:
+        """Whether the change has to be put back before tests are run."""
+        path = change.path
+        return self.is_test(path) or self.steers(change) or _any(path, (*SETTINGS_FILES, *BUILT))
+
+    def is_test(self, path: str) -> bool:
+        """Whether the file is a test or lies among tests."""
+        folders = PurePosixPath(path).parts[:-1]
+        return (
+            path in self.test_files
+            or _any(path, TEST_FILES)
+            or "tests" in folders
+            or folders[:1] in (("test",), ("testing",))
+            or any(_beside(path, file) for file in self.test_files)
+        )
+
+    def steers(self, change: Change) -> bool:
+        """Whether the file tells the runner what to do, or takes the place of a module of the runner's."""
+        return _any(change.path, (*RUNNER_FILES, *self.patterns)) or self._shadows(change)
+
+    def _shadows(self, change: Change) -> bool:
+        path = PurePosixPath(change.path)
+        if change.kind != "added":
+            return False
+        module, place = (path.parent, path.parent.parent) if path.stem == "__init__" else (path, path.parent)
+        name = module.name.split(".")[0]
+        known = name in sys.stdlib_module_names or name in RUNNERS or name.startswith("pytest_")
+        return known and path.suffix in (".py", ".so", ".pyc") and str(place) in self.roots
+
+
+def protect(task: Task, baseline: SuiteReport) -> Protection:
+    """What is protected in a task with this baseline. A module with doctests is a source, not a test."""
+    files = frozenset(file_of(test) for test in baseline.outcomes if "::" in test and not is_source_doctest(test))
+    paths = re.findall(r"(?<!\w)PYTHONPATH=(\S+)", task.test_command)
+    roots = [entry.strip("\"'").rstrip("/") or "." for path in paths for entry in path.split(":")]
+    return Protection(files, (*task.protected_paths, *_scripts(task.test_command)), (".", "src", "lib", *roots))
+
+
+def inspect(provider: Provider, base: Snapshot, snapshot: Snapshot, protection: Protection) -> tuple[Flag, ...]:
+    """Every reason not to trust what a state differs in from the base; empty for an honest patch."""
+    changes = provider.changes(base, snapshot)
+    patches = {patch.path: patch for patch in parse(provider.diff(base, snapshot))}
+    flags = [flag for change in changes for flag in _path_flags(change, patches.get(change.path), protection)]
+    sources = [c.path for c in changes if c.kind != "removed" and c.path in patches and c.path.endswith(".py")]
+    with provider.at(snapshot) as box:
+        for path in sources:
+            if not protection.is_test(path):
+                text = box.read(path).decode(errors="replace")
+                flags += [Flag(path, line, why) for line, why in suspicions(text, patches[path].added.keys())]
+    return tuple(flags)
+
+
+def cap(evaluation: Evaluation, base: Evaluation, flags: tuple[Flag, ...]) -> Evaluation:
+    """The evaluation of a state with these flags: never solved, never worth more than the base when there are any."""
+    if not flags:
+        return evaluation
+    notes = "Refused as a manipulation of the tests:\n" + "\n".join(str(flag) for flag in flags[:10])
+    return replace(evaluation, value=min(evaluation.value, base.value), solved=False, notes=notes)
+
+
+def _path_flags(change: Change, patch: FilePatch | None, protection: Protection) -> Iterator[Flag]:
+    path = change.path
+    if protection.steers(change):
+        yield Flag(path, 0, f"{change.kind}: it tells the test runner what to do")
+    elif protection.is_test(path) and not _any(path, BUILT):
+        if change.kind == "removed":
+            yield Flag(path, 0, "a file among the tests was removed")
+        elif change.kind == "modified" and patch is not None and patch.removed:
+            yield Flag(path, 0, "an existing test or its data was changed")
+    elif _any(path, SETTINGS_FILES) and patch is not None:
+        lines = [*patch.added.values(), *patch.removed]
+        if any(PYTEST_SETTING.match(line) for line in lines):
+            yield Flag(path, 0, "settings of the test runner were changed")
+    elif _any(path, CI_FILES):
+        yield Flag(path, 0, "it decides how the tests are run")
+
+
+def _any(path: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a pattern matches the path, its file name, or a folder that it is in."""
+    name = path.rsplit("/", 1)[-1]
+    return any(fnmatch(path, p) or fnmatch(name, p) or fnmatch(path, f"{p.rstrip('/')}/*") for p in patterns)
+
+
+def _beside(path: str, test_file: str) -> bool:
+    """Whether the path lies in or below a folder named for tests that holds this test file."""
+    parts = PurePosixPath(test_file).parts[:-1]
+    named = [i for i, part in enumerate(parts) if part in ("test", "testing")]
+    return bool(named) and path.startswith("/".join(parts[: named[0] + 1]) + "/")
+
+
+def _scripts(command: str) -> tuple[str, ...]:
+    """Files of the workspace that the command runs as programs."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    found = [word.removeprefix("./") for word in words if word.startswith("./")]
+    pairs = pairwise(words)
+    found += [second for first, second in pairs if re.fullmatch(r"(.*/)?(python[\d.]*|sh|bash)", first)]
+    makefile = ("Makefile", "makefile", "GNUmakefile") if "make" in words else ()
+    tools = tuple(f"{tool}file.py" for tool in ("nox",) if tool in words)
+    return (*[name for name in found if not name.startswith("-")], *makefile, *tools)

@@ -1,0 +1,66 @@
+"""Reading git patches: which lines of which file a patch adds and removes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+__all__ = ["FilePatch", "parse"]
+
+HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+
+
+@dataclass(frozen=True, slots=True)
+class FilePatch:
+    """What a patch does to one text file."""
+
+    path: str
+    added: dict[int, str] = field(default_factory=dict)
+    """Per 1-based line of the new file."""
+    removed: list[str] = field(default_factory=list)
+
+
+def parse(patch: bytes) -> list[FilePatch]:
+    """The text files of a git patch, in order; a removed file under its old name. Bytes are decoded with
+    replacement."""
+    files: list[FilePatch] = []
+    lines = iter(patch.split(b"\n"))
+    old = b""
+    for line in lines:
+        if line.startswith(b"--- "):
+            old = line[4:]
+        elif line.startswith(b"+++ "):
+            files.append(FilePatch(_name(old if line[4:] == b"/dev/null" else line[4:])))
+        elif hunk := HUNK.match(line):
+            _read_hunk(files[-1], lines, int(hunk[1] or 1), int(hunk[2]), int(hunk[3] or 1))
+    return files
+
+
+def _read_hunk(file: FilePatch, lines: Iterator[bytes], old_left: int, number: int, new_left: int) -> None:
+    while old_left > 0 or new_left > 0:
+        line = next(lines)
+        mark, text = line[:1], line[1:].decode(errors="replace")
+        if mark == b"+":
+            file.added[number] = text
+        elif mark == b"-":
+            file.removed.append(text)
+        if mark in (b"+", b" ", b""):
+            number, new_left = number + 1, new_left - 1
+        if mark in (b"-", b" ", b""):
+            old_left -= 1
+
+
+def _name(field: bytes) -> str:
+    """The path in a `---` or `+++` line, without its `a/` or `b/` and without git's quoting."""
+    text = field.rstrip(b"\t\r")
+    if text.startswith(b'"'):
+        text = re.sub(rb"\\([0-7]{3}|.)", _unquote, text.strip(b'"'))
+    return text[2:].decode("utf-8", "surrogateescape")
+
+
+def _unquote(escape: re.Match[bytes]) -> bytes:
+    code = escape[1]
+    if len(code) == 3:
+        return bytes([int(code, 8)])
+    return {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}.get(code, code)
