@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from agent.measure.ids import file_of, holds
+
 __all__ = ["Outcome", "SuiteReport"]
 
 
@@ -18,6 +20,9 @@ class Outcome(Enum):
     ERROR = "error"
     SKIPPED = "skipped"
     TIMEOUT = "timeout"
+
+
+WORST_FIRST = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.FAILED, Outcome.PASSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +50,24 @@ class SuiteReport:
     """Seconds per test id, where the runner tells."""
     messages: Mapping[str, str] = field(default_factory=dict)
     """The failure text per failed test id, limited."""
+    flaky: tuple[str, ...] = ()
+    """Of the base state only: tests that ended differently in two runs of it. They decide nothing."""
 
     def passed(self, test_id: str) -> bool:
         """Whether the test ran and passed in a valid run; a skipped test has not passed."""
-        return self.valid and self.outcomes.get(test_id) is Outcome.PASSED
+        return self.valid and self.outcome(test_id) is Outcome.PASSED
+
+    def outcome(self, test_id: str) -> Outcome | None:
+        """How the test ended, or the worst end of the tests that `test_id` holds as their file, class or function.
+
+        ERROR when its file could not be imported; None when the run says nothing of it.
+        """
+        if test_id in self.outcomes:
+            return self.outcomes[test_id]
+        inside = {outcome for other, outcome in self.outcomes.items() if holds(test_id, other)}
+        if inside:
+            return next((o for o in WORST_FIRST if o in inside), Outcome.SKIPPED)
+        return Outcome.ERROR if self.outcomes.get(file_of(test_id)) is Outcome.ERROR else None
 
     @property
     def failures(self) -> tuple[str, ...]:

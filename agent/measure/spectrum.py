@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.measure import Outcome
 
-__all__ = ["Spectrum"]
+__all__ = ["Lines", "Spectrum"]
 
 Lines = Mapping[str, tuple[int, ...]]
 """Per file (relative to the workspace, `/`-separated), the 1-based lines that were executed, sorted."""

@@ -1,0 +1,23 @@
+"""Test ids: the file they name, and which id holds which."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+__all__ = ["file_of", "holds", "is_source_doctest"]
+
+
+def file_of(test_id: str) -> str:
+    """The file part of an id, relative to the workspace as a rule."""
+    return test_id.split("::", 1)[0]
+
+
+def holds(wanted: str, test_id: str) -> bool:
+    """Whether `wanted` is the test, or the file, class or unparametrised function that holds it."""
+    return test_id == wanted or test_id.startswith((f"{wanted}::", f"{wanted}["))
+
+
+def is_source_doctest(test_id: str) -> bool:
+    """Whether the id names a doctest inside a Python module: its name is the dotted name of what it documents."""
+    path, _, name = test_id.partition("::")
+    return path.endswith(".py") and ("." in name.split("[", 1)[0] or name == PurePosixPath(path).stem)

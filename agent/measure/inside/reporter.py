@@ -1,0 +1,341 @@
+"""The pytest plugin that says, from inside the sandbox, how each test ended.
+
+It is planted under a random name with a call of `begin` at its end. Stdlib and pytest >= 6 only, Python 3.8 and later.
+Law: nothing that is printed counts. A line of the report counts with the nonce in it, and a run with its closing line.
+PYTEST_DONT_REWRITE
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+MESSAGE_CHARACTERS = 2000
+FAILURES = ("error", "failed", "timeout")
+
+# Tests patch these modules (frozen clocks, fake file systems); the report must not depend on what they leave there.
+clock, getpid, set_timer, write_bytes = time.perf_counter, os.getpid, signal.setitimer, os.write
+
+
+class OutOfTime(pytest.fail.Exception):  # type: ignore[misc, name-defined]  # an attribute of a function
+    """A test used more time than it was given. A BaseException: `except Exception` does not stop it."""
+
+    __module__ = "builtins"  # messages show no name of this file
+
+
+class Alarm:
+    """Raises OutOfTime into a phase of a test: after `cpu_s` seconds of its own CPU time, whatever else the machine
+    does, and after `wall_s` seconds on the clock, which a watching process of its own counts."""
+
+    def __init__(self, cpu_s: float, wall_s: float) -> None:
+        self.cpu_s = cpu_s
+        self.armed = False
+        self.rang = False
+        self._strings = watch(wall_s)
+        signal.signal(signal.SIGPROF, self._ring)
+
+    def _ring(self, number: int, frame: FrameType | None) -> None:
+        __tracebackhide__ = True
+        if self.armed:
+            self.rang = True
+            raise OutOfTime("ran out of time", pytrace=True)
+
+    def arm(self) -> None:
+        self.armed = True
+        # Rings again every second: a test may swallow the first one.
+        set_timer(signal.ITIMER_PROF, self.cpu_s, 1.0)
+        write_bytes(self._strings, b"+")
+
+    def disarm(self) -> None:
+        self.armed = False
+        set_timer(signal.ITIMER_PROF, 0)
+        write_bytes(self._strings, b"-")
+
+
+def watch(wall_s: float) -> int:
+    """Start a process that signals this one when `+` is not followed by `-` within `wall_s`, and kills it when that
+    does not help. A thread would do too, but tests count threads and fork. Returns the descriptor to write to."""
+    target = os.getpid()
+    receiving, sending = os.pipe()
+    child = os.fork()
+    if child == 0:
+        if os.fork() == 0:
+            os.close(sending)
+            try:
+                _keep_watch(receiving, target, wall_s)
+            finally:
+                os._exit(0)
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(receiving)
+    return sending
+
+
+def _keep_watch(receiving: int, target: int, wall_s: float) -> None:
+    patience = [wall_s, 1.0, 1.0, 1.0, 1.0, 1.0]
+    rung = 0
+    running = False
+    while True:
+        ready, _, _ = select.select([receiving], [], [], patience[rung] if running else None)
+        if ready:
+            said = os.read(receiving, 4096)
+            if not said:
+                return
+            running, rung = said.endswith(b"+"), 0
+        elif rung + 1 < len(patience):
+            os.kill(target, signal.SIGPROF)
+            rung += 1
+        else:
+            os.kill(target, signal.SIGKILL)
+            return
+
+
+def open_channel(path: str, nonce: str) -> Callable[..., None]:
+    """A function that appends one line of facts to the report; only this process can write through it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    owner, dumps = os.getpid(), json.dumps
+
+    def say(kind: str, **facts: object) -> None:
+        if getpid() == owner:
+            write_bytes(descriptor, dumps(dict(facts, kind=kind, nonce=nonce)).encode() + b"\n")
+
+    return say
+
+
+def covers(wanted: Collection[str], nodeid: str) -> bool:
+    """Whether a wanted id is this test, or a file, class or unparametrised function that holds it."""
+    if nodeid in wanted:
+        return True
+    parts = nodeid.split("[", 1)[0].split("::")
+    return any("::".join(parts[:end]) in wanted for end in range(1, len(parts) + 1))
+
+
+class Attempt:
+    """What is known of the test that is running."""
+
+    def __init__(self, nodeid: str) -> None:
+        self.nodeid = nodeid
+        self.outcome = ""
+        self.message = ""
+        self.began = clock()
+
+    def learn(self, outcome: str, message: str = "") -> None:
+        """A failure stands whatever follows; of the rest the last word counts."""
+        if self.outcome not in FAILURES:
+            self.outcome, self.message = outcome, message
+
+
+class Reporter:
+    """The hooks."""
+
+    def __init__(self, say: Callable[..., None], orders: dict[str, Any]) -> None:
+        self.say = say
+        self.wanted = frozenset(orders["wanted"])
+        self.wanted_files: frozenset[str] = frozenset()
+        self.timeouts_left = orders["max_timeouts"]
+        self.alarm = Alarm(orders["cpu_s"], orders["wall_s"])
+        self.attempt: Attempt | None = None
+        self.found = 0
+        self.told: set[str] = set()
+
+    # -- before the tests
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        option = config.option
+        option.maxfail = 0
+        option.continue_on_collection_errors = True
+        if hasattr(option, "numprocesses"):  # xdist: its workers would not report here
+            option.numprocesses, option.dist, option.tx = None, "no", []
+        root = str(config.rootpath)
+        self.wanted_files = frozenset(os.path.realpath(os.path.join(root, each.split("::")[0])) for each in self.wanted)
+
+    if hasattr(pytest, "version_tuple"):
+
+        def pytest_ignore_collect(self, collection_path: object) -> bool | None:
+            return self.ignores(str(collection_path))
+
+    else:  # pytest 6
+
+        def pytest_ignore_collect(self, path: object) -> bool | None:  # type: ignore[misc]  # pytest goes by the name
+            return self.ignores(str(path))
+
+    def ignores(self, path: str) -> bool | None:
+        """Whether a file or folder can be passed over: no wanted test is in it."""
+        if not self.wanted_files or os.path.basename(path) == "__init__.py":
+            return None
+        real = os.path.realpath(path)
+        inside = any(w == real or w.startswith(real + os.sep) or real.startswith(w + os.sep) for w in self.wanted_files)
+        return None if inside else True
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
+        self.found = len(items)
+        yield
+        if self.wanted:
+            items[:] = [item for item in items if covers(self.wanted, item.nodeid)]
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.say("broken", id=report.nodeid or ".", message=str(report.longrepr)[-MESSAGE_CHARACTERS:])
+
+    # -- the tests
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        if self.timeouts_left <= 0:
+            self.attempt = Attempt(item.nodeid)
+            self.attempt.learn("skipped", "not run: too many tests before it ran out of time")
+            self.finish(self.attempt)
+            return True
+        self.say("start", id=item.nodeid)
+        self.attempt = Attempt(item.nodeid)
+        return None
+
+    def guarded(self) -> Iterator[None]:
+        self.alarm.arm()
+        try:
+            yield
+        finally:
+            self.alarm.disarm()
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
+        self.attempt = Attempt(item.nodeid)  # a plugin that runs a failed test again begins here
+        self.alarm.rang = False
+        yield from self.guarded()
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        yield from self.guarded()
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self) -> Iterator[None]:
+        yield from self.guarded()
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+        result: Any = yield
+        report = result.get_result()
+        if self.attempt is not None and self.attempt.nodeid == item.nodeid:
+            outcome = self.judge(report, call)
+            if outcome == "timeout" and report.passed:  # the test swallowed the alarm
+                report.outcome, report.longrepr = "failed", "ran out of time"
+            # That a set-up or a tear-down passed says nothing of the test.
+            if outcome != "passed" or report.when == "call" or hasattr(report, "wasxfail"):
+                self.attempt.learn(outcome, _text(report, call) if outcome != "passed" else "")
+
+    def judge(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
+        raised = call.excinfo
+        if self.alarm.rang or (report.failed and raised is not None and _is_timeout(raised.value)):
+            return "timeout"
+        if report.failed:
+            return "failed" if report.when == "call" else "error"
+        if hasattr(report, "wasxfail"):
+            return "passed"
+        if report.skipped:
+            return "skipped"
+        return "passed" if raised is None else "failed"  # something turned an exception into a pass
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        attempt = self.attempt
+        if report.failed and attempt is not None and attempt.nodeid == report.nodeid:
+            attempt.learn("failed", str(report.longrepr)[-MESSAGE_CHARACTERS:])
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        if self.attempt is not None and self.attempt.nodeid == nodeid:
+            self.finish(self.attempt)
+
+    def finish(self, done: Attempt) -> None:
+        self.attempt = None
+        if not done.outcome:
+            done.learn("error", "the test was not called")
+        self.timeouts_left -= done.outcome == "timeout"
+        self.told.add(done.nodeid)
+        self.say(
+            "test",
+            id=done.nodeid,
+            outcome=done.outcome,
+            seconds=round(clock() - done.began, 6),
+            message=done.message,
+        )
+
+    # -- after the tests
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
+        yield
+        if self.attempt is not None:
+            self.finish(self.attempt)
+        self.say("end", exit=int(session.exitstatus), collected=self.found, tests=len(self.told))
+
+
+def _is_timeout(error: BaseException) -> bool:
+    return isinstance(error, OutOfTime) or re.match(r"Timeout \(?>", str(error)) is not None
+
+
+def _text(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
+    text = str(report.longrepr) if report.longrepr else ""
+    if not text and call.excinfo is not None:
+        text = call.excinfo.exconly()
+    return text[-MESSAGE_CHARACTERS:]
+
+
+def begin(orders: dict[str, Any]) -> None:
+    """Called once, at the end of the planted file: hide, open the report, and hook into pytest."""
+    for copy in orders["copies"]:
+        forget(copy)
+    clean_environment(orders["folder"], orders["plugins"])
+    reporter = Reporter(open_channel(orders["report"], orders["nonce"]), orders)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+        for name in orders["plugins"]:
+            sys.modules.pop(name, None)
+        if hasattr(early_config.known_args_namespace, "cov_source"):
+            early_config.known_args_namespace.cov_source = None  # a coverage threshold is no test
+        early_config.pluginmanager.register(reporter)
+
+    globals()["pytest_load_initial_conftests"] = pytest_load_initial_conftests
+
+
+def forget(path: str) -> None:
+    """Delete a copy of this plugin and its bytecode."""
+    folder, file = os.path.split(path)
+    caches = os.path.join(folder, "__pycache__")
+    doomed = [path]
+    if os.path.isdir(caches):
+        doomed += [os.path.join(caches, entry) for entry in os.listdir(caches) if entry.startswith(file[:-2])]
+    for each in doomed:
+        if os.path.exists(each):
+            os.unlink(each)
+
+
+def clean_environment(folder: str, plugins: Collection[str]) -> None:
+    """Take back what made pytest find the planted plugins, so that tests and what they start do not see them."""
+    if "PYTHONPATH" in os.environ:
+        rest = [entry for entry in os.environ["PYTHONPATH"].split(os.pathsep) if entry != folder]
+        _set("PYTHONPATH", os.pathsep.join(rest))
+    sys.path[:] = [entry for entry in sys.path if entry != folder]
+    _set("PYTEST_PLUGINS", ",".join(p for p in os.environ.get("PYTEST_PLUGINS", "").split(",") if p not in plugins))
+    options = os.environ.get("PYTEST_ADDOPTS", "")
+    for name in plugins:
+        options = options.replace("-p " + name, "")
+    _set("PYTEST_ADDOPTS", options.strip())
+
+
+def _set(variable: str, value: str) -> None:
+    if value:
+        os.environ[variable] = value
+    else:
+        os.environ.pop(variable, None)

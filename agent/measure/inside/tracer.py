@@ -1,0 +1,77 @@
+"""The pytest plugin that notes, from inside the sandbox, which lines each test executes.
+
+It is planted beside the reporter with a call of `begin` at its end. It uses the sandbox's own coverage package, or the
+copy that was planted with it.
+PYTEST_DONT_REWRITE
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+class Tracer:
+    """Coverage of the workspace with a context per test; the empty context is what runs outside the tests."""
+
+    def __init__(self, coverage: Any, orders: dict[str, Any]) -> None:
+        self.orders = orders
+        self.tracing = coverage.Coverage(
+            data_file=None, config_file=False, include=[orders["root"] + "/*"], omit=orders["omit"]
+        )
+        self.tracing.start()
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.tracing.switch_context(item.nodeid)
+        yield
+        self.tracing.switch_context("")
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Iterator[None]:
+        yield
+        self.tracing.stop()
+        data, root = self.tracing.get_data(), self.orders["root"]
+        lines: dict[str, dict[str, list[int]]] = {}
+        for file in data.measured_files():
+            for line, contexts in data.contexts_by_lineno(file).items():
+                for context in contexts:
+                    lines.setdefault(context, {}).setdefault(os.path.relpath(file, root), []).append(line)
+        with open(self.orders["lines"], "w") as output:
+            json.dump(lines, output)
+
+
+def find_coverage(folder: str) -> Any:
+    """The coverage package, None when this Python can import none."""
+    try:
+        import coverage
+    except ImportError:
+        sys.path.append(folder)
+        try:
+            import coverage
+        except (ImportError, SyntaxError):  # the copy needs a newer Python
+            return None
+        finally:
+            sys.path.remove(folder)
+    return coverage
+
+
+def begin(orders: dict[str, Any]) -> None:
+    """Called once, at the end of the planted file."""
+    coverage = find_coverage(orders["library"])
+    if coverage is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tracer = Tracer(coverage, orders)
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+            early_config.pluginmanager.register(tracer)
+
+        globals()["pytest_load_initial_conftests"] = pytest_load_initial_conftests

@@ -1,0 +1,132 @@
+"""Getting our pytest plugins into a fork, and into whatever Python the test command starts.
+
+The command is the user's: it may set PYTHONPATH itself, or hide pytest behind make. The plugins are therefore put in a
+folder that PYTHONPATH names, also where the command's own text assigns it, and in the site-packages of the Pythons at
+hand.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from sandboxes import Sandbox
+
+__all__ = ["Limits", "Plan", "find_site_packages", "plan", "plant_reporter", "plant_tracer", "shell"]
+
+SITE_PACKAGES = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+FIND_SITE_PACKAGES = f"""
+shebang=$(head -c 200 "$(command -v pytest)" | sed -n '1s/^#! *//p')
+for python in python python3 .venv/bin/python venv/bin/python "$shebang"
+do command -v "$python" >/dev/null && "$python" -c "{SITE_PACKAGES}"
+done; true
+"""
+OMITTED = ["*/site-packages/*", "*/dist-packages/*", "*/.venv/*", "*/venv/*"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long tests may take."""
+
+    cpu_s: float
+    """CPU seconds of one test."""
+    wall_s: float
+    """Seconds on the clock of one test."""
+    run_s: float
+    """Seconds on the clock of the whole run."""
+    timeouts: int
+    """Tests that may run out of time before the rest is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Names that nobody can guess, for one run in one fork."""
+
+    folder: str
+    site_packages: tuple[str, ...]
+    report: str
+    nonce: str
+    plugins: tuple[str, ...]
+    """Module names in the order of loading; the reporter is the last, and clears all of them away."""
+
+    def copies(self, plugin: str) -> list[str]:
+        """The files that a plugin is written to."""
+        return [f"{place}/{plugin}.py" for place in (self.folder, *self.site_packages)]
+
+
+def find_site_packages(box: Sandbox) -> tuple[str, ...]:
+    """Where the Pythons that a test command is likely to start look for packages."""
+    found = box.exec(["/bin/sh", "-c", FIND_SITE_PACKAGES], timeout_s=60)
+    return tuple(dict.fromkeys(line for line in found.stdout.decode().split("\n") if line.startswith("/")))
+
+
+def plan(site_packages: Sequence[str], *, trace: bool = False) -> Plan:
+    """What a run will be made of: the reporter, and before it the tracer when lines are wanted."""
+    folder = f"/tmp/{secrets.token_hex(8)}"  # noqa: S108  # inside the sandbox, where nobody else is
+    plugins = tuple(f"m{secrets.token_hex(8)}" for _ in range(2 if trace else 1))
+    return Plan(folder, tuple(site_packages), f"{folder}/{secrets.token_hex(8)}", secrets.token_hex(16), plugins)
+
+
+def plant_reporter(box: Sandbox, planned: Plan, wanted: Sequence[str], limits: Limits) -> None:
+    """Write the plugin that reports; it will run the `wanted` tests only, all of them when there are none."""
+    copies = [copy for plugin in planned.plugins for copy in planned.copies(plugin)]
+    source = _source(
+        "reporter.py",
+        wanted=list(wanted),
+        cpu_s=limits.cpu_s,
+        wall_s=limits.wall_s,
+        max_timeouts=limits.timeouts,
+        report=planned.report,
+        nonce=planned.nonce,
+        folder=planned.folder,
+        plugins=planned.plugins,
+        copies=copies,
+    )
+    _write_copies(box, planned.copies(planned.plugins[-1]), source)
+
+
+def plant_tracer(box: Sandbox, planned: Plan) -> str:
+    """Write the plugin that notes executed lines, and this program's own coverage package in case that the sandbox has
+    none. Returns where the lines will be: test id -> path relative to the workspace -> line numbers, in JSON."""
+    library, lines = f"{planned.folder}/library", f"{planned.folder}/lines"
+    source = _source("tracer.py", root=box.workdir, omit=OMITTED, library=library, lines=lines)
+    _write_copies(box, planned.copies(planned.plugins[0]), source)
+    found = importlib.util.find_spec("coverage")
+    assert found is not None
+    assert found.origin is not None
+    for file in Path(found.origin).parent.iterdir():
+        if file.suffix in (".py", ".so"):
+            box.write(f"{library}/coverage/{file.name}", file.read_bytes())
+    return lines
+
+
+def shell(command: str, planned: Plan) -> list[str]:
+    """The argv that runs the user's command with the plugins in reach."""
+    options = " ".join(f"-p {plugin}" for plugin in planned.plugins)
+    prologue = (
+        f"export PYTHONPATH={planned.folder}${{PYTHONPATH:+:$PYTHONPATH}}"
+        f' PYTEST_ADDOPTS="{options}${{PYTEST_ADDOPTS:+ $PYTEST_ADDOPTS}}"'
+        f" PYTEST_PLUGINS={','.join(planned.plugins)}${{PYTEST_PLUGINS:+,$PYTEST_PLUGINS}}"
+    )
+    own = re.sub(r"(?<!\w)PYTHONPATH=", f"PYTHONPATH={planned.folder}:", command)
+    return ["/bin/sh", "-c", f"{prologue}\n{own}"]
+
+
+def _write_copies(box: Sandbox, copies: Sequence[str], source: bytes) -> None:
+    box.write(copies[0], source)
+    for copy in copies[1:]:
+        try:
+            box.write(copy, source)
+        except OSError:  # a read-only Python: PYTHONPATH has to do
+            continue
+
+
+def _source(program: str, **orders: object) -> bytes:
+    text = (resources.files("agent.measure.inside") / program).read_text()
+    return f"{text}\n\nbegin(json.loads({json.dumps(orders)!r}))\n".encode()

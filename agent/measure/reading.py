@@ -1,0 +1,144 @@
+"""From what the plugin wrote to a SuiteReport, and every reason not to believe it.
+
+Law: a run counts when it came to its end, everything that was asked for is in the report, and the report, pytest's own
+status and the command's exit code agree. Nothing on stdout is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agent.measure import Outcome, SuiteReport
+from sandboxes import ExecResult
+
+__all__ = ["COMMAND", "Told", "from_exit_code", "from_plugin", "read"]
+
+COMMAND = "test-command"
+"""The only test id of a report that is made of an exit code."""
+OUTPUT_BYTES = 4000
+KILLED = 137
+STATUSES = {2: "it was interrupted", 3: "internal error", 4: "usage error", 5: "no tests were collected"}
+
+
+@dataclass(slots=True)
+class Told:
+    """The lines of a report, sorted."""
+
+    started: list[str] = field(default_factory=list)
+    tests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+    ends: list[dict[str, Any]] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+
+    @property
+    def unfinished(self) -> str | None:
+        """The test that was running when the report broke off."""
+        return self.started[-1] if self.started and self.started[-1] not in self.tests and not self.ends else None
+
+
+def read(data: bytes, nonce: str) -> Told:
+    """Sort a report's lines. A torn last line is left out."""
+    told = Told()
+    for line in data.split(b"\n")[:-1]:
+        try:
+            fact = json.loads(line)
+            genuine = fact["nonce"] == nonce
+        except (ValueError, KeyError, TypeError):
+            genuine = False
+        if genuine:
+            _sort(told, fact)
+        else:
+            told.doubts.append("something else than the plugin wrote to the report")
+    return told
+
+
+def _sort(told: Told, fact: dict[str, Any]) -> None:
+    match fact["kind"]:
+        case "start":
+            told.started.append(fact["id"])
+        case "broken":
+            told.broken[fact["id"]] = fact["message"]
+        case "test":
+            before = told.tests.setdefault(fact["id"], fact)
+            if before["outcome"] != fact["outcome"]:
+                told.doubts.append(f"{fact['id']} is reported as {before['outcome']} and as {fact['outcome']}")
+        case "end":
+            told.ends.append(fact)
+
+
+def from_plugin(told: Told, result: ExecResult, wanted: Sequence[str] = ()) -> SuiteReport:
+    """The report of a run in which the plugin was planted."""
+    outcomes = dict.fromkeys(told.broken, Outcome.ERROR)
+    outcomes |= {test_id: Outcome(fact["outcome"]) for test_id, fact in told.tests.items()}
+    messages = told.broken | {test_id: fact["message"] for test_id, fact in told.tests.items() if fact["message"]}
+    if (cut := told.unfinished) is not None:
+        outcomes[cut] = Outcome.TIMEOUT if result.exit_code == KILLED else Outcome.ERROR
+        messages[cut] = f"the test process ended during this test with exit code {result.exit_code}"
+    report = SuiteReport(
+        outcomes=outcomes,
+        duration_s=result.duration_s,
+        collected=told.ends[-1]["collected"] if told.ends else 0,
+        complete=not wanted,
+        exit_code=result.exit_code,
+        timed_out=result.timed_out,
+        output=_tail(result),
+        durations={test_id: fact["seconds"] for test_id, fact in told.tests.items()},
+        messages=messages,
+    )
+    problem = next(_problems(told, result, report, wanted), "")
+    return report if not problem else _invalid(report, problem)
+
+
+def from_exit_code(result: ExecResult) -> SuiteReport:
+    """The weakest report: the command is one test, and its exit code is believed."""
+    outcome = Outcome.PASSED if result.exit_code == 0 else Outcome.FAILED
+    report = SuiteReport(
+        outcomes={COMMAND: Outcome.TIMEOUT if result.timed_out else outcome},
+        duration_s=result.duration_s,
+        collected=1,
+        exit_code=result.exit_code,
+        timed_out=result.timed_out,
+        adapter="exit-code",
+        output=_tail(result),
+        durations={COMMAND: result.duration_s},
+        messages={} if result.exit_code == 0 else {COMMAND: _tail(result)[-2000:]},
+    )
+    return _invalid(report, "the command ran out of time") if result.timed_out else report
+
+
+def _problems(told: Told, result: ExecResult, report: SuiteReport, wanted: Sequence[str]) -> Iterator[str]:
+    if result.timed_out:
+        yield f"the run was ended after {result.duration_s:.0f} s"
+    yield from told.doubts
+    if not told.started and not told.ends and not told.broken:
+        yield f"pytest did not report; the command ended with exit code {result.exit_code}"
+    if not told.ends:
+        where = f", during {told.unfinished}" if told.unfinished else ""
+        yield f"the run broke off with exit code {result.exit_code}{where}"
+        return
+    end = told.ends[-1]
+    if len(told.ends) > 1:
+        yield "pytest came to its end more than once"
+    if end["exit"] not in (0, 1):
+        yield f"pytest ended with status {end['exit']}: {STATUSES.get(end['exit'], 'unknown')}"
+    if not end["collected"] and not told.broken:
+        yield "no tests were collected"
+    if end["tests"] != len(told.tests):
+        yield f"{end['tests']} tests ran and {len(told.tests)} are reported"
+    for name, code in (("pytest's status", end["exit"]), ("the command's exit code", result.exit_code)):
+        if (code != 0) != bool(report.failures):
+            yield f"{name} is {code}, but {len(report.failures)} tests failed"
+    missing = [test_id for test_id in wanted if report.outcome(test_id) is None]
+    if missing:
+        yield f"not reported: {', '.join(missing[:3])}{' and more' if len(missing) > 3 else ''}"
+
+
+def _invalid(report: SuiteReport, problem: str) -> SuiteReport:
+    return replace(report, valid=False, problem=problem)
+
+
+def _tail(result: ExecResult) -> str:
+    return (result.stdout + result.stderr)[-OUTPUT_BYTES:].decode(errors="replace")

@@ -1,0 +1,98 @@
+"""One run of a task's tests in a scratch fork.
+
+Law: the fork is the base state but for the workspace, and there every protected file is as it was in the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.guard import Protection, protect
+from agent.measure import Outcome, SuiteReport
+from agent.measure.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
+from agent.measure.reading import Told, from_exit_code, from_plugin, read
+from agent.task import Task
+from sandboxes import ExecResult, Provider, Sandbox, Snapshot
+
+__all__ = ["GENEROUS", "Rules", "calibrate", "rules_for", "run_planned", "run_suite"]
+
+GENEROUS = Limits(cpu_s=20, wall_s=120, run_s=600, timeouts=1_000_000)
+"""For a suite of which nothing is known yet."""
+
+MORE_TIMEOUTS = 3
+"""A run is cut short after so many more tests than in the base state ran out of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How the states of a task are measured."""
+
+    protection: Protection
+    site_packages: tuple[str, ...]
+    """Where the reporting plugin is put besides."""
+    limits: Limits = GENEROUS
+    adapter: str = "pytest"
+
+
+def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport | None = None) -> Rules:
+    """The rules that follow from the report of the base state. While there is none, what is protected goes by its name
+    and by `task.protected_paths`."""
+    with provider.at(base) as box:
+        site_packages = find_site_packages(box)
+    if baseline is None:
+        return Rules(protect(task, SuiteReport()), site_packages)
+    return Rules(protect(task, baseline), site_packages, calibrate(baseline), baseline.adapter)
+
+
+def calibrate(baseline: SuiteReport) -> Limits:
+    """How long tests may take from now on, given how long those take that pass. Generous: a repaired test may be the
+    slowest of all, and a loaded machine stretches the clock."""
+    slowest = max((baseline.durations.get(test, 0.0) for test in baseline.passes), default=0.0)
+    cpu_s = max(3.0, 10 * slowest)
+    wall_s = max(15.0, 4 * cpu_s)
+    timeouts = sum(outcome is Outcome.TIMEOUT for outcome in baseline.outcomes.values()) + MORE_TIMEOUTS
+    return Limits(cpu_s, wall_s, max(120.0, 4 * baseline.duration_s + 2 * wall_s), timeouts)
+
+
+def run_suite(
+    provider: Provider,
+    task: Task,
+    snapshot: Snapshot,
+    base: Snapshot,
+    tests: Sequence[str] = (),
+    rules: Rules | None = None,
+) -> SuiteReport:
+    """How the tests end in `snapshot`, all of them when none is named, with protected files as in `base`.
+
+    Raises:
+        sandboxes.SandboxError: the sandbox failed, not the tests.
+    """
+    rules = rules or rules_for(provider, task, base)
+    with provider.scratch(snapshot, base, _put_back(provider, base, snapshot, rules.protection)) as box:
+        if rules.adapter == "exit-code":
+            return from_exit_code(box.exec(["/bin/sh", "-c", task.test_command], timeout_s=rules.limits.run_s))
+        told, result = _run_planted(box, task.test_command, tests, rules)
+    return from_plugin(told, result, tests)
+
+
+def _put_back(provider: Provider, base: Snapshot, snapshot: Snapshot, protection: Protection) -> list[str]:
+    """The protected paths that a state has changed, added or removed."""
+    return [change.path for change in provider.changes(base, snapshot) if protection.covers(change)]
+
+
+def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules) -> tuple[Told, ExecResult]:
+    planned = plan(rules.site_packages)
+    plant_reporter(box, planned, tests, rules.limits)
+    return run_planned(box, command, planned, rules.limits)
+
+
+def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tuple[Told, ExecResult]:
+    """Run the command with what was planted, and read what it told; nothing when the fork was lost."""
+    result = box.exec(shell(command, planned), timeout_s=limits.run_s)
+    if result.timed_out:
+        return Told(), result
+    try:
+        return read(box.read(planned.report), planned.nonce), result
+    except FileNotFoundError:
+        return Told(), result
