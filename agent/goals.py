@@ -1,0 +1,43 @@
+"""Which tests have to pass in the end: the goal tests of a task, checked against how the base state's tests end."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from agent.errors import UsageError
+from agent.measure import Outcome, SuiteReport
+from agent.measure.ids import file_of, holds
+
+__all__ = ["resolve_goals"]
+
+
+def resolve_goals(wanted: tuple[str, ...], baseline: SuiteReport) -> tuple[str, ...]:
+    """The failing tests that `wanted` names, in the order of running; all that fail in the base state when it names
+    none. A file, class or unparametrised function stands for the failing tests in it. Flaky tests are no goals. A test
+    in a file that cannot be imported is taken as it is named.
+
+    Raises:
+        UsageError: a goal does not exist, or passes already.
+    """
+    failing = tuple(test for test in baseline.failures if test not in baseline.flaky)
+    if not wanted:
+        return failing
+    found: dict[str, None] = {}
+    for goal in wanted:
+        matches = [test for test in failing if holds(goal, test)]
+        found |= dict.fromkeys(matches or [_unseen(goal, baseline)])
+    return tuple(found)
+
+
+def _unseen(goal: str, baseline: SuiteReport) -> str:
+    """A goal that names no known failing test: legal in a file that cannot be imported."""
+    outcome = baseline.outcome(goal)
+    if outcome is None:
+        near = get_close_matches(goal, [*baseline.outcomes, *map(file_of, baseline.outcomes)], n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "no test has such a name"
+        raise UsageError(f"there is no test {goal!r}: {hint}")
+    if any(holds(goal, test) for test in baseline.flaky):
+        raise UsageError(f"the goal test {goal!r} is flaky: it ended differently in two runs of the unchanged code")
+    if outcome is not Outcome.ERROR:
+        raise UsageError(f"the goal test {goal!r} does not fail: it is {outcome.value} before any change")
+    return goal

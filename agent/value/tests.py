@@ -1,0 +1,79 @@
+"""The value of a state by its test results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.measure import Outcome, SuiteReport
+from agent.task import Task
+from agent.tree import Node
+from agent.value import Evaluation
+
+__all__ = ["BASE_VALUE", "PassingTests"]
+
+BASE_VALUE = 0.1
+"""Worth of a state that has neither gained nor lost anything."""
+BEST_UNSOLVED = 0.9
+GETS_FURTHER = 0.25
+LEAST_HARM = 0.1
+MESSAGE_CHARACTERS = 600
+NOTED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PassingTests:
+    """Goal tests that pass, against tests that pass no more.
+
+    value = (0.1 + 0.8 * progress) * (1 - harm), and 1 when solved; an invalid report is worth 0.
+
+    progress: mean over the goal tests of 1 for a test that passes, and 1/4 for one that could not be set up or imported
+    in the base state and now fails in its own code.
+    harm: 0 when every test that passed in the base state still does; else the share that does not, at least 0.1.
+    Flaky tests count in neither. A report of some tests only has no harm and is never solved.
+    """
+
+    def evaluate(self, task: Task, path: tuple[Node, ...], report: SuiteReport) -> Evaluation:
+        """The worth of a state with this report. The root's report is the baseline."""
+        baseline = path[0].report if path else report
+        if not report.valid:
+            return Evaluation(0.0, notes=f"The tests gave no valid result: {report.problem}")
+        goals = task.goal_tests or tuple(test for test in baseline.failures if test not in baseline.flaky)
+        progress = sum(_credit(baseline, report, goal) for goal in goals) / len(goals) if goals else 0.0
+        broken = _broken(baseline, report)
+        harm = max(LEAST_HARM, len(broken) / len(baseline.passes)) if broken else 0.0
+        solved = bool(goals) and progress == 1.0 and not broken and report.complete
+        value = (BASE_VALUE + (BEST_UNSOLVED - BASE_VALUE) * progress) * (1.0 - harm)
+        open_goals = [goal for goal in goals if report.outcome(goal) is not Outcome.PASSED]
+        return Evaluation(
+            value=1.0 if solved else value,
+            solved=solved,
+            parts={"progress": progress, "harm": harm},
+            notes=_notes(report, open_goals, broken),
+        )
+
+
+def _credit(baseline: SuiteReport, report: SuiteReport, goal: str) -> float:
+    outcome = report.outcome(goal)
+    if outcome is Outcome.PASSED:
+        return 1.0
+    further = outcome is Outcome.FAILED and baseline.outcome(goal) is Outcome.ERROR
+    return GETS_FURTHER if further else 0.0
+
+
+def _broken(baseline: SuiteReport, report: SuiteReport) -> list[str]:
+    """Tests that passed in the base state and were not seen to pass now."""
+    if not report.complete:
+        return []
+    return [test for test in baseline.passes if test not in baseline.flaky and not report.passed(test)]
+
+
+def _notes(report: SuiteReport, open_goals: list[str], broken: list[str]) -> str:
+    parts: list[str] = []
+    for title, tests in (("Still failing", open_goals), ("Broken", broken)):
+        for test in tests[:NOTED]:
+            outcome = report.outcome(test)
+            message = report.messages.get(test, "")[-MESSAGE_CHARACTERS:]
+            parts.append(f"{title}: {test} ({outcome.value if outcome else 'not run'})\n{message}".rstrip())
+        if len(tests) > NOTED:
+            parts.append(f"{title}: {len(tests) - NOTED} more")
+    return "\n".join(parts)
