@@ -1,0 +1,299 @@
+"""What a person at a terminal sees: exit codes, one-line errors, the patch on stdout and all else on stderr."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent import checkout
+from agent.budget import Usage
+from agent.errors import RamifyError
+from agent.journal import Added, Ended, Spent, Started
+from agent.run import Run
+from sandboxes import Snapshot
+from tests.trees import node
+
+ROOT = Path(__file__).parent.parent
+RAMIFY = (sys.executable, "-m", "agent")
+
+
+def git(repo, *argv):
+    identity = ("-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false")
+    return subprocess.run(["git", "-C", repo, *identity, *argv], capture_output=True, check=True).stdout
+
+
+def repository(path, files):
+    for name, text in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(text)
+    git(path, "init", "-q")
+    git(path, "add", "-A")
+    git(path, "commit", "-q", "-m", "base")
+    return path
+
+
+@pytest.fixture
+def repo(tmp_path):
+    """A function that is wrong in one place, and the test that says so."""
+    return repository(
+        tmp_path / "repo",
+        {
+            "calc.py": "def larger(a, b):\n    if a < b:\n        return a\n    return b\n",
+            "test_calc.py": "from calc import larger\n\n\ndef test_larger():\n    assert larger(1, 2) == 2\n\n\n"
+            "def test_equal():\n    assert larger(3, 3) == 3\n",
+        },
+    )
+
+
+@pytest.fixture
+def environment(tmp_path):
+    return {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
+
+
+@pytest.fixture
+def ramify(tmp_path, environment):
+    def run(*argv, stdin="", timeout=110, **env):
+        return subprocess.run(
+            [*RAMIFY, *map(str, argv)],
+            cwd=tmp_path,
+            input=stdin,
+            env=environment | env,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    return run
+
+
+def refused(said, code, *fragments):
+    """One line on stderr, nothing on stdout, no traceback."""
+    assert (said.returncode, said.stdout) == (code, ""), said.stderr
+    (line,) = said.stderr.splitlines()
+    assert line.startswith("ramify: ")
+    for fragment in fragments:
+        assert fragment in line
+
+
+class TestRefusals:
+    def test_no_issue_is_a_usage_error(self, ramify, repo):
+        refused(ramify("solve", "--repo", repo), 2, "no issue", "--issue TEXT")
+
+    @pytest.mark.parametrize("text", ["", " \n"])
+    def test_an_empty_issue_is_a_usage_error_from_wherever_it_comes(self, ramify, repo, tmp_path, text):
+        (tmp_path / "issue.md").write_text(text)
+        refused(ramify("solve", "issue.md", "--repo", repo), 2, "the issue is empty (issue.md)", "--goal-test")
+        refused(ramify("solve", "-", "--repo", repo, stdin=text), 2, "the issue is empty (-)")
+        refused(ramify("solve", "--issue", text, "--repo", repo), 2, "the issue is empty (--issue)")
+
+    def test_an_issue_that_is_not_there_or_too_large_or_given_twice(self, ramify, repo, tmp_path):
+        (tmp_path / "huge.md").write_bytes(b"x" * ((1 << 20) + 1))
+        refused(ramify("solve", "nope.md", "--repo", repo), 2, "nope.md", "No such file")
+        refused(ramify("solve", "huge.md", "--repo", repo), 2, "huge.md", "larger than")
+        refused(ramify("solve", "huge.md", "--issue", "x", "--repo", repo), 2, "once")
+
+    def test_a_place_that_is_no_checkout_comes_with_a_remedy(self, ramify, repo, tmp_path):
+        (tmp_path / "plain").mkdir()
+        (repo / "below").mkdir()
+        git(tmp_path, "clone", "-q", "--bare", repo, tmp_path / "bare.git")
+        for place, *fragments in (
+            ("missing", "there is no such directory"),
+            ("plain", "not a git repository", "git -C plain init"),
+            ("bare.git", "bare repository", "git clone"),
+            (repo / "below", "lies inside the repository", f"--repo {repo}"),
+        ):
+            refused(ramify("solve", "--issue", "x", "--repo", place), 2, *fragments)
+
+    def test_a_setting_that_does_not_exist_is_a_configuration_error(self, ramify, repo):
+        said = ramify("solve", "--issue", "x", "--repo", repo, "-c", "budget.max_node=3")
+        refused(said, 3, "budget.max_node", "did you mean `budget.max_nodes`?")
+
+    def test_a_directory_that_is_not_a_run(self, ramify, tmp_path):
+        for command in (["show"], ["resume"], ["resume", "--apply"]):
+            refused(ramify(*command, "nothing"), 2, "nothing is not a run")
+        assert not (tmp_path / "nothing").exists()
+
+    def test_a_directory_that_holds_a_run_or_anything_else_is_not_begun_again(self, ramify, repo, tmp_path, recorded):
+        (tmp_path / "full").mkdir()
+        (tmp_path / "full" / "thesis.txt").touch()
+        refused(ramify("solve", "--issue", "x", "--repo", repo, "--out", recorded), 2, f"ramify resume {recorded}")
+        refused(ramify("solve", "--issue", "x", "--repo", repo, "--out", "full"), 2, "not empty")
+
+    def test_a_place_for_the_patch_that_does_not_exist_is_refused_before_anything_is_spent(self, ramify, repo):
+        refused(ramify("solve", "--issue", "x", "--repo", repo, "--patch-out", "no/fix.patch"), 2, "no/fix.patch")
+
+    def test_the_traceback_is_shown_when_asked_for(self, ramify, tmp_path):
+        assert "Traceback" in ramify("show", "nothing", RAMIFY_DEBUG="1").stderr
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A run of four states that was improved and not solved."""
+    with Run.open(tmp_path / "recorded") as run:
+        run.record(Started({"workspace": {"path": None}}, {}, Snapshot("s0", "d0")))
+        for each in (node(0, value=0.25), node(1, 0, 0.5), node(2, 0, 0.125), node(3, 1, 0.75)):
+            run.record(Added(each, elapsed_s=2.0))
+        run.record(Spent(Usage(model_calls=2, tokens_in=10, cost_usd=0.5, unpriced_calls=1, measurements=4)))
+        blob = run.journal.put_blob(b"--- a/x\r\n\xff\n")
+        run.record(Ended("improved", "NODES", 3, True, blob, 2.0, {"passed": 1}))
+    return tmp_path / "recorded"
+
+
+class TestShow:
+    def test_it_draws_every_state_and_marks_the_way_to_the_best(self, ramify, recorded):
+        lines = ramify("show", recorded).stdout.splitlines()
+        marked = [line.split("*")[1].split()[0] for line in lines if "*" in line]
+        assert marked == ["0", "1", "3"]
+        assert sum("0.125" in line for line in lines) == 1
+
+    def test_a_child_stands_below_its_parent(self, ramify, recorded):
+        lines = ramify("show", recorded).stdout.splitlines()
+        (parent,) = (number for number, line in enumerate(lines) if "* 1 " in line)
+        assert "* 3 " in lines[parent + 1]
+
+    def test_it_says_what_was_spent_and_why_it_ended(self, ramify, recorded):
+        said = ramify("show", recorded).stdout
+        assert "4 states, 4 test runs" in said
+        assert "the price of 1 calls is unknown" in said
+        assert "improved: the limit of nodes is reached" in said
+
+    def test_no_colour_reaches_a_pipe(self, ramify, recorded):
+        assert "\x1b" not in ramify("show", recorded).stdout
+
+    def test_the_patch_comes_out_byte_for_byte(self, recorded, environment):
+        said = subprocess.run([*RAMIFY, "show", "--patch", recorded], env=environment, capture_output=True, timeout=60)
+        assert said.stdout == b"--- a/x\r\n\xff\n"
+
+
+class TestApplying:
+    def patch(self, repo, text):
+        (repo / "calc.py").write_text(text)
+        made = git(repo, "diff", "--binary")
+        git(repo, "checkout", "-q", "calc.py")
+        return made
+
+    def test_a_patch_is_applied_byte_for_byte(self, repo):
+        made = self.patch(repo, "windows\r\nspaces   \n\n\n")
+        checkout.apply(repo, made)
+        assert (repo / "calc.py").read_bytes() == b"windows\r\nspaces   \n\n\n"
+
+    def test_a_patch_that_does_not_apply_as_a_whole_changes_nothing(self, repo):
+        (repo / "other.py").write_text("new\n")
+        git(repo, "add", "-A")
+        git(repo, "commit", "-q", "-m", "other")
+        (repo / "other.py").write_text("newer\n")
+        made = self.patch(repo, "different\n")
+        git(repo, "checkout", "-q", "other.py")
+        (repo / "other.py").write_text("changed meanwhile\n")
+        before = (repo / "calc.py").read_bytes()
+        with pytest.raises(RamifyError, match=r"nothing was applied"):
+            checkout.apply(repo, made)
+        assert (repo / "calc.py").read_bytes() == before
+
+    def test_uncommitted_changes_are_seen(self, repo):
+        assert not checkout.inspect(repo).dirty
+        (repo / "new.py").touch()
+        assert checkout.inspect(repo).dirty
+
+
+@pytest.fixture
+def hopeless(tmp_path):
+    """A function that no small edit repairs, with tests that take their time."""
+    body = "".join(f"    total = total + {n} * a - b if a > {n} else total - {n}\n" for n in range(2, 30))
+    return repository(
+        tmp_path / "hopeless",
+        {
+            "slow.py": f"def compute(a, b):\n    total = 0\n{body}    return total\n",
+            "test_slow.py": "import time\n\nfrom slow import compute\n\n\ndef test_compute():\n    time.sleep(0.3)\n"
+            "    assert compute(7, 1) == 'sixty-one'\n",
+        },
+    )
+
+
+@pytest.mark.namespace
+class TestSolving:
+    @pytest.fixture(autouse=True)
+    def sandbox(self):
+        namespace = pytest.importorskip("sandboxes.namespace")
+        if why := namespace.probe():
+            pytest.skip(why)
+
+    def test_the_patch_goes_to_stdout_and_repairs_the_repository(self, ramify, repo, tmp_path):
+        before = (repo / "calc.py").read_text()
+        said = ramify("solve", "--issue", "larger(1, 2) is 1", "--repo", repo, "--sandbox", "namespace")
+        assert said.returncode == 0, said.stderr
+        assert (repo / "calc.py").read_text() == before
+        assert git(repo, "status", "--porcelain") == b""
+        checkout.apply(repo, said.stdout.encode())
+        tested = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=repo, capture_output=True, timeout=60)
+        assert tested.returncode == 0, tested.stdout
+
+    def test_json_is_one_object_and_its_paths_lead_to_the_patch_and_the_run(self, ramify, repo, tmp_path):
+        said = ramify(
+            "solve", "-", "--repo", repo, "--json", "--patch-out", "fix.patch", "--out", "run", stdin="larger is wrong"
+        )
+        told = json.loads(said.stdout)
+        assert {
+            key: told[key] for key in ("status", "verified", "stop", "cost_usd", "tokens", "baseline", "final")
+        } == {
+            "status": "solved",
+            "verified": True,
+            "stop": "solved",
+            "cost_usd": 0.0,
+            "tokens": 0,
+            "baseline": {"passed": 1, "failed": 1},
+            "final": {"passed": 2, "failed": 0},
+        }
+        assert (tmp_path / told["patch_path"]).read_bytes() == (tmp_path / "run" / "patch.diff").read_bytes()
+        assert ramify("show", told["run_dir"], "--patch").stdout == (tmp_path / "fix.patch").read_text()
+
+    def test_apply_changes_the_checkout_uncommitted_changes_and_all(self, ramify, repo):
+        (repo / "notes.txt").write_text("mine\n")
+        said = ramify("solve", "--issue", "larger is wrong", "--repo", repo, "--apply", "--json")
+        assert said.returncode == 0, said.stderr
+        assert sum("uncommitted changes" in line for line in said.stderr.splitlines()) == 1
+        changed = git(repo, "status", "--porcelain").decode().splitlines()
+        assert changed == [" M calc.py", "?? notes.txt"]
+
+    def test_without_a_solution_nothing_is_applied_and_the_code_says_why(self, ramify, hopeless):
+        begin = ("solve", "--issue", "compute is wrong", "--repo", hopeless, "--apply", "--json")
+        by_nodes = ramify(*begin, "--max-nodes", "3")
+        assert (by_nodes.returncode, json.loads(by_nodes.stdout)["stop"]) == (1, "nodes"), by_nodes.stderr
+        by_time = ramify(*begin, "--max-seconds", "4")
+        assert (by_time.returncode, json.loads(by_time.stdout)["stop"]) == (124, "time"), by_time.stderr
+        assert git(hopeless, "status", "--porcelain") == b""
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_a_signal_ends_the_search_with_an_answer_and_the_run_goes_on_later(
+        self, ramify, environment, hopeless, tmp_path, number
+    ):
+        process = subprocess.Popen(
+            [*RAMIFY, "solve", "--issue", "compute is wrong", "--repo", hopeless, "--out", "run", "--json"],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        journal = tmp_path / "run" / "journal.jsonl"
+        deadline = time.monotonic() + 60
+        while not (journal.exists() and journal.read_bytes().count(b'"kind":"added"') > 1) and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(number)
+        told, said = process.communicate(timeout=60)
+        assert process.returncode == 128 + number, said
+        first = json.loads(told)
+        assert (first["status"], first["stop"]) == ("no_patch", "interrupted")
+        again = ramify("resume", "run", "--json", "--max-nodes", first["nodes"] + 2)
+        assert json.loads(again.stdout)["nodes"] == first["nodes"] + 2, again.stderr
