@@ -51,5 +51,6 @@ class Model(Protocol):
         Raises:
             agent.errors.ConfigError: no key, or no such model.
             agent.errors.ModelError: the provider refused or failed for good.
+            agent.errors.PolicyError: the conversation is too long for the model.
         """
         ...

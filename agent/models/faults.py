@@ -1,0 +1,57 @@
+"""What a provider's failure means: wrong settings, a refusal, too long a conversation, or try again."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from agent.errors import ConfigError, ModelError, PolicyError, RamifyError
+from agent.models.retry import Transient, wait_asked_for
+
+if TYPE_CHECKING:
+    from openai import APIError
+
+__all__ = ["meaning", "redacted"]
+
+MESSAGE_CHARS = 500
+_PASSING = frozenset({408, 409, 425, 429})
+_OUT_OF_MONEY = re.compile(r"insufficient_quota|billing_hard_limit_reached|billing_not_active")
+_TOO_LONG = re.compile(
+    r"context[ _](?:length|window)|maximum context|prompt is too long|too many (?:input )?tokens|input is too long",
+    re.I,
+)
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)
+
+
+def meaning(error: APIError, model: str) -> RamifyError | Transient:
+    """The exception to raise for a failure of the `openai` client, or of litellm, whose errors derive from it."""
+    status = getattr(error, "status_code", None)
+    said = redacted(" ".join(error.message.split()))[:MESSAGE_CHARS]
+    text = f"{model}: {said}" if status is None else f"{model}: {status}: {said}"
+    if status in (400, 413, 422) and (error.code == "context_length_exceeded" or _TOO_LONG.search(error.message)):
+        return PolicyError(f"the conversation is too long for {text}")
+    if status in (401, 403):
+        return ModelError(f"the provider refuses the key: {text}")
+    if status == 404:
+        return ConfigError(f"no such model, or no such address: {text}")
+    if status == 402 or _OUT_OF_MONEY.search(f"{error.code} {error.message}"):
+        return ModelError(f"the account has no credit left: {text}")
+    if status is None or status in _PASSING or status >= 500:
+        return Transient(text, wait_asked_for(_headers(error)))
+    return ModelError(text)
+
+
+def _headers(error: APIError) -> Mapping[str, str]:
+    """The response's headers, which litellm keeps at a place of its own."""
+    kept: Mapping[str, str] | None = getattr(error, "litellm_response_headers", None)
+    return kept or getattr(getattr(error, "response", None), "headers", {})
+
+
+def redacted(text: str) -> str:
+    """The text without the secrets of this process's environment, which providers like to quote."""
+    for name, value in os.environ.items():
+        if len(value) >= 8 and _SECRET_NAME.search(name):
+            text = text.replace(value, f"[{name}]")
+    return text

@@ -1,0 +1,42 @@
+"""Models by name: `openai/NAME` with a base URL is spoken to directly, every other `PROVIDER/NAME` through litellm."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from agent.errors import ConfigError
+from agent.models import Model
+
+__all__ = ["MODELS", "make"]
+
+
+def _openai(name: str, **settings: Any) -> Model:
+    from agent.models.openai import OpenAIModel
+
+    return OpenAIModel(name, **settings)
+
+
+def _litellm(name: str, **settings: Any) -> Model:
+    from agent.models.litellm import LiteLLMModel
+
+    return LiteLLMModel(name, **settings)
+
+
+MODELS: dict[str, Callable[..., Model]] = {"openai": _openai, "litellm": _litellm}
+"""The clients. Each imports what it needs when it is made."""
+
+
+def make(name: str, **settings: Any) -> Model:
+    """The model that the user named. The settings are keywords of the client (`base_url`, `price`, `temperature`).
+
+    Raises:
+        ConfigError: the name says no provider, the provider is unknown, or its key is not set.
+    """
+    provider, _, model = name.partition("/")
+    if not model:
+        raise ConfigError(f"model {name!r}: write PROVIDER/NAME, such as openai/{name}")
+    own_server = settings.get("base_url") or os.environ.get("OPENAI_BASE_URL")
+    client = "openai" if provider == "openai" and own_server else "litellm"
+    return MODELS[client](name, **settings)

@@ -1,0 +1,92 @@
+"""The chat completions form: an answer's JSON read into a Completion, and tokens into dollars."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agent.budget import Usage
+from agent.models import Completion, ToolCall
+from agent.models.faults import redacted
+from agent.models.retry import Transient
+
+__all__ = ["Price", "completion", "decode", "usage"]
+
+Price = tuple[float, float, float]
+"""Dollars per million tokens: of the prompt, of the completion, of the prompt when read from a cache."""
+
+
+def decode(data: bytes, model: str) -> Any:
+    """An answer's JSON, lone surrogates (which cannot be stored) replaced.
+
+    Raises:
+        Transient: it is not JSON.
+    """
+    try:
+        values = json.loads(data)
+    except ValueError as error:
+        raise Transient(f"{model}: the answer is not JSON: {redacted(repr(data[:120]))}") from error
+    return json.loads(json.dumps(values, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def completion(body: Any, model: str, price: Price | None = None, cost_usd: float | None = None) -> Completion:
+    """The first choice of an answer. `cost_usd` is what it cost where that is known otherwise than by `price`.
+
+    Raises:
+        Transient: there is no choice, or it has not the form that it should have.
+    """
+    try:
+        choice = body["choices"][0]
+        message: dict[str, Any] = choice["message"]
+        tool_calls = tuple(_tool_calls(message.get("tool_calls") or []))
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise Transient(f"{model}: the answer holds no message: {redacted(json.dumps(body)[:200])}") from error
+    return Completion(
+        text=_text(message.get("content")),
+        tool_calls=tool_calls,
+        usage=usage(body.get("usage"), price, cost_usd),
+        finish_reason=choice.get("finish_reason") or "stop",
+        raw=_to_send_back(message),
+    )
+
+
+def usage(counts: Mapping[str, Any] | None, price: Price | None, cost_usd: float | None = None) -> Usage:
+    """One call's usage. Without a price, or without counts to apply it to, the call is unpriced, never free."""
+    counts = counts or {}
+    tokens_in, tokens_out = counts.get("prompt_tokens") or 0, counts.get("completion_tokens") or 0
+    cached = (counts.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    if price is not None and counts:
+        spent = ((tokens_in - cached), tokens_out, cached)
+        cost_usd = sum(tokens * dollars for tokens, dollars in zip(spent, price, strict=True)) / 1e6
+    return Usage(
+        model_calls=1,
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        tokens_cached=cached,
+        cost_usd=cost_usd or 0.0,
+        unpriced_calls=1 if cost_usd is None else 0,
+    )
+
+
+def _tool_calls(calls: list[dict[str, Any]]) -> Iterator[ToolCall]:
+    """The calls, made whole in place: each needs an id for its result, and its arguments as text."""
+    for number, call in enumerate(calls):
+        function = call["function"]
+        call["id"] = call.get("id") or f"call_{number}"
+        if not isinstance(function.get("arguments"), str):
+            function["arguments"] = json.dumps(function.get("arguments") or {})
+        yield ToolCall(call["id"], function["name"], function["arguments"])
+
+
+def _text(content: object) -> str:
+    """What a message says; some servers split it into parts."""
+    if isinstance(content, list):
+        return "".join(part.get("text") or "" for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _to_send_back(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The message with its reasoning, but without the empty fields that servers refuse when they get them back."""
+    kept = {key: value for key, value in message.items() if value not in (None, [], {}, "")}
+    return {"role": "assistant", "content": message.get("content")} | kept
