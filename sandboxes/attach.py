@@ -1,0 +1,100 @@
+"""The stdin, stdout and stderr of a container over the engine's socket: the channel of a guest in Docker."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+__all__ = ["Attached", "attach"]
+
+_STDERR = 2
+_STDERR_BYTES = 4000
+_READ_BYTES = 1 << 16
+_END_TIMEOUT_S = 5.0
+
+
+class _Socket(Protocol):
+    """What a plain, a TLS and an SSH connection to the engine have in common."""
+
+    def sendall(self, data: bytes, /) -> object: ...
+    def recv(self, size: int, /) -> bytes: ...
+    def settimeout(self, timeout_s: float | None, /) -> None: ...
+    def close(self) -> None: ...
+
+
+class Attached:
+    """A `launch.Channel` to the main process of a container, which ends when its stdin does."""
+
+    def __init__(self, client: DockerClient, container: str, response: Any) -> None:
+        self._client = client
+        self._container = container
+        self._response = response  # closes a TLS connection when it is collected
+        self._socket: _Socket = getattr(response, "_sock", response)
+        self._socket.settimeout(None)
+        self._raw = bytearray()
+        self._stdout = bytearray()
+        self._stderr = bytearray()
+        self._open = True
+
+    def send(self, data: bytes) -> None:
+        """As `Channel.send`."""
+        self._socket.sendall(data)
+
+    def receive(self, size: int) -> bytes:
+        """As `Channel.receive`."""
+        while len(self._stdout) < size:
+            self._read_packet()
+        data = bytes(self._stdout[:size])
+        del self._stdout[:size]
+        return data
+
+    def close(self) -> str:
+        """As `Channel.close`."""
+        if self._open:
+            self._open = False
+            self._end()
+            self._socket.close()
+        return self._stderr.decode(errors="replace").strip()
+
+    def _end(self) -> None:
+        """Remove the container; what it had said before still arrives."""
+        from requests import RequestException
+
+        # It ends by itself once its stdin is closed, and may have: this only makes it sooner.
+        with contextlib.suppress(RequestException):
+            self._client.api.remove_container(self._container, v=True, force=True)
+        self._socket.settimeout(_END_TIMEOUT_S)
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                self._read_packet()
+
+    def _read_packet(self) -> None:
+        """One packet of the engine's stream: a header of stream number and size, then that much output."""
+        stream, size = struct.unpack(">BxxxL", self._take(8))
+        data = self._take(size)
+        if stream == _STDERR:
+            self._stderr = (self._stderr + data)[-_STDERR_BYTES:]
+        else:
+            self._stdout += data
+
+    def _take(self, size: int) -> bytes:
+        while len(self._raw) < size:
+            part = self._socket.recv(_READ_BYTES)
+            if not part:
+                raise EOFError("the guest's container is gone")
+            self._raw += part
+        data = bytes(self._raw[:size])
+        del self._raw[:size]
+        return data
+
+
+def attach(client: DockerClient, container: str) -> Attached:
+    """Connect to a container that was created with an open stdin, then start it: so nothing it says is missed."""
+    streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+    connection = Attached(client, container, client.api.attach_socket(container, params=streams))
+    client.api.start(container)
+    return connection

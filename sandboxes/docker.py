@@ -1,0 +1,288 @@
+"""Launches guests in Docker containers: a hardened container a guest, the states of a run on one volume.
+
+A container lives as long as the connection that started it. When this process ends, however it ends, the engine
+closes the guest's stdin, the guest ends, and the engine removes the container.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sandboxes import ImageMissing, Limits, SandboxError, SandboxUnavailable, Workspace
+from sandboxes.attach import Attached, attach
+from sandboxes.forks import Forks
+from sandboxes.images import BASE_IMAGE, base_volume, connect, find, labels, sweep
+from sandboxes.launch import Layout
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.images import Image
+
+__all__ = ["DockerLauncher", "DockerProvider", "probe"]
+
+_BASE, _STATES, _ENVIRONMENTS = "/base", "/states", "/environments"
+_ENVIRONMENTS_VOLUME = "ramify-environments"
+_GUEST_BYTES = 192 << 20
+"""Memory of the guest itself and of what the kernel keeps for it, over what an action may use."""
+_GUEST_PIDS = 32
+
+# Docker names no Python: the guest runs with the image's own, wherever that is.
+_FIND_PYTHON = """
+for python in python3 /usr/bin/python3 /opt/miniconda3/bin/python3 python; do
+    if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null; then
+        exec "$python" -BIS -c "$@"
+    fi
+done
+echo "the image has no Python 3.8 or newer" >&2
+exit 127
+"""
+# The guest's text comes on stdin, so that it need not be in the image and can be longer than an argument.
+_LOAD_GUEST = """
+import os
+
+def take(size):
+    data = b""
+    while len(data) < size:
+        part = os.read(0, size - len(data))
+        if not part:
+            raise SystemExit
+        data += part
+    return data
+
+os.write(1, b"+")
+exec(compile(take(int.from_bytes(take(4), "big")), "guest.py", "exec"))
+"""
+
+
+class DockerLauncher:
+    """Starts guests on a Docker engine. `store` is a directory that holds the name of the volume with the states."""
+
+    def __init__(self, store: Path, *, limits: Limits) -> None:
+        self._limits = limits
+        self._client = connect()
+        sweep(self._client)
+        with _translated():
+            self._states = _volume_of(store, self._client)
+            self._client.volumes.create(_ENVIRONMENTS_VOLUME, labels=labels("base"))
+        self._lock = threading.Lock()
+        self._rootfs: dict[str, str] = {}
+
+    @property
+    def tier(self) -> str:
+        """As `Provider.tier`."""
+        return "docker: a container without network or capabilities, an overlay of its whole root a state; exact"
+
+    def layout(self, workspace: Workspace) -> Layout:
+        """As `Launcher.layout`; the image is pulled when the engine lacks it."""
+        with _translated():
+            image = find(self._client, workspace.image or BASE_IMAGE)
+            self._ensure_rootfs(_place(image))
+            config = image.attrs["Config"]
+            inside = str(config.get("WorkingDir") or "").rstrip("/") if workspace.path is None else ""
+            workdir = workspace.mount or inside or "/workspace"
+            if workspace.path is None and not _has(self._client, image, workdir):
+                raise SandboxUnavailable(f"the image {workspace.image} has no {workdir}; say where its repository is")
+        return Layout(
+            place=_place(image),
+            mounts=(("/", f"{_BASE}/rootfs"),),
+            workdir=workdir,
+            env=_environment(config.get("Env") or ()),
+            key=str(image.id),
+        )
+
+    def start(self, place: str, *, network: bool) -> Attached:
+        """As `Launcher.start`."""
+        with _translated():
+            rootfs = self._ensure_rootfs(place)
+            settings = self._host_config(rootfs, _outward(self._client) if network else "none")
+            container = self._client.api.create_container(
+                place,
+                entrypoint=["sh", "-c", _FIND_PYTHON, "sh"],
+                command=[_LOAD_GUEST, json.dumps(self._guest_arguments(network))],
+                user="0:0",
+                working_dir="/",
+                stdin_open=True,
+                host_config=settings,
+                labels=labels(self._states),
+            )
+            connection = attach(self._client, str(container["Id"]))
+        try:
+            connection.receive(1)
+            connection.send(_sized(_text("guest.py")))
+        except (EOFError, OSError) as error:
+            raise SandboxUnavailable(
+                f"the guest does not start in image {place}: {connection.close() or error}"
+            ) from error
+        return connection
+
+    def close(self) -> None:
+        """As `Launcher.close`; the volumes stay."""
+        self._client.close()
+
+    def forget(self) -> None:
+        """Remove the states; `close` comes before."""
+        with _translated():
+            self._client.volumes.get(self._states).remove()
+
+    def _ensure_rootfs(self, place: str) -> str:
+        """The volume with the root file system of the image of that place."""
+        from docker.errors import ImageNotFound
+
+        with self._lock:
+            if place not in self._rootfs:
+                try:
+                    image = self._client.images.get(place)
+                except ImageNotFound as error:
+                    raise ImageMissing(f"the image {place} of these states is gone; load or build it again") from error
+                self._rootfs[place] = base_volume(self._client, image)
+            return self._rootfs[place]
+
+    def _guest_arguments(self, network: bool) -> dict[str, object]:
+        unified = self._client.info().get("CgroupVersion") == "2"
+        memory = "memory.events" if unified else "memory/memory.oom_control"
+        pids = "pids.events" if unified else "pids/pids.events"
+        return {
+            "store": _STATES,
+            "environments": _ENVIRONMENTS,
+            "network": network,
+            "memory_events": f"/sys/fs/cgroup/{memory}",
+            "pids_events": f"/sys/fs/cgroup/{pids}",
+        }
+
+    def _host_config(self, rootfs: str, network: str) -> dict[str, object]:
+        """Everything off that forking and running tests do not need.
+
+        SETUID, SETGID and SETFCAP make the map of a user namespace, in which the guest mounts; no capability reaches an
+        action. The engine's own masks over /proc would keep the guest from mounting a fresh one, which it masks itself.
+        """
+        from docker.types import LogConfig, Mount
+
+        memory = self._limits.memory_bytes + _GUEST_BYTES
+        config: dict[str, object] = self._client.api.create_host_config(
+            auto_remove=True,
+            init=True,
+            network_mode=network,
+            read_only=True,
+            cap_drop=["ALL"],
+            cap_add=["SETUID", "SETGID", "SETFCAP"],
+            security_opt=["no-new-privileges", f"seccomp={_text('seccomp.json').decode()}", "apparmor=unconfined"],
+            mem_limit=memory,
+            memswap_limit=memory,
+            pids_limit=self._limits.pids + _GUEST_PIDS,
+            log_config=LogConfig(type="none"),
+            tmpfs={"/tmp": "size=64m,mode=1777"},  # noqa: S108 - of the container
+            mounts=[
+                Mount(_BASE, rootfs, read_only=True),
+                Mount(_STATES, self._states),
+                Mount(_ENVIRONMENTS, _ENVIRONMENTS_VOLUME),
+            ],
+        )
+        return {**config, "MaskedPaths": [], "ReadonlyPaths": []}
+
+
+def DockerProvider(store: Path, *, limits: Limits | None = None) -> Forks:  # noqa: N802 - it reads as a Provider's class
+    """A provider of sandboxes in containers; a later one on the same store finds the states again.
+
+    Raises:
+        SandboxUnavailable: no engine answers.
+    """
+    limits = limits or Limits()
+    return Forks(DockerLauncher(store, limits=limits), limits)
+
+
+def probe(image: str = BASE_IMAGE) -> str:
+    """Why states cannot be forked here in containers of that image (pulled when absent) and what to change; empty when
+    they can.
+    """
+    anywhere = Workspace(image=image, mount="/usr")
+    with tempfile.TemporaryDirectory() as store:
+        try:
+            launcher = DockerLauncher(Path(store), limits=Limits())
+            try:
+                with Forks(launcher, Limits()) as provider, provider.at(provider.create(anywhere)) as box:
+                    ended = box.exec(["true"], timeout_s=30)
+            finally:
+                launcher.forget()
+        except SandboxError as error:
+            return str(error)
+    return "" if ended.exit_code == 0 else f"`true` ended with exit code {ended.exit_code} in a container of {image}"
+
+
+def _volume_of(store: Path, client: DockerClient) -> str:
+    """The volume that holds the states of a store: named in a file there, made when there is none."""
+    note = store / "volume"
+    if not note.exists():
+        store.mkdir(parents=True, exist_ok=True)
+        draft = store / f"volume.{os.getpid()}"
+        draft.write_text(f"ramify-run-{secrets.token_hex(6)}", encoding="ascii")
+        draft.replace(note)
+    name = note.read_text(encoding="ascii")
+    client.volumes.create(name, labels=labels(name))
+    return name
+
+
+def _place(image: Image) -> str:
+    return str(image.id).partition(":")[2][:12]
+
+
+def _has(client: DockerClient, image: Image, path: str) -> bool:
+    """Whether the image has something at that path."""
+    from docker.errors import NotFound
+
+    container = client.containers.create(image, ["true"], labels=labels("base"), network_mode="none")
+    try:
+        container.get_archive(path)
+    except NotFound:
+        return False
+    finally:
+        container.remove(v=True, force=True)
+    return True
+
+
+def _environment(image_env: Iterable[str]) -> Mapping[str, str]:
+    """What the image says, over the least that commands expect."""
+    stated = dict(entry.split("=", 1) for entry in image_env)
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root", "BASH_ENV": "/root/.bashrc", **stated}
+
+
+def _outward(client: DockerClient) -> str:
+    """The network of commands that may use it: the engine's bridge, or the machine's own where that leads nowhere.
+
+    Such commands see this machine's /etc/resolv.conf, and a name server on its loopback is out of the bridge's reach.
+    """
+    servers = re.findall(r"^nameserver\s+(\S+)", Path("/etc/resolv.conf").read_text(), re.MULTILINE)
+    local = bool(servers) and all(server.startswith("127.") or server == "::1" for server in servers)
+    return "host" if local or not client.networks.list(names=["bridge"]) else "bridge"
+
+
+def _text(name: str) -> bytes:
+    return resources.files("sandboxes").joinpath(name).read_bytes()
+
+
+def _sized(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """The engine's refusals as ours."""
+    from docker.errors import DockerException
+    from requests import RequestException
+
+    try:
+        yield
+    except (DockerException, RequestException) as error:
+        said = getattr(error, "explanation", None) or error
+        raise SandboxUnavailable(
+            f"the Docker engine failed: {said}; see its log, or use the namespace sandbox"
+        ) from error
