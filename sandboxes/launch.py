@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from sandboxes import Workspace
@@ -50,6 +51,8 @@ class Layout:
     """Environment of every action (PATH, HOME, ...), under `Workspace.env`."""
     key: str
     """Names the content of the lower directories: part of the environment cache's keys and of digests."""
+    leave_out: tuple[Path, ...] = ()
+    """Directories on this machine that are never copied as part of a workspace: the store, if it lies in one."""
 
 
 class Launcher(Protocol):

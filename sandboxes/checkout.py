@@ -1,0 +1,109 @@
+"""Reading a checkout of this machine: as a tar stream, and what git tracks in it. It is never written."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import tarfile
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from sandboxes import SandboxError
+
+__all__ = ["Repository", "pack", "repository"]
+
+_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.directory=*")
+_GIT_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """What a patch has to know of a repository besides its files."""
+
+    tracked: tuple[str, ...] | None = None
+    """None: this is no repository."""
+    exclude: str = ""
+    """The rules in its `info/exclude`."""
+
+
+def repository(path: Path) -> Repository:
+    """The repository that has its root at `path`."""
+    listing = _git(path, "ls-files", "-z") if (path / ".git").exists() else None
+    if listing is None:
+        return Repository()
+    common = _git(path, "rev-parse", "--git-common-dir") or b""
+    rules = path / os.fsdecode(common.rstrip(b"\n")) / "info" / "exclude"
+    exclude = rules.read_bytes().decode("utf-8", "surrogateescape") if rules.is_file() else ""
+    return Repository(names(listing), exclude)
+
+
+def names(listing: bytes) -> tuple[str, ...]:
+    """The paths of a listing that ends each with a NUL."""
+    return tuple(os.fsdecode(name) for name in listing.split(b"\0") if name)
+
+
+def _git(path: Path, *command: str) -> bytes | None:
+    """None when git fails, or is not there."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            [*_GIT, "-C", path, *command], capture_output=True, timeout=_GIT_TIMEOUT_S, check=True, env=clean
+        )
+    except (FileNotFoundError, subprocess.SubprocessError):
+        return None
+    return done.stdout
+
+
+def pack(root: Path, tracked: Collection[str], leave_out: Collection[Path], stream: BinaryIO) -> tuple[str, ...]:
+    """Write `root` as a tar; what was skipped because it is no file, directory or link.
+
+    Byte code is left out unless it is tracked: its time stamps would vouch for files that change within a second.
+
+    Raises:
+        SandboxError: a file cannot be read.
+    """
+    skipped = []
+    keep = frozenset(tracked)
+    with tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT, encoding="utf-8") as archive:
+        for path, name in _walk(root, "", frozenset(leave_out)):
+            if name not in keep and name.endswith((".pyc", ".pyo")) and "__pycache__" in name:
+                continue
+            if not _add(archive, path, name):
+                skipped.append(name)
+    return tuple(skipped)
+
+
+def _walk(directory: Path, prefix: str, leave_out: frozenset[Path]) -> Iterator[tuple[Path, str]]:
+    """Every path below, parents first."""
+    if not prefix:
+        yield directory, "."
+    for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
+        path, name = Path(entry.path), prefix + entry.name
+        if path in leave_out:
+            continue
+        yield path, name
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(path, name + "/", leave_out)
+
+
+def _add(archive: tarfile.TarFile, path: Path, name: str) -> bool:
+    try:
+        facts = path.lstat()
+        if not (stat.S_ISREG(facts.st_mode) or stat.S_ISDIR(facts.st_mode) or stat.S_ISLNK(facts.st_mode)):
+            return False
+        entry = archive.gettarinfo(path, name)
+        entry.uid = entry.gid = 0
+        entry.uname = entry.gname = ""
+        if entry.isreg():
+            with path.open("rb") as file:
+                archive.addfile(entry, file)
+        else:
+            archive.addfile(entry)
+    except OSError as error:
+        raise SandboxError(
+            f"cannot copy {path} into the sandbox ({error.strerror or error}); fix it or move it away"
+        ) from error
+    return True

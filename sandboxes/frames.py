@@ -1,0 +1,118 @@
+"""The host's side of a guest: requests, replies, and its failures as errors."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from typing import Any
+
+from sandboxes import SandboxError, SandboxLost, SandboxUnavailable, SnapshotMissing, StoreFull
+from sandboxes.launch import Channel
+
+__all__ = ["Guest", "Upload"]
+
+Header = dict[str, Any]
+_ERRORS: dict[str, type[SandboxError]] = {
+    "unavailable": SandboxUnavailable,
+    "missing": SnapshotMissing,
+    "full": StoreFull,
+    "lost": SandboxLost,
+    "sandbox": SandboxError,
+}
+
+
+class Guest:
+    """One running guest. Used by one thread at a time; not usable any more once `alive` is false.
+
+    Raises:
+        SandboxUnavailable: it cannot work on this machine.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self.alive = True
+        self._channel = channel
+        try:
+            self._receive()
+        except SandboxLost as error:
+            raise SandboxUnavailable(f"the guest does not start: {error}") from error
+        except SandboxError:
+            self.close()
+            raise
+
+    def ask(self, op: str, payload: bytes = b"", /, **fields: object) -> tuple[Header, bytes]:
+        """One request and its reply.
+
+        Raises:
+            SandboxLost: the guest is gone.
+            SandboxError, OSError: the request failed; the guest goes on.
+        """
+        self.send({"op": op, **fields}, payload)
+        return self._receive()
+
+    def send(self, header: Header, payload: bytes | memoryview = b"") -> None:
+        """A frame, without waiting for an answer.
+
+        Raises:
+            SandboxLost: the guest is gone.
+        """
+        if not self.alive:
+            raise SandboxLost("the guest is gone")
+        head = json.dumps(header).encode()
+        try:
+            self._channel.send(struct.pack("!II", len(head), len(payload)) + head + payload)
+        except OSError as error:
+            raise self._gone() from error
+
+    def answer(self) -> Header:
+        """The reply to what was sent."""
+        return self._receive()[0]
+
+    def close(self) -> str:
+        """End the guest and everything in it; the end of what it said on stderr."""
+        self.alive = False
+        return self._channel.close()
+
+    def _receive(self) -> tuple[Header, bytes]:
+        try:
+            head, body = struct.unpack("!II", self._channel.receive(8))
+            header: Header = json.loads(self._channel.receive(head))
+            payload = self._channel.receive(body)
+        except (OSError, EOFError) as error:
+            raise self._gone() from error
+        if "error" in header:
+            raise _error(header)
+        return header, payload
+
+    def _gone(self) -> SandboxLost:
+        return SandboxLost(f"the guest is gone. {self.close()}".strip())
+
+
+def _error(header: Header) -> Exception:
+    if header["error"] == "os":
+        return OSError(header["errno"], header["message"], header["path"] or None)
+    return _ERRORS[header["error"]](header["message"])
+
+
+class Upload(io.RawIOBase):
+    """A file whose bytes become the frames that follow a request; `close` sends the empty one that ends them."""
+
+    def __init__(self, guest: Guest) -> None:
+        self._guest = guest
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Send one frame."""
+        view = memoryview(data).cast("B")
+        if view.nbytes:
+            self._guest.send({}, view)
+        return view.nbytes
+
+    def close(self) -> None:
+        """End the upload."""
+        if not self.closed and self._guest.alive:
+            self._guest.send({})
+        super().close()

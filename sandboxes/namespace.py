@@ -1,0 +1,227 @@
+"""Sandboxes on this machine without Docker: the guest in user namespaces, over this machine's own programs.
+
+What is covered: files, processes, IPC, network, privileges, and the user's HOME and environment. What is not: the
+kernel is shared, and the programs under `/usr` can be read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from sandboxes import ExecResult, Limits, SandboxError, SandboxUnavailable, Workspace, cgroups, guest, skeleton
+from sandboxes.forks import Forks
+from sandboxes.launch import Layout
+
+__all__ = ["NamespaceProvider", "probe"]
+
+_OLDEST_KERNEL = (5, 11)
+_STDERR_BYTES = 4000
+_END_TIMEOUT_S = 5.0
+_JOIN = 'for file in $JOIN; do echo $$ >"$file" || exit 1; done; unset JOIN; exec "$@"'
+
+
+def NamespaceProvider(store: Path, limits: Limits = Limits(), expose: Sequence[Path] = ()) -> Forks:  # noqa: N802, B008
+    """States in `store`, a directory on a disk of this machine; `expose` are further directories that are seen inside
+    as they are outside, and can be changed there without an effect outside."""
+    return Forks(NamespaceLauncher(store, limits, expose), limits)
+
+
+def probe(store: Path | None = None) -> str:
+    """Why such a sandbox does not work here and what to change, in one line; "" when it works."""
+    release = tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2])
+    if sys.platform != "linux" or release < _OLDEST_KERNEL:
+        return f"namespace sandboxes need Linux 5.11, this is {platform.system()} {platform.release()}; use Docker"
+    with tempfile.TemporaryDirectory(prefix="ramify-probe-", dir=store) as directory:
+        workspace = Path(directory, "workspace")
+        workspace.mkdir()
+        try:
+            done = _try(Path(directory, "store"), workspace)
+        except (SandboxError, OSError) as error:
+            return f"{error}; {_remedy()}"
+    return "" if done.exit_code == 0 else f"`true` ended with {done.exit_code}: {done.stderr.decode(errors='replace')}"
+
+
+def _try(store: Path, workspace: Path) -> ExecResult:
+    with NamespaceProvider(store) as provider, provider.at(provider.create(Workspace(path=workspace))) as box:
+        return box.exec(["true"], timeout_s=10)
+
+
+def _remedy() -> str:
+    """What most likely stands in the way."""
+    for name, bad in (
+        ("user/max_user_namespaces", "0"),
+        ("kernel/unprivileged_userns_clone", "0"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1"),
+    ):
+        path = Path("/proc/sys", name)
+        if path.exists() and path.read_text().strip() == bad and (os.geteuid() != 0 or bad == "0"):
+            return f"{name.replace('/', '.')} is {bad}: set it to {1 - int(bad) or 10000} with sysctl, or use Docker"
+    return "use Docker, or a store on ext4, xfs or btrfs"
+
+
+class NamespaceLauncher:
+    """Starts guests as child processes of this one."""
+
+    def __init__(self, store: Path, limits: Limits, expose: Sequence[Path]) -> None:
+        self._store = store.resolve()
+        self._limits = limits
+        self._expose = tuple(expose)
+        self._store.mkdir(parents=True, exist_ok=True)
+        self._store.chmod(0o700)
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        self._environments = cache / "ramify" / "environments"
+
+    @property
+    def tier(self) -> str:
+        """As `Provider.tier`."""
+        bound = "control groups" if cgroups.available() else "process limits, each process by itself"
+        return f"namespace: user namespaces on this machine's own programs, shared kernel; states are exact; {bound}"
+
+    def layout(self, workspace: Workspace) -> Layout:
+        """As `Launcher.layout`."""
+        if workspace.path is None:
+            raise SandboxUnavailable("a namespace sandbox needs a checkout on this machine; give a path, or use Docker")
+        path = workspace.path.resolve()
+        if not path.is_dir():
+            raise SandboxError(f"{path} is no directory")
+        root = self._store / "skeleton"
+        skeleton.make(root)
+        programs = _programs(path)
+        folders = [*_exposed(self._expose), *(prefix for program in programs for prefix in _prefixes(program))]
+        system = skeleton.system_directories()
+        mounts = [("/", str(root)), *((name, name) for name in system)]
+        workdir = workspace.mount or str(path)
+        mounts += [(name, os.path.realpath(name)) for name in _outermost(folders, (*system, workdir))]
+        return Layout(
+            place="",
+            mounts=tuple(mounts),
+            workdir=workdir,
+            env={"PATH": ":".join([*_search_path(programs, path, workdir)]), "HOME": "/root"},
+            key=" ".join([platform.platform(), sys.version, *(_stamp(lower) for _, lower in mounts[1:])]),
+            leave_out=(self._store,),
+        )
+
+    def start(self, place: str, *, network: bool) -> Process:
+        """As `Launcher.start`."""
+        if place:
+            raise SandboxUnavailable(f"the snapshot belongs to {place}, not to this machine's own files")
+        self._environments.mkdir(parents=True, exist_ok=True)
+        group = cgroups.make(self._limits)
+        config: dict[str, object] = {
+            "store": str(self._store),
+            "environments": str(self._environments),
+            "network": network,
+        }
+        if group.memory_events:
+            config["memory_events"] = str(group.memory_events)
+        if group.pids_events:
+            config["pids_events"] = str(group.pids_events)
+        return Process([sys.executable, "-I", "-S", guest.__file__, json.dumps(config)], group)
+
+    def close(self) -> None:
+        """Nothing is shared."""
+
+
+class Process:
+    """A guest that is a child process, as a `Channel`."""
+
+    def __init__(self, command: Sequence[str], group: cgroups.Group) -> None:
+        self._group = group
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", _JOIN, "sh", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={"PATH": os.defpath, "LC_ALL": "C.UTF-8", "JOIN": " ".join(group.joins)},
+            start_new_session=True,
+            cwd="/",
+        )
+
+    def send(self, data: bytes) -> None:
+        """As `Channel.send`."""
+        assert self._process.stdin
+        self._process.stdin.write(data)
+        self._process.stdin.flush()
+
+    def receive(self, size: int) -> bytes:
+        """As `Channel.receive`."""
+        assert self._process.stdout
+        data = self._process.stdout.read(size)
+        if len(data) < size:
+            raise EOFError
+        return data
+
+    def close(self) -> str:
+        """As `Channel.close`."""
+        if self._errors.closed:
+            return ""
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+        try:
+            self._process.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._group.remove()
+        self._errors.seek(0)
+        said = self._errors.read()[-_STDERR_BYTES:].decode(errors="replace")
+        self._errors.close()
+        return said
+
+
+def _programs(workspace: Path) -> tuple[Path, ...]:
+    """The Pythons that tests may run with: the active environment's or the workspace's own, then our own."""
+    active = os.environ.get("VIRTUAL_ENV", "")
+    found = (Path(active, "bin/python") if active else workspace / ".venv/bin/python", Path(sys.executable))
+    return tuple(dict.fromkeys(program for program in found if program.exists()))
+
+
+def _prefixes(program: Path) -> Iterator[str]:
+    """The installation of a program, and of all that its links lead to."""
+    while True:
+        if program.parent.name in ("bin", "Scripts"):
+            yield str(program.parent.parent)
+        if not program.is_symlink():
+            return
+        program = Path(os.path.normpath(program.parent / program.readlink()))
+
+
+def _exposed(paths: Iterable[Path]) -> Iterator[str]:
+    for path in paths:
+        if not path.is_dir():
+            raise SandboxError(f"{path} cannot be exposed: it is no directory")
+        yield os.path.normpath(Path.cwd() / path)
+
+
+def _outermost(folders: Iterable[str], covered: Sequence[str]) -> tuple[str, ...]:
+    """Those that lie in no other and in nothing that is there anyway, parents first."""
+    kept: list[str] = []
+    for folder in sorted(set(folders), key=len):
+        if folder != "/" and not any(folder == other or folder.startswith(other + "/") for other in [*covered, *kept]):
+            kept.append(folder)
+    return tuple(kept)
+
+
+def _search_path(programs: Iterable[Path], workspace: Path, workdir: str) -> Iterator[str]:
+    """Where commands are looked for. A workspace's own programs are where the workspace is inside."""
+    for program in programs:
+        folder = program.parent
+        yield str(Path(workdir) / folder.relative_to(workspace)) if folder.is_relative_to(workspace) else str(folder)
+    yield from dict.fromkeys(f"{prefix}/bin" for prefix in (sys.base_prefix, "/usr/local", "/usr", ""))
+
+
+def _stamp(directory: str) -> str:
+    """Changes when packages come or go."""
+    places = [Path(directory), *Path(directory).glob("bin"), *Path(directory).glob("lib*/python*/site-packages")]
+    return f"{directory}@{max(place.stat().st_mtime_ns for place in places)}"

@@ -1,0 +1,137 @@
+"""Git patches between two sets of files, byte-exact, made in a private repository that nobody else sees."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandboxes import SandboxError
+
+__all__ = ["Difference", "Side", "ignored", "patch"]
+
+_TIMEOUT_S = 120.0
+_NO_CONFIG = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+_PLAIN = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false", "-c", "core.quotePath=true")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A file or a symbolic link at one of two moments."""
+
+    kind: str
+    """`f` or `l`; anything else is unknown to git."""
+    mode: int
+    content: bytes
+    """A link's target."""
+
+    @property
+    def git_mode(self) -> str:
+        """As a tree has it."""
+        if self.kind == "l":
+            return "120000"
+        return "100755" if self.mode & 0o100 else "100644"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A path at two moments; None where nothing was there."""
+
+    path: str
+    old: Side | None
+    new: Side | None
+
+
+def patch(differences: Sequence[Difference]) -> bytes:
+    """The patch from the old sides to the new ones."""
+    if not differences:
+        return b""
+    with tempfile.TemporaryDirectory(prefix="ramify-patch-") as directory:
+        git = _Git(Path(directory))
+        old = git.tree((each.path, each.old) for each in differences)
+        new = git.tree((each.path, each.new) for each in differences)
+        return git.run("diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv",
+                       "--no-color", "--src-prefix=a/", "--dst-prefix=b/", old, new)  # fmt: skip
+
+
+def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> frozenset[str]:
+    """Those that git would ignore. `rules` are the `.gitignore` files by path, `exclude` is `info/exclude`."""
+    if not paths or not (rules or exclude):
+        return frozenset()
+    with tempfile.TemporaryDirectory(prefix="ramify-ignore-") as directory:
+        git = _Git(Path(directory))
+        git.work_tree.mkdir()
+        for path, text in rules.items():
+            place = git.work_tree / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(text.encode("utf-8", "surrogateescape"))
+        (git.directory / "info").mkdir()
+        (git.directory / "info" / "exclude").write_bytes(exclude.encode("utf-8", "surrogateescape"))
+        listing = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        found = git.run("check-ignore", "-z", "--stdin", "--no-index", stdin=listing, fine=(0, 1))
+    return frozenset(os.fsdecode(path) for path in found.split(b"\0") if path)
+
+
+class _Git:
+    """An empty repository of our own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory / "git"
+        self.work_tree = directory / "tree"
+        for name in ("objects", "refs"):
+            (self.directory / name).mkdir(parents=True)
+        (self.directory / "HEAD").write_text("ref: refs/heads/none\n")
+        self._trees = 0
+
+    def run(
+        self, *command: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, fine: tuple[int, ...] = (0,)
+    ) -> bytes:
+        """What a git command prints."""
+        environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LC_ALL": "C",
+            "HOME": str(self.directory),
+            "GIT_DIR": str(self.directory),
+            **_NO_CONFIG,
+            **(env or {}),
+        }
+        if self.work_tree.exists():
+            environment["GIT_WORK_TREE"] = str(self.work_tree)
+        done = subprocess.run(
+            ["git", *_PLAIN, *command],
+            input=stdin,
+            capture_output=True,
+            env=environment,
+            cwd=self.work_tree if self.work_tree.exists() else self.directory,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode not in fine:
+            raise SandboxError(f"git {command[0]} failed: {done.stderr.decode(errors='replace').strip()}")
+        return done.stdout
+
+    def tree(self, sides: Iterable[tuple[str, Side | None]]) -> str:
+        """Write a tree of those that git knows; its name."""
+        present = [(path, side) for path, side in sides if side is not None and side.kind in ("f", "l")]
+        names = self._blobs([side.content for _, side in present])
+        self._trees += 1
+        index = {"GIT_INDEX_FILE": str(self.directory / f"index-{self._trees}")}
+        lines = [
+            f"{side.git_mode} {name}\t".encode() + os.fsencode(path) + b"\0"
+            for (path, side), name in zip(present, names, strict=True)
+        ]
+        self.run("update-index", "-z", "--index-info", stdin=b"".join(lines), env=index)
+        return self.run("write-tree", env=index).decode().strip()
+
+    def _blobs(self, contents: Sequence[bytes]) -> list[str]:
+        if not contents:
+            return []
+        with tempfile.TemporaryDirectory(dir=self.directory) as directory:
+            paths = [Path(directory) / str(number) for number in range(len(contents))]
+            for path, content in zip(paths, contents, strict=True):
+                path.write_bytes(content)
+            listing = "".join(f"{path}\n" for path in paths).encode()
+            return self.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listing).decode().split()

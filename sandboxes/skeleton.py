@@ -1,0 +1,87 @@
+"""The root directory of a sandbox without Docker: a small copy of this machine's `/etc`, and empty places."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from pathlib import Path
+
+__all__ = ["make", "system_directories"]
+
+_DIRECTORIES = {
+    "root": 0o700, "home": 0o755, "tmp": 0o1777, "var/tmp": 0o1777, "var/cache": 0o755, "var/lib": 0o755,
+    "var/log": 0o755, "run": 0o755, "proc": 0o555, "dev": 0o755, "dev/shm": 0o1777, "opt": 0o755, "srv": 0o755,
+    "mnt": 0o755, "etc": 0o755, "usr": 0o755, "workspace": 0o755,
+}  # fmt: skip
+_SHARED = (
+    "alternatives", "bash.bashrc", "ca-certificates", "debian_version", "fonts", "gai.conf", "java*", "ld.so.cache",
+    "ld.so.conf", "ld.so.conf.d", "localtime", "lsb-release", "magic", "maven", "mime.types", "os-release", "perl",
+    "pki/ca-trust", "pki/tls/certs", "profile", "profile.d", "protocols", "python*", "redhat-release", "services",
+    "shells", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
+)  # fmt: skip
+_WRITTEN = {
+    "passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    "group": "root:x:0:\nnogroup:x:65534:\n",
+    "hosts": "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n",
+    "hostname": "sandbox\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+    "resolv.conf": "",
+}
+
+
+def system_directories() -> tuple[str, ...]:
+    """Those at the root that hold programs: `/usr`, and `/bin`, `/lib` where they are not links into it."""
+    names = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
+    return tuple(f"/{name}" for name in names if (path := Path("/", name)).is_dir() and not path.is_symlink())
+
+
+def make(place: Path) -> None:
+    """Make the directory, if it was never made. It appears whole or not at all."""
+    if place.exists():
+        return
+    building = place.with_name(f"{place.name}.{uuid.uuid4().hex}")
+    building.mkdir(parents=True)
+    building.chmod(0o755)
+    for name, mode in _DIRECTORIES.items():
+        directory = building / name
+        directory.mkdir(parents=True, exist_ok=True)
+        directory.chmod(mode)
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        if (link := Path("/", name)).is_symlink():
+            (building / name).symlink_to(link.readlink())
+    _fill_etc(building / "etc")
+    (building / "var" / "run").symlink_to("/run")
+    _rename(building, place)
+
+
+def _fill_etc(etc: Path) -> None:
+    for pattern in _SHARED:
+        for source in Path("/etc").glob(pattern):
+            target = etc / source.relative_to("/etc")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _copy(source, target)
+    for name, text in _WRITTEN.items():
+        (etc / name).write_text(text)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Links stay links; what we may not read is left out."""
+    if source.is_dir() and not source.is_symlink():
+        shutil.copytree(source, target, symlinks=True, ignore=_unreadable)
+    elif source.is_symlink() or os.access(source, os.R_OK):
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _unreadable(directory: str, names: list[str]) -> list[str]:
+    paths = [Path(directory, name) for name in names]
+    return [path.name for path in paths if not path.is_symlink() and not os.access(path, os.R_OK)]
+
+
+def _rename(building: Path, place: Path) -> None:
+    try:
+        building.rename(place)
+    except OSError:
+        if not place.exists():
+            raise
+        shutil.rmtree(building)  # another process was first
