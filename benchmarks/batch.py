@@ -75,7 +75,7 @@ def read_identity(out: Path) -> Identity:
 def read_attempts(out: Path) -> dict[str, Attempt]:
     """The last attempt at each instance, in the order of ending."""
     attempts: dict[str, Attempt] = {}
-    for row in read_lines(out / "results.jsonl"):
+    for row in read_lines(out / "results.jsonl", torn=True):
         attempts.pop(row["instance_id"], None)
         attempts[row["instance_id"]] = Attempt.from_row(row)
     return attempts

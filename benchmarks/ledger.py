@@ -18,20 +18,26 @@ from agent.errors import UsageError
 __all__ = ["Ledger", "read_lines"]
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a file of JSON lines; blank lines, a torn last line and a missing file hold none.
+def read_lines(path: Path, *, torn: bool = False) -> Iterator[dict[str, Any]]:
+    """The objects of a file of JSON lines; blank lines hold none. With `torn`, for files of our own that a kill may
+    have cut, neither does an unreadable last line nor a file that does not exist.
 
     Raises:
-        UsageError: a line before the last is not a JSON object.
+        UsageError: a line is not a JSON object, or the file cannot be read.
     """
-    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    if torn and not path.exists():
+        return
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
         except ValueError as error:
-            if number == len(lines):
+            if torn and number == len(lines):
                 return
             raise UsageError(f"{path}:{number} is not JSON: {error}") from error
         if not isinstance(row, dict):

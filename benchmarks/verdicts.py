@@ -73,7 +73,7 @@ def patch_digest(patch: bytes) -> str:
 
 def read_verdicts(path: Path) -> dict[tuple[str, str], Verdict]:
     """The last verdict on each instance and patch (by digest) in a file."""
-    return {(v.instance_id, v.patch_sha256): v for v in map(_from_row, read_lines(path))}
+    return {(v.instance_id, v.patch_sha256): v for v in map(_from_row, read_lines(path, torn=True))}
 
 
 class VerdictCache:
@@ -84,7 +84,7 @@ class VerdictCache:
 
     def __init__(self, path: Path) -> None:
         self._ledger = Ledger(path)
-        self._known = {row["key"]: _from_row(row) for row in read_lines(path)}
+        self._known = {row["key"]: _from_row(row) for row in read_lines(path, torn=True)}
 
     def close(self) -> None:
         """Let another process hold the file."""

@@ -65,18 +65,27 @@ def test_a_missing_patch_is_an_empty_one(tmp_path: Path) -> None:
 def test_a_torn_last_line_is_cut_off_and_the_rest_stays(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     path.write_bytes(b'{"a": 1}\n{"a": 2')
-    assert list(read_lines(path)) == [{"a": 1}]
+    assert list(read_lines(path, torn=True)) == [{"a": 1}]
     ledger = Ledger(path)
     ledger.append({"a": 3})
     ledger.close()
     assert list(read_lines(path)) == [{"a": 1}, {"a": 3}]
 
 
+def test_a_cut_file_of_somebody_elses_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "preds.jsonl"
+    path.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW)[:-5])
+    with pytest.raises(UsageError, match="is not JSON"):
+        read_predictions(path)
+    with pytest.raises(UsageError, match="cannot read"):
+        read_predictions(tmp_path / "missing.jsonl")
+
+
 def test_a_line_that_is_broken_in_the_middle_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     path.write_bytes(b'{"a": 1\n{"a": 2}\n')
     with pytest.raises(UsageError, match=r"ledger\.jsonl:1"):
-        list(read_lines(path))
+        list(read_lines(path, torn=True))
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ On top of SWE-bench's fields: `bundle` (path relative to the file), `test_cmd` (
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
@@ -98,16 +98,11 @@ class Bundles:
         return Instance(replace(task, goal_tests=hidden.fail_to_pass, protected_paths=protected), hidden, "revealed")
 
 
-def _workspace(path: Path, requirements: tuple[str, ...] | list[str]) -> Workspace:
-    install = f"{ENV}/bin/pip install -q --disable-pip-version-check " + " ".join(
-        quote(r) for r in sorted(requirements)
-    )
-    return Workspace(
-        path=path,
-        mount=MOUNT,
-        environment=(f"python3 -m venv {ENV}", *([install] if requirements else [])),
-        env=dict(_ENVIRONMENT),
-    )
+def _workspace(path: Path, requirements: Sequence[str]) -> Workspace:
+    """A clone beside a virtual environment with the packages; without packages, the sandbox's own Python."""
+    packages = " ".join(quote(requirement) for requirement in sorted(requirements))
+    install = (f"python3 -m venv {ENV}", f"{ENV}/bin/pip install -q --disable-pip-version-check {packages}")
+    return Workspace(path=path, mount=MOUNT, environment=install if packages else (), env=dict(_ENVIRONMENT))
 
 
 def _test_ids(value: str | list[str]) -> tuple[str, ...]:

@@ -1,0 +1,66 @@
+"""`ramify bench` as a person meets it: a batch is run, graded and reported, with the tests revealed or hidden."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from benchmarks.cli import app
+from tests.instances import make_benchmark
+
+pytestmark = pytest.mark.namespace
+
+OPTIONS = ("--sandbox", "namespace")
+
+
+def ramify_bench(*argv: object) -> Result:
+    return CliRunner().invoke(app, [str(each) for each in argv], env={"COLUMNS": "200"}, catch_exceptions=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    command = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+    return make_benchmark(tmp_path / "set", test_cmd=command, requirements=[])
+
+
+def test_a_red_build_is_repaired_graded_and_reported(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ran = ramify_bench("run", folder, "--out", out, "--reveal-tests", "--max-nodes", 20, *OPTIONS)
+    assert ran.exit_code == 0, ran.output
+    prediction = json.loads((out / "preds.json").read_text())["calc-1"]
+    assert prediction["model_name_or_path"] == "ramify/mutate/best_first+revealed-tests"
+    assert "test_calc.py" not in prediction["model_patch"]
+    assert (out / "calc-1" / "patch.diff").read_bytes() == prediction["model_patch"].encode()
+
+    graded = ramify_bench("grade", out, "--source", folder, *OPTIONS)
+    assert (graded.exit_code, graded.stdout) == (0, "revealed tests: 1 resolved\n")
+    report = json.loads(ramify_bench("report", out, "--json").stdout)
+    assert [line["resolved"] for line in report["instances"]] == [True]
+
+    again = ramify_bench("run", folder, "--out", out, "--reveal-tests", "--max-nodes", 20, *OPTIONS)
+    assert "0 of 1 instances to do" in again.stderr
+
+
+def test_a_policy_that_needs_a_failing_test_has_no_answer_to_hidden_ones(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ran = ramify_bench("run", folder, "--out", out, *OPTIONS)
+    assert ran.exit_code == 0
+    assert "[1/1] hidden calc-1: done: UsageError: no test fails" in ran.stderr
+    graded = ramify_bench("grade", out, "--source", folder, *OPTIONS)
+    assert graded.stdout == "hidden tests: 1 empty_patch\n"
+    journal = (out / "calc-1" / "journal.jsonl").read_text()
+    assert "test_add" not in journal
+
+
+def test_the_set_itself_is_checked(folder: Path) -> None:
+    checked = ramify_bench("check", folder, *OPTIONS)
+    assert checked.exit_code == 0
+    assert checked.stdout.splitlines() == [
+        "ok  calc-1: reference resolved; base fails as it should",
+        "1 of 1 instances hold",
+    ]
