@@ -11,9 +11,10 @@ from agent.tree import Node
 from agent.value import Evaluation
 from sandboxes import Provider, Snapshot
 
-__all__ = ["Judgement", "Verdict", "verify"]
+__all__ = ["NO_GIT", "Judgement", "Verdict", "apply_patch", "verify"]
 
 PATCH_FILE = "/tmp/.ramify.patch"
+NO_GIT = "git is not in the sandbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def verify(provider: Provider, root: Node, node: Node, suite: Suite) -> Verdict:
     patch = provider.diff(base, node.snapshot)
     if not patch:
         return Verdict(patch, why="the state differs from the base in nothing that a patch can hold")
-    patched, why = _apply(provider, base, patch)
+    patched, why = apply_patch(provider, base, patch)
     if patched is None:
         return Verdict(patch, why=f"the patch does not apply to the base: {why}")
     judgement = suite.judge(patched, (root,))
@@ -78,11 +79,12 @@ def verify(provider: Provider, root: Node, node: Node, suite: Suite) -> Verdict:
     )
 
 
-def _apply(provider: Provider, base: Snapshot, patch: bytes) -> tuple[Snapshot | None, str]:
+def apply_patch(provider: Provider, base: Snapshot, patch: bytes) -> tuple[Snapshot | None, str]:
+    """The state that a git patch makes of a base; none, and why, where git does not apply it or is not there."""
     with provider.at(base) as box:
         box.write(PATCH_FILE, patch)
         done = box.exec(["git", "apply", "--whitespace=nowarn", PATCH_FILE], timeout_s=60)
         if done.exit_code != 0:
-            return None, (done.stderr or b"git is not in the sandbox").decode(errors="replace").strip()
+            return None, (done.stderr or NO_GIT.encode()).decode(errors="replace").strip()
         box.remove(PATCH_FILE)
         return box.snapshot(), ""
