@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from glob import escape
-from pathlib import Path
 
 from agent.errors import RamifyError, UsageError
 from agent.measure import SuiteReport
 from agent.measure.ids import file_of
 from agent.measure.planting import Limits
 from agent.measure.suite import rules_for, run_suite
+from agent.verify import NO_GIT, apply_patch
 from benchmarks import clones
 from benchmarks.instances import Instance, InstanceBroken
 from benchmarks.predictions import Prediction
 from benchmarks.sources import Source
 from benchmarks.verdicts import Status, Verdict, VerdictCache, describe, judge, patch_digest
-from sandboxes import Provider, SandboxError, Snapshot
+from sandboxes import Provider, SandboxError, SandboxUnavailable, Snapshot
 
 __all__ = ["Check", "check", "grade", "grade_all", "run_hidden_tests"]
 
@@ -69,15 +69,18 @@ def run_hidden_tests(instance: Instance, patch: bytes, source: Source, provider:
         GitRefused: the patch does not apply to the base state.
         agent.errors.RamifyError, sandboxes.SandboxError: the tests cannot be run.
     """
-    reference = _state(instance, source, provider, _with_hidden_tests)
-    candidate = _state(instance, source, provider, lambda i, folder: clones.apply(folder, patch))
-    task = replace(instance.task, protected_paths=_test_files(instance))
+    source.prepare(instance)
+    base = provider.create(instance.task.workspace)
+    states = [base]
     try:
+        states.append(reference := _with_hidden_tests(instance, provider, base))
+        states.append(candidate := _patched(provider, base, patch))
+        task = replace(instance.task, protected_paths=_test_files(instance))
         rules = replace(rules_for(provider, task, reference), limits=LIMITS)
         return run_suite(provider, task, candidate, reference, rules=rules)
     finally:
-        provider.discard(candidate)
-        provider.discard(reference)
+        for state in dict.fromkeys(states):
+            provider.discard(state)
 
 
 def _test_files(instance: Instance) -> tuple[str, ...]:
@@ -87,22 +90,20 @@ def _test_files(instance: Instance) -> tuple[str, ...]:
     return tuple(escape(path) for path in sorted({*clones.paths_of(hidden.test_patch), *holding}))
 
 
-def _state(
-    instance: Instance, source: Source, provider: Provider, change: Callable[[Instance, Path], None]
-) -> Snapshot:
-    """A fresh clone with a change, as a state of the sandbox."""
-    source.prepare(instance)
-    folder = instance.task.workspace.path
-    assert folder is not None
-    change(instance, folder)
-    return provider.create(instance.task.workspace)
-
-
-def _with_hidden_tests(instance: Instance, folder: Path) -> None:
+def _with_hidden_tests(instance: Instance, provider: Provider, base: Snapshot) -> Snapshot:
     try:
-        clones.apply(folder, instance.hidden.test_patch)
+        return _patched(provider, base, instance.hidden.test_patch)
     except clones.GitRefused as error:
         raise InstanceBroken(f"the test patch of {instance.id} does not apply: {error}") from error
+
+
+def _patched(provider: Provider, base: Snapshot, patch: bytes) -> Snapshot:
+    if not patch:
+        return base
+    state, why = apply_patch(provider, base, patch)
+    if state is None:
+        raise SandboxUnavailable(why) if why == NO_GIT else clones.GitRefused(why)
+    return state
 
 
 def grade_all(
