@@ -29,11 +29,11 @@ class _Socket(Protocol):
 class Attached:
     """A `launch.Channel` to the main process of a container, which ends when its stdin does."""
 
-    def __init__(self, client: DockerClient, container: str, response: Any) -> None:
+    def __init__(self, client: DockerClient, container: str, stream: Any) -> None:
         self._client = client
         self._container = container
-        self._response = response  # closes a TLS connection when it is collected
-        self._socket: _Socket = getattr(response, "_sock", response)
+        self._stream = stream  # a reader of the socket, which stays open until both are closed
+        self._socket: _Socket = getattr(stream, "_sock", stream)
         self._socket.settimeout(None)
         self._raw = bytearray()
         self._stdout = bytearray()
@@ -57,6 +57,7 @@ class Attached:
         if self._open:
             self._open = False
             self._end()
+            self._stream.close()
             self._socket.close()
         return self._stderr.decode(errors="replace").strip()
 
@@ -94,7 +95,13 @@ class Attached:
 
 def attach(client: DockerClient, container: str) -> Attached:
     """Connect to a container that was created with an open stdin, then start it: so nothing it says is missed."""
+    from docker.errors import APIError
+
     streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
     connection = Attached(client, container, client.api.attach_socket(container, params=streams))
-    client.api.start(container)
+    try:
+        client.api.start(container)
+    except APIError:
+        connection.close()
+        raise
     return connection

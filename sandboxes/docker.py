@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from sandboxes import ImageMissing, Limits, SandboxError, SandboxUnavailable, Workspace
 from sandboxes.attach import Attached, attach
 from sandboxes.forks import Forks
-from sandboxes.images import BASE_IMAGE, base_volume, connect, find, labels, sweep
+from sandboxes.images import BASE_IMAGE, base_volume, connect, find, has_directory, labels, sweep
 from sandboxes.launch import Layout
 
 if TYPE_CHECKING:
@@ -120,8 +120,9 @@ class DockerLauncher:
             connection.receive(1)
             connection.send(_sized(_text("guest.py")))
         except (EOFError, OSError) as error:
+            said = connection.close() or error
             raise SandboxUnavailable(
-                f"the guest does not start in image {place}: {connection.close() or error}"
+                f"the guest does not start in image {place} ({said}); an image needs sh and Python 3.8 or newer"
             ) from error
         return connection
 
@@ -236,17 +237,12 @@ def _place(image: Image) -> str:
 
 
 def _has(client: DockerClient, image: Image, path: str) -> bool:
-    """Whether the image has something at that path."""
-    from docker.errors import NotFound
-
+    """Whether the image has a directory there."""
     container = client.containers.create(image, ["true"], labels=labels("base"), network_mode="none")
     try:
-        container.get_archive(path)
-    except NotFound:
-        return False
+        return has_directory(container, path)
     finally:
         container.remove(v=True, force=True)
-    return True
 
 
 def _environment(image_env: Iterable[str]) -> Mapping[str, str]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from docker.models.volumes import Volume
     from docker.types import Mount
 
-__all__ = ["BASE_IMAGE", "base_volume", "clean", "connect", "find", "labels", "sweep"]
+__all__ = ["BASE_IMAGE", "base_volume", "clean", "connect", "find", "has_directory", "labels", "sweep"]
 
 BASE_IMAGE = "ramify-base:latest"
 """Made by scripts/base-image; never pulled, so that nobody else's image of that name can take its place."""
@@ -136,7 +136,7 @@ def _require_space(client: DockerClient, needed_bytes: int) -> None:
 def base_volume(client: DockerClient, image: Image) -> str:
     """Name of the volume that holds the image's root file system in `rootfs/`; filled the first time.
 
-    Only a volume whose filling ended holds the file `filled`; any other is filled again.
+    Only a volume whose filling ended holds the directory `complete`; any other is filled again.
     """
     from docker.types import Mount as VolumeMount
 
@@ -145,7 +145,7 @@ def base_volume(client: DockerClient, image: Image) -> str:
     mount = VolumeMount("/mnt", volume.name, type="volume", no_copy=True)
     filler = _only_one(client, f"ramify-fill-{digest}", image, mount)
     try:
-        if not _is_filled(filler):
+        if not has_directory(filler, "/mnt/complete"):
             _fill(client, image, filler)
     finally:
         filler.remove(v=True, force=True)
@@ -171,11 +171,12 @@ def _only_one(client: DockerClient, name: str, image: Image, mount: Mount) -> Co
         sweep(client)
 
 
-def _is_filled(filler: Container) -> bool:
+def has_directory(container: Container, path: str) -> bool:
+    """Whether a container, running or not, has that directory: the engine unpacks nothing, an empty archive, there."""
     from docker.errors import NotFound
 
     try:
-        filler.get_archive("/mnt/filled")
+        container.put_archive(path, _tar())
     except NotFound:
         return False
     return True
@@ -185,19 +186,20 @@ def _fill(client: DockerClient, image: Image, filler: Container) -> None:
     _require_space(client, int(image.attrs["Size"]) + _SPARE_BYTES)
     source = client.containers.create(image, ["true"], labels=labels("base"), network_mode="none")
     try:
-        filler.put_archive("/mnt", _tar("rootfs", tarfile.DIRTYPE, 0o755))
+        filler.put_archive("/mnt", _tar("rootfs"))
         filler.put_archive("/mnt/rootfs", source.export())
-        filler.put_archive("/mnt", _tar("filled", tarfile.REGTYPE, 0o444))
+        filler.put_archive("/mnt", _tar("complete"))
     finally:
         source.remove(v=True, force=True)
 
 
-def _tar(name: str, kind: bytes, mode: int) -> bytes:
-    entry = tarfile.TarInfo(name)
-    entry.type, entry.mode = kind, mode
+def _tar(*directories: str) -> bytes:
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
-        tar.addfile(entry)
+        for name in directories:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(entry)
     return archive.getvalue()
 
 

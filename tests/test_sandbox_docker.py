@@ -1,0 +1,323 @@
+"""What holds of sandboxes in Docker beyond the contract: hardening, leftovers, images."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from sandboxes import ImageMissing, Limits, SandboxUnavailable, Snapshot, Workspace, images
+from sandboxes.docker import DockerProvider, probe
+from sandboxes.forks import Forks
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[docker.DockerClient]:
+    """A client of an engine that can run sandboxes. Without one these tests are skipped, or fail if they must not."""
+    why = probe()
+    if why and os.environ.get("RAMIFY_REQUIRE_DOCKER") == "1":
+        pytest.fail(f"RAMIFY_REQUIRE_DOCKER=1 and {why}")
+    if why:
+        pytest.skip(why)
+    client = images.connect()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def store(engine: docker.DockerClient, tmp_path: Path) -> Iterator[Path]:
+    """A store whose volume is gone after the test."""
+    yield tmp_path / "store"
+    note = tmp_path / "store" / "volume"
+    if note.exists():
+        remove_volume(engine, note.read_text())
+
+
+@pytest.fixture
+def provider(store: Path) -> Iterator[Forks]:
+    with DockerProvider(store, limits=Limits(memory_bytes=512 << 20, pids=64)) as provider:
+        yield provider
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    path = tmp_path / "checkout"
+    path.mkdir()
+    (path / "a.txt").write_text("as it was\n")
+    return path
+
+
+@pytest.fixture
+def import_image(engine: docker.DockerClient) -> Iterator[Callable[..., str]]:
+    """Makes an image that holds the given files and nothing else, for the length of a test."""
+    made = []
+
+    def make(**files: str) -> str:
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            for name, text in files.items():
+                entry = tarfile.TarInfo(name)
+                entry.size = len(text)
+                tar.addfile(entry, io.BytesIO(text.encode()))
+        made.append(f"ramify-test-{len(made)}-{os.getpid()}:latest")
+        name, tag = made[-1].split(":")
+        engine.api.import_image_from_data(archive.getvalue(), repository=name, tag=tag)
+        return made[-1]
+
+    yield make
+    for name in made:
+        remove_volume(engine, f"ramify-base-{engine.images.get(name).id.partition(':')[2][:12]}")
+        engine.images.remove(name)
+
+
+def containers_of(engine: docker.DockerClient, store: Path) -> list[Any]:
+    run = (store / "volume").read_text()
+    return engine.containers.list(all=True, filters={"label": f"ramify.run={run}"}, ignore_removed=True)
+
+
+def remove_volume(engine: docker.DockerClient, name: str) -> None:
+    """Remove it, if it is there, once the containers that are going are gone."""
+
+    def removed() -> bool:
+        try:
+            engine.api.remove_volume(name)
+        except docker.errors.NotFound:
+            return True
+        except docker.errors.APIError:
+            return False
+        return True
+
+    assert within(10, removed)
+
+
+def within(seconds: float, claim: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not claim():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+class TestHardening:
+    def test_a_container_has_no_network_no_capability_to_spare_and_nothing_of_this_machine(
+        self, engine: docker.DockerClient, provider: Forks, store: Path, checkout: Path
+    ) -> None:
+        with provider.at(provider.create(Workspace(path=checkout))):
+            [box] = containers_of(engine, store)
+            host = box.attrs["HostConfig"]
+            assert host["NetworkMode"] == "none"
+            assert host["CapDrop"] == ["ALL"]
+            assert sorted(name.removeprefix("CAP_") for name in host["CapAdd"]) == ["SETFCAP", "SETGID", "SETUID"]
+            assert "no-new-privileges" in host["SecurityOpt"]
+            assert host["ReadonlyRootfs"] is True
+            assert host["Privileged"] is False
+            assert {mount["Type"] for mount in box.attrs["Mounts"]} == {"volume"}
+            assert [mount["RW"] for mount in box.attrs["Mounts"] if mount["Destination"] == "/base"] == [False]
+
+    def test_a_container_is_limited_even_where_an_action_finds_a_way_around_its_own_limits(
+        self, engine: docker.DockerClient, provider: Forks, store: Path, checkout: Path
+    ) -> None:
+        with provider.at(provider.create(Workspace(path=checkout))):
+            [box] = containers_of(engine, store)
+            host = box.attrs["HostConfig"]
+            assert 512 << 20 <= host["Memory"] == host["MemorySwap"] <= 1 << 30
+            assert 64 <= host["PidsLimit"] <= 128
+            assert host["LogConfig"]["Type"] == "none"
+
+    def test_the_volumes_of_other_states_and_the_image_are_out_of_an_actions_sight(
+        self, provider: Forks, checkout: Path
+    ) -> None:
+        with provider.at(provider.create(Workspace(path=checkout))) as box:
+            done = box.exec(["ls", "-d", "/base", "/states", "/environments"], timeout_s=20)
+            assert done.stdout == b""
+            assert done.stderr.count(b"No such file") == 3
+
+
+class TestLeftovers:
+    def test_what_is_made_says_whose_it_is(
+        self, engine: docker.DockerClient, provider: Forks, store: Path, checkout: Path
+    ) -> None:
+        with provider.at(provider.create(Workspace(path=checkout))):
+            [box] = containers_of(engine, store)
+            volume = engine.volumes.get((store / "volume").read_text())
+            for marks in (box.labels, volume.attrs["Labels"]):
+                assert marks["ramify"] == "1"
+                assert marks["ramify.run"] == volume.name
+                assert marks["ramify.pid"] == str(os.getpid())
+                assert marks["ramify.host"] == socket.gethostname()
+                assert abs(float(marks["ramify.created"]) - time.time()) < 120
+
+    def test_closing_a_provider_leaves_no_container(
+        self, engine: docker.DockerClient, provider: Forks, store: Path, checkout: Path
+    ) -> None:
+        base = provider.create(Workspace(path=checkout))
+        with provider.at(base), provider.at(base):
+            assert len(containers_of(engine, store)) == 2
+        provider.close()
+        assert within(10, lambda: not containers_of(engine, store))
+
+    def test_an_owner_killed_outright_leaves_no_container(
+        self, engine: docker.DockerClient, store: Path, checkout: Path
+    ) -> None:
+        owner = start_owner(store, checkout)
+        try:
+            assert containers_of(engine, store)
+        finally:
+            owner.kill()
+            owner.wait(10)
+        assert owner.returncode == -signal.SIGKILL
+        assert within(10, lambda: not containers_of(engine, store))
+
+    def test_states_of_an_owner_killed_outright_can_be_used_again(self, store: Path, checkout: Path) -> None:
+        owner = start_owner(store, checkout)
+        owner.kill()
+        owner.wait(10)
+        snapshot = (store / "snapshot").read_text().split()
+        with DockerProvider(store) as again, again.at(Snapshot(*snapshot)) as box:
+            assert box.read("a.txt") == b"as it was\n"
+
+    def test_a_container_of_a_dead_process_is_swept_and_one_of_a_living_process_is_not(
+        self, engine: docker.DockerClient
+    ) -> None:
+        marks = images.labels("ramify-test")
+        ours = engine.containers.create(images.BASE_IMAGE, ["true"], labels=marks)
+        stale = engine.containers.create(images.BASE_IMAGE, ["true"], labels={**marks, "ramify.pid": dead_process()})
+        try:
+            assert stale.name in images.sweep(engine)
+            assert not exists(engine.containers.get, stale.id)
+            assert exists(engine.containers.get, ours.id)
+        finally:
+            ours.remove(force=True)
+
+    def test_cleaning_takes_old_unused_volumes_of_ours_and_nothing_else(self, engine: docker.DockerClient) -> None:
+        long_ago = {**images.labels("ramify-test"), "ramify.created": "0"}
+        gone = {**long_ago, "ramify.pid": dead_process()}
+        volumes = {
+            "stale": engine.volumes.create(labels=gone),
+            "young": engine.volumes.create(labels={**gone, "ramify.created": str(int(time.time()))}),
+            "owned": engine.volumes.create(labels=long_ago),
+            "foreign": engine.volumes.create(labels={"ramify.created": "0"}),
+            "mounted": engine.volumes.create(labels=gone),
+        }
+        user = engine.containers.create(images.BASE_IMAGE, ["true"], volumes=[f"{volumes['mounted'].name}:/mnt"])
+        try:
+            removed = images.clean(older_than_s=10 * 365 * 24 * 3600, client=engine)
+            assert set(removed) & {volume.name for volume in volumes.values()} == {volumes["stale"].name}
+            left = {name for name, volume in volumes.items() if exists(engine.volumes.get, volume.name)}
+            assert left == {"young", "owned", "foreign", "mounted"}
+        finally:
+            user.remove(force=True)
+            for volume in volumes.values():
+                remove_volume(engine, volume.name)
+
+
+class TestImages:
+    def test_an_image_that_is_nowhere_is_named_together_with_the_remedy(self, provider: Forks, checkout: Path) -> None:
+        workspace = Workspace(path=checkout, image="localhost:1/no/such-image:latest")
+        with pytest.raises(ImageMissing, match=r"localhost:1/no/such-image:latest.*scripts/base-image"):
+            provider.create(workspace)
+
+    def test_an_image_without_python_is_refused_by_a_sentence_that_says_so(
+        self, import_image: Callable[..., str], provider: Forks, checkout: Path
+    ) -> None:
+        image = import_image(README="no programs at all")
+        with pytest.raises(SandboxUnavailable, match=r"Python 3\.8"):
+            provider.create(Workspace(path=checkout, image=image))
+
+    def test_a_root_file_system_whose_filling_was_cut_short_is_filled_again(
+        self, engine: docker.DockerClient, import_image: Callable[..., str]
+    ) -> None:
+        image = engine.images.get(import_image(first="1", last="2"))
+        name = f"ramify-base-{image.id.partition(':')[2][:12]}"
+        engine.volumes.create(name, labels=images.labels("base"))
+        assert images.base_volume(engine, image) == name
+        listing = engine.containers.run(
+            images.BASE_IMAGE, ["ls", "/mnt/rootfs"], volumes=[f"{name}:/mnt"], remove=True, network_mode="none"
+        )
+        assert {b"first", b"last"} <= set(listing.split())
+
+    def test_a_repository_that_comes_with_the_image_is_the_workspace(self, provider: Forks) -> None:
+        base = provider.create(Workspace(mount="/etc"))
+        with provider.at(base) as box:
+            assert box.workdir == "/etc"
+            assert box.read("debian_version")
+            box.remove("debian_version")
+            assert [change.path for change in provider.changes(base, box.snapshot())] == ["debian_version"]
+
+    def test_a_workspace_that_the_image_lacks_is_refused_by_name(self, provider: Forks) -> None:
+        with pytest.raises(SandboxUnavailable, match="/nowhere"):
+            provider.create(Workspace(mount="/nowhere"))
+
+
+@pytest.fixture
+def dead_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    address = f"unix://{tmp_path}/docker.sock"
+    monkeypatch.setenv("DOCKER_HOST", address)
+    yield address
+    gc.collect()
+
+
+# The Docker SDK leaves the socket of a failed connection to the garbage collector, which complains.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+class TestWithoutAnEngine:
+    def test_the_error_names_the_address_and_what_to_do(self, dead_engine: str, tmp_path: Path) -> None:
+        with pytest.raises(SandboxUnavailable, match="DOCKER_HOST") as caught:
+            DockerProvider(tmp_path / "store")
+        assert dead_engine in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    def test_a_probe_gives_the_reason_instead_of_raising(self, dead_engine: str) -> None:
+        assert dead_engine in probe()
+
+
+_OWNER = """
+import sys, time
+from pathlib import Path
+from sandboxes import Workspace
+from sandboxes.docker import DockerProvider
+store = Path(sys.argv[1])
+provider = DockerProvider(store)
+base = provider.create(Workspace(path=Path(sys.argv[2])))
+(store / "snapshot").write_text(f"{base.id} {base.digest}")
+with provider.at(base) as box:
+    print("leased", flush=True)
+    box.exec(["sleep", "600"], timeout_s=600)
+"""
+
+
+def start_owner(store: Path, checkout: Path) -> subprocess.Popen[bytes]:
+    """A process with a command running in a lease."""
+    owner = subprocess.Popen([sys.executable, "-c", _OWNER, str(store), str(checkout)], stdout=subprocess.PIPE)
+    assert owner.stdout is not None
+    assert owner.stdout.readline() == b"leased\n"
+    owner.stdout.close()
+    return owner
+
+
+def dead_process() -> str:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    return str(ended.pid)
+
+
+def exists(get: Callable[[str], object], name: str) -> bool:
+    try:
+        get(name)
+    except docker.errors.NotFound:
+        return False
+    return True
