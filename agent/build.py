@@ -150,7 +150,7 @@ def _policy(settings: Settings, run: Run) -> Policy:
 
         return _construct(
             MutatePolicy,
-            {**choice.options, "spectrum": lambda: Spectrum.from_json(run.note(0, "spectrum"))},
+            {**choice.options, "spectrum": lambda: Spectrum.from_json(run.note(0, "spectrum") or {})},
             "policy.mutate",
         )
     from agent.models.registry import make

@@ -218,9 +218,11 @@ class _Solver:
 
     def _record(self, event: Event) -> None:
         self._run.record(event)
-        self._on_event(event)
         if isinstance(event, Added):
             self._parts.budget.count_node()
+        elif isinstance(event, Spent):
+            self._parts.budget.settle(event.usage)
+        self._on_event(event)
 
 
 def _status(name: str) -> Status:

@@ -76,4 +76,5 @@ def means(repo: Path) -> Path:
 def task(repo: Path, **changes: object) -> Task:
     """The task of repairing it."""
     given = {"id": "means", "statement": "mean([]) divides by zero", "test_command": "python -m pytest -q"} | changes
-    return Task(workspace=Workspace(path=repo, mount="/workspace"), **given)
+    env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # the tools of development are slow plugins
+    return Task(workspace=Workspace(path=repo, mount="/workspace", env=env), **given)

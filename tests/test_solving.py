@@ -25,7 +25,7 @@ from tests.projects import BUG, FIX, GOAL, git, means, task
 
 pytestmark = pytest.mark.namespace
 
-WORSE = "    if len(numbers) < 2:\n"
+WORSE = "    if len(numbers) < 4:\n"
 SAME = "    if len(numbers) < -1:\n"
 
 
@@ -95,9 +95,7 @@ def test_two_edits_that_lead_to_one_state_are_measured_once(attempt):
     events = []
     _result, run = attempt(Scripted(answer), on_event=events.append)
     assert len(run.tree) == 2
-    assert [e for e in events if isinstance(e, Merged)] == [Merged(0, 1, elapsed_s=events[-2].elapsed_s)] or any(
-        isinstance(e, Merged) and (e.parent, e.node) == (0, 1) for e in events
-    )
+    assert [(e.parent, e.node) for e in events if isinstance(e, Merged)] == [(0, 1)]
     assert sum(isinstance(e, Spent) and e.what == "tests" for e in events) == 1
 
 
@@ -146,7 +144,7 @@ def test_a_refusing_provider_ends_the_run_with_the_best_so_far(attempt):
             raise ModelError("quota")
         return Proposal((Edit("means.py", BUG, SAME),))
 
-    result, run = attempt(Scripted(answer), search=BestOfN(n=4))
+    result, run = attempt(Scripted(answer), search=BestOfN(n=4, depth=1))
     assert result.stop is Stop.FAILED
     assert isinstance(result.error, ModelError)
     assert len(run.tree) == 2
