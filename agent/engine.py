@@ -15,7 +15,7 @@ from random import Random
 from typing import Protocol
 
 from agent import actions
-from agent.actions import Action, Observation, Shell, Submit
+from agent.actions import Action, Observation, Shell, Submit, View
 from agent.budget import Budget, BudgetSpent, Stop, Usage
 from agent.errors import PolicyError, RamifyError
 from agent.journal import Added, Event, Exhausted, Failed, Merged, Spent
@@ -214,7 +214,7 @@ class Grower:
         """Apply actions in order. A command that times out loses its own effects and those of nobody else."""
         seen: list[Observation] = []
         for position, action in enumerate(todo):
-            if isinstance(action, Shell):
+            if isinstance(action, (Shell, View, actions.Search)):
                 state = box.snapshot()
             seen.append(actions.apply(action, box, lambda tests: self._show_tests(box, tests)))
             if seen[-1].fork_lost:

@@ -135,7 +135,7 @@ def _search(action: Search, box: Sandbox) -> Observation:
         return _refused(printable(result.stderr).strip() or f"grep ended with exit code {result.exit_code}")
     if not result.stdout:
         return Observation(f"No line below {action.path} matches.")
-    matches = printable(result.stdout).splitlines()
+    matches = printable(result.stdout).removesuffix("\n").split("\n")
     matches.sort(key=lambda line: line.partition(":")[0])
     unread = result.stdout_bytes - len(result.stdout)
     shown, elided = excerpt("\n".join(line[:MATCH_CHARS] for line in matches))

@@ -1,0 +1,64 @@
+"""What a model is told before it answers: the task, where it stands, and what was tried there."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+
+from agent.actions.excerpt import excerpt
+from agent.models import Message
+from agent.policy import Position
+from agent.prompts import digest, render
+from agent.tree import Node
+
+__all__ = ["opening", "situation", "version", "visible"]
+
+_PROMPTS = ("chat_system", "chat_task", "chat_position", "chat_mend")
+ISSUE_BYTES = 60_000
+NOTE_BYTES = 1_000
+FAILURES = 10
+ATTEMPTS = 8
+
+
+def opening(position: Position) -> list[Message]:
+    """The two messages that every conversation about a task begins with; the same bytes wherever it is in the tree."""
+    task, report = position.task, position.path[0].report
+    issue = visible(excerpt(task.statement, ISSUE_BYTES)[0])
+    failures = [
+        {"test": test, "message": excerpt(report.messages.get(test, ""), NOTE_BYTES)[0]} for test in report.failures
+    ]
+    text = render(
+        "chat_task",
+        workdir=position.box.workdir,
+        test_command=task.test_command,
+        issue=issue,
+        fence=f"issue-{hashlib.sha256(issue.encode()).hexdigest()[:8]}",
+        goal_tests=task.goal_tests,
+        failures=failures[:FAILURES],
+        more_failures=len(failures[FAILURES:]),
+    )
+    return [{"role": "system", "content": render("chat_system")}, {"role": "user", "content": text}]
+
+
+def situation(position: Position) -> list[Message]:
+    """What the first turn from a node is told of that node and its children; nothing when there is nothing to tell."""
+    measured = _outcome(position.node) if len(position.path) > 1 else ""
+    tried = [{"what": child.label or "an attempt", "outcome": _outcome(child)} for child in position.siblings]
+    if not measured and not tried:
+        return []
+    return [{"role": "user", "content": render("chat_position", measured=measured, tried=tried[-ATTEMPTS:])}]
+
+
+def visible(text: str) -> str:
+    """The text with characters that show nothing (zero width, direction, tags) written as escapes: people did not see
+    them, so a model should not obey them."""
+    return "".join(c.encode("unicode_escape").decode() if unicodedata.category(c) in ("Cf", "Co") else c for c in text)
+
+
+def version() -> str:
+    """Changes whenever the wording of a prompt does."""
+    return digest(*_PROMPTS)
+
+
+def _outcome(node: Node) -> str:
+    return excerpt(node.evaluation.notes, NOTE_BYTES)[0]

@@ -1,0 +1,66 @@
+"""Prompts: every one renders, strictly, and its wording has a digest."""
+
+from __future__ import annotations
+
+import jinja2
+import pytest
+
+from agent.prompts import digest, names, render
+
+VALUES: dict[str, list[dict[str, object]]] = {
+    "chat_system": [{}],
+    "chat_task": [
+        {
+            "workdir": "/w",
+            "test_command": "pytest",
+            "issue": "It is wrong.",
+            "fence": "issue-1",
+            "goal_tests": ("t.py::a",),
+            "failures": [{"test": "t.py::a", "message": "assert 1\nassert 2"}, {"test": "t.py::b", "message": ""}],
+            "more_failures": 3,
+        },
+        {
+            "workdir": "/w",
+            "test_command": "pytest",
+            "issue": "It is wrong.",
+            "fence": "issue-1",
+            "goal_tests": (),
+            "failures": [],
+            "more_failures": 0,
+        },
+    ],
+    "chat_position": [
+        {"measured": "Still failing: a", "tried": []},
+        {"measured": "", "tried": [{"what": "changed a.py", "outcome": "Broken: b\nassert"}]},
+    ],
+    "chat_mend": [{"cut_off": True}, {"cut_off": False}],
+}
+"""What each prompt is given, in every form that it takes. A new prompt of any policy has a line here."""
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_prompt_renders_without_a_gap_or_a_tag_left_over(name: str) -> None:
+    for values in VALUES[name]:
+        text = render(name, **values)
+        assert text.strip()
+        assert not any(mark in text for mark in ("{{", "}}", "{%", "\n\n\n"))
+
+
+def test_a_value_that_is_missing_is_an_error() -> None:
+    with pytest.raises(jinja2.UndefinedError, match="cut_off"):
+        render("chat_mend")
+
+
+def test_the_issue_stands_in_the_prompt_as_it_was_written() -> None:
+    issue = "a <b> & {{ config }} {% raw %} \\ 'q'"
+    assert f"\n{issue}\n" in render("chat_task", **{**VALUES["chat_task"][1], "issue": issue})
+
+
+def test_failures_keep_their_shape() -> None:
+    text = render("chat_task", **VALUES["chat_task"][0])
+    assert "- t.py::a:\n  assert 1\n  assert 2\n- t.py::b\n- ... and 3 more" in text
+
+
+def test_a_digest_tells_prompts_apart_and_is_always_the_same() -> None:
+    assert digest("chat_system") == digest("chat_system")
+    assert len({digest(name) for name in names()}) == len(names())
