@@ -34,7 +34,8 @@ _BASE, _STATES, _ENVIRONMENTS = "/base", "/states", "/environments"
 _ENVIRONMENTS_VOLUME = "ramify-environments"
 _GUEST_BYTES = 192 << 20
 """Memory of the guest itself and of what the kernel keeps for it, over what an action may use."""
-_GUEST_PIDS = 32
+_GUEST_PIDS = 6
+"""Processes of the guest and of the container itself while a command runs."""
 
 # Docker names no Python: the guest runs with the image's own, wherever that is.
 _FIND_PYTHON = """
@@ -191,7 +192,7 @@ class DockerLauncher:
         return {**config, "MaskedPaths": [], "ReadonlyPaths": []}
 
 
-def DockerProvider(store: Path, *, limits: Limits | None = None) -> Forks:  # noqa: N802 - it reads as a Provider's class
+def DockerProvider(store: Path, limits: Limits | None = None) -> Forks:  # noqa: N802 - it reads as a Provider's class
     """A provider of sandboxes in containers; a later one on the same store finds the states again.
 
     Raises:

@@ -12,7 +12,7 @@ import tarfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -209,9 +209,17 @@ def labels(run: str) -> dict[str, str]:
         "ramify": "1",
         "ramify.run": run,
         "ramify.pid": str(os.getpid()),
-        "ramify.host": socket.gethostname(),
+        "ramify.host": _machine(),
         "ramify.created": str(int(time.time())),
     }
+
+
+@cache
+def _machine() -> str:
+    """Where this process's number means this process: a host, and on Linux one of its process namespaces."""
+    namespace = Path("/proc/self/ns/pid")
+    number = namespace.stat().st_ino if namespace.exists() else 0
+    return f"{socket.gethostname()}/{number}"
 
 
 def sweep(client: DockerClient) -> tuple[str, ...]:
@@ -244,7 +252,7 @@ def clean(
 def _owner(marks: Mapping[str, str]) -> str:
     """`gone` or `alive`, of the process that made it; `elsewhere` when that was not on this machine."""
     pid = marks.get("ramify.pid", "")
-    if marks.get("ramify.host") != socket.gethostname() or not pid.isdigit():
+    if marks.get("ramify.host") != _machine() or not pid.isdigit():
         return "elsewhere"
     try:
         os.kill(int(pid), 0)

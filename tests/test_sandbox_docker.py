@@ -1,4 +1,4 @@
-"""What holds of sandboxes in Docker beyond the contract: hardening, leftovers, images."""
+"""The provider in Docker keeps the contract, and what is particular to it: hardening, leftovers, images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from typing import Any
 import docker
 import pytest
 
-from sandboxes import ImageMissing, Limits, SandboxUnavailable, Snapshot, Workspace, images
+from sandboxes import ImageMissing, Limits, Provider, SandboxUnavailable, Snapshot, Workspace, images
+from sandboxes.conformance import LIMITS, SandboxContract, sample
 from sandboxes.docker import DockerProvider, probe
 from sandboxes.forks import Forks
 
@@ -113,6 +114,16 @@ def within(seconds: float, claim: Callable[[], bool]) -> bool:
     return True
 
 
+class TestContract(SandboxContract):
+    @pytest.fixture
+    def reopen(self, store: Path) -> Callable[[], Provider]:
+        return lambda: DockerProvider(store, LIMITS)
+
+    @pytest.fixture
+    def workspace(self, tmp_path: Path) -> Workspace:
+        return Workspace(path=sample(tmp_path / "checkout"))
+
+
 class TestHardening:
     def test_a_container_has_no_network_no_capability_to_spare_and_nothing_of_this_machine(
         self, engine: docker.DockerClient, provider: Forks, store: Path, checkout: Path
@@ -159,7 +170,7 @@ class TestLeftovers:
                 assert marks["ramify"] == "1"
                 assert marks["ramify.run"] == volume.name
                 assert marks["ramify.pid"] == str(os.getpid())
-                assert marks["ramify.host"] == socket.gethostname()
+                assert marks["ramify.host"].startswith(f"{socket.gethostname()}/")
                 assert abs(float(marks["ramify.created"]) - time.time()) < 120
 
     def test_closing_a_provider_leaves_no_container(
@@ -191,18 +202,22 @@ class TestLeftovers:
         with DockerProvider(store) as again, again.at(Snapshot(*snapshot)) as box:
             assert box.read("a.txt") == b"as it was\n"
 
-    def test_a_container_of_a_dead_process_is_swept_and_one_of_a_living_process_is_not(
+    def test_a_container_of_a_dead_process_is_swept_and_one_of_a_living_or_distant_process_is_not(
         self, engine: docker.DockerClient
     ) -> None:
         marks = images.labels("ramify-test")
         ours = engine.containers.create(images.BASE_IMAGE, ["true"], labels=marks)
         stale = engine.containers.create(images.BASE_IMAGE, ["true"], labels={**marks, "ramify.pid": dead_process()})
+        elsewhere = {**marks, "ramify.pid": dead_process(), "ramify.host": "another/1"}
+        theirs = engine.containers.create(images.BASE_IMAGE, ["true"], labels=elsewhere)
         try:
             assert stale.name in images.sweep(engine)
             assert not exists(engine.containers.get, stale.id)
             assert exists(engine.containers.get, ours.id)
+            assert exists(engine.containers.get, theirs.id)
         finally:
             ours.remove(force=True)
+            theirs.remove(force=True)
 
     def test_cleaning_takes_old_unused_volumes_of_ours_and_nothing_else(self, engine: docker.DockerClient) -> None:
         long_ago = {**images.labels("ramify-test"), "ramify.created": "0"}
@@ -289,6 +304,7 @@ _OWNER = """
 import sys, time
 from pathlib import Path
 from sandboxes import Workspace
+from sandboxes.conformance import LIMITS, SandboxContract, sample
 from sandboxes.docker import DockerProvider
 store = Path(sys.argv[1])
 provider = DockerProvider(store)
