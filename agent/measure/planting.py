@@ -23,7 +23,7 @@ __all__ = ["Limits", "Plan", "find_site_packages", "plan", "plant_reporter", "pl
 SITE_PACKAGES = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
 FIND_SITE_PACKAGES = f"""
 shebang=$(head -c 200 "$(command -v pytest)" | sed -n '1s/^#! *//p')
-for python in python python3 .venv/bin/python venv/bin/python "$shebang"
+for python in python python3 .venv/bin/python venv/bin/python "$shebang" "$@"
 do command -v "$python" >/dev/null && "$python" -c "{SITE_PACKAGES}"
 done; true
 """
@@ -60,9 +60,10 @@ class Plan:
         return [f"{place}/{plugin}.py" for place in (self.folder, *self.site_packages)]
 
 
-def find_site_packages(box: Sandbox) -> tuple[str, ...]:
-    """Where the Pythons that a test command is likely to start look for packages."""
-    found = box.exec(["/bin/sh", "-c", FIND_SITE_PACKAGES], timeout_s=60)
+def find_site_packages(box: Sandbox, command: str) -> tuple[str, ...]:
+    """Where the Pythons that the test command is likely to start look for packages."""
+    named = re.findall(r"\S*/python[\d.]*(?=\s)", command)
+    found = box.exec(["/bin/sh", "-c", FIND_SITE_PACKAGES, "sh", *named], timeout_s=60)
     return tuple(dict.fromkeys(line for line in found.stdout.decode().split("\n") if line.startswith("/")))
 
 

@@ -27,6 +27,7 @@ STATUSES = {2: "it was interrupted", 3: "internal error", 4: "usage error", 5: "
 class Told:
     """The lines of a report, sorted."""
 
+    opened: bool = False
     started: list[str] = field(default_factory=list)
     tests: dict[str, dict[str, Any]] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
@@ -57,6 +58,8 @@ def read(data: bytes, nonce: str) -> Told:
 
 def _sort(told: Told, fact: dict[str, Any]) -> None:
     match fact["kind"]:
+        case "open":
+            told.opened = True
         case "start":
             told.started.append(fact["id"])
         case "broken":
@@ -113,7 +116,7 @@ def _problems(told: Told, result: ExecResult, report: SuiteReport, wanted: Seque
     if result.timed_out:
         yield f"the run was ended after {result.duration_s:.0f} s"
     yield from told.doubts
-    if not told.started and not told.ends and not told.broken:
+    if not told.opened:
         yield f"pytest did not report; the command ended with exit code {result.exit_code}"
     if not told.ends:
         where = f", during {told.unfinished}" if told.unfinished else ""

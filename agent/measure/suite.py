@@ -39,7 +39,7 @@ def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteRep
     """The rules that follow from the report of the base state. While there is none, what is protected goes by its name
     and by `task.protected_paths`."""
     with provider.at(base) as box:
-        site_packages = find_site_packages(box)
+        site_packages = find_site_packages(box, task.test_command)
     if baseline is None:
         return Rules(protect(task, SuiteReport()), site_packages)
     return Rules(protect(task, baseline), site_packages, calibrate(baseline), baseline.adapter)

@@ -147,6 +147,7 @@ class Reporter:
         self.attempt: Attempt | None = None
         self.found = 0
         self.told: set[str] = set()
+        say("open")
 
     # -- before the tests
 

@@ -1,0 +1,98 @@
+"""A small repository in a real sandbox, measured and judged as a search does it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from agent import guard
+from agent.goals import resolve_goals
+from agent.measure import SuiteReport
+from agent.measure.measurer import Measurer, find_baseline
+from agent.task import Task
+from agent.tree import Node
+from agent.value import Evaluation
+from agent.value.tests import PassingTests
+from sandboxes import Provider, Snapshot, Workspace
+
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""The plugins of the Python that runs these tests take seconds to load, and none is needed."""
+PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+
+CALC = '''"""A calculator."""
+
+
+def add(a, b):
+    return a - b
+
+
+def double(a):
+    return 2 * a
+'''
+FIXED = CALC.replace("a - b", "a + b")
+TESTS = """from calc import add, double
+
+
+def test_add():
+    assert add(1, 2) == 3
+
+
+def test_double():
+    assert double(2) == 4
+
+
+def test_double_of_nothing():
+    assert double(0) == 0
+"""
+GOAL = "tests/test_calc.py::test_add"
+CONFTEST = "import pathlib, sys\n\nsys.path.insert(0, str(pathlib.Path(__file__).parent))\n"
+PROJECT = {"calc.py": CALC, "tests/test_calc.py": TESTS, "conftest.py": CONFTEST}
+
+
+class Lab:
+    """A repository and everything that measures its states."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        folder: Path,
+        files: Mapping[str, str],
+        command: str = PYTEST,
+        goals: tuple[str, ...] = (),
+    ) -> None:
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        self.provider = provider
+        self.task = Task("lab", "It is wrong.", Workspace(path=folder, env=ALONE), command, goals)
+        self.base = provider.create(self.task.workspace)
+
+    def measurer(self) -> Measurer:
+        self.baseline = find_baseline(self.provider, self.task, self.base)
+        return Measurer(self.provider, self.task, self.base, self.baseline)
+
+    def state(self, files: Mapping[str, str | None]) -> Snapshot:
+        """The base state with these files written, or removed where the text is None."""
+        with self.provider.at(self.base) as box:
+            for name, text in files.items():
+                if text is None:
+                    box.remove(name)
+                else:
+                    box.write(name, text.encode())
+            return box.snapshot()
+
+    def report(self, files: Mapping[str, str | None], tests: tuple[str, ...] = ()) -> SuiteReport:
+        return self.measurer().measure(self.state(files), tests)
+
+    def judge(self, measurer: Measurer, snapshot: Snapshot) -> tuple[Evaluation, Evaluation]:
+        """The guarded evaluation of a state by all tests, and that of the base state."""
+        baseline = self.baseline
+        task = replace(self.task, goal_tests=resolve_goals(self.task.goal_tests, baseline))
+        root = PassingTests().evaluate(task, (), baseline)
+        path = (Node(0, (), (), self.base, baseline, root),)
+        evaluation = PassingTests().evaluate(task, path, measurer.measure(snapshot))
+        flags = guard.inspect(self.provider, self.base, snapshot, measurer.protection)
+        return guard.cap(evaluation, root, flags), root

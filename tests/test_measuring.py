@@ -1,0 +1,416 @@
+"""Running a repository's tests in a scratch fork, and what is believed of what they say."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from agent.errors import MeasureError
+from agent.measure import Outcome
+from agent.measure.measurer import Measurer, find_baseline
+from agent.measure.spectrum import Spectrum
+from agent.measure.suite import rules_for, run_suite
+from agent.measure.tracing import trace
+from sandboxes.namespace import NamespaceProvider
+from tests.measuring import CALC, CONFTEST, FIXED, GOAL, PROJECT, PYTEST, TESTS, Lab
+
+pytestmark = pytest.mark.namespace
+
+DOUBLE, NOTHING = "tests/test_calc.py::test_double", "tests/test_calc.py::test_double_of_nothing"
+
+MANNERS = """
+import time, unittest
+
+import pytest
+
+
+@pytest.mark.parametrize("text", ["a b", "c[1]::d", "\\N{SNOWMAN}"])
+def test_parameter(text): pass
+
+@pytest.mark.xfail
+def test_expected_failure(): assert False
+
+@pytest.mark.xfail
+def test_unexpected_pass(): pass
+
+@pytest.mark.xfail(strict=True)
+def test_strict_unexpected_pass(): pass
+
+@pytest.mark.skip
+def test_skipped(): pass
+
+@pytest.fixture
+def broken(): raise ValueError("no set-up")
+
+@pytest.fixture
+def late():
+    yield
+    raise ValueError("no tear-down")
+
+def test_set_up(broken): pass
+
+def test_tear_down(late): pass
+
+class TestOld(unittest.TestCase):
+    def test_parts(self):
+        for i in range(3):
+            with self.subTest(i=i):
+                self.assertNotEqual(i, 1)
+
+    @unittest.expectedFailure
+    def test_expected(self): assert False
+
+    def test_fine(self): pass
+
+def test_nothing_of_the_plugin_is_seen():
+    import os, re, sys
+    assert not [key for key in os.environ if key in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")]
+    assert not [path for path in sys.path if re.fullmatch("/tmp/[0-9a-f]{16}", path)]
+"""
+ENDS = {
+    "test_parameter[a b]": "passed",
+    "test_parameter[c[1]::d]": "passed",
+    "test_parameter[\\u2603]": "passed",
+    "test_expected_failure": "passed",
+    "test_unexpected_pass": "passed",
+    "test_strict_unexpected_pass": "failed",
+    "test_skipped": "skipped",
+    "test_set_up": "error",
+    "test_tear_down": "error",
+    "TestOld::test_parts": "failed",
+    "TestOld::test_expected": "passed",
+    "TestOld::test_fine": "passed",
+    "test_nothing_of_the_plugin_is_seen": "passed",
+}
+LOOPS = CALC.replace("return a - b", "while True:\n        a += b")
+
+
+STUBBORN = """    for _ in range(3):
+        try:
+            while True:
+                a += b
+        except BaseException:
+            pass
+"""
+
+
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory):
+    provider = NamespaceProvider(tmp_path_factory.mktemp("store"))
+    yield provider
+    provider.close()
+
+
+@pytest.fixture(scope="module")
+def lab(provider, tmp_path_factory):
+    return Lab(provider, tmp_path_factory.mktemp("repo"), PROJECT)
+
+
+@pytest.fixture(scope="module")
+def measurer(lab):
+    return lab.measurer()
+
+
+def outcomes(report):
+    return {test: outcome.value for test, outcome in report.outcomes.items()}
+
+
+# ---- what is reported
+
+
+def test_the_baseline_says_how_every_test_ends(lab, measurer):
+    assert outcomes(lab.baseline) == {GOAL: "failed", DOUBLE: "passed", NOTHING: "passed"}
+    assert lab.baseline.valid
+    assert lab.baseline.complete
+    assert lab.baseline.collected == 3
+    assert "assert -1 == 3" in lab.baseline.messages[GOAL]
+    assert lab.baseline.flaky == ()
+
+
+def test_tests_end_in_every_manner(provider, tmp_path):
+    lab = Lab(
+        provider,
+        tmp_path,
+        {"test_manners.py": MANNERS, "doc.py": '"""\n>>> 1 + 1\n2\n"""\n'},
+        f"{PYTEST} --doctest-modules",
+    )
+    expected = {f"test_manners.py::{test}": end for test, end in ENDS.items()} | {"doc.py::doc": "passed"}
+    assert outcomes(find_baseline(provider, lab.task, lab.base)) == expected
+
+
+def test_a_changed_state_is_measured_by_its_sources(lab, measurer):
+    report = measurer.measure(lab.state({"calc.py": FIXED}))
+    assert report.valid
+    assert report.failures == ()
+    assert report.passed(GOAL)
+
+
+def test_only_the_named_tests_run(lab, measurer):
+    report = measurer.measure(lab.state({"calc.py": FIXED}), (GOAL,))
+    assert outcomes(report) == {GOAL: "passed"}
+    assert not report.complete
+
+
+def test_files_without_a_named_test_are_not_imported(lab, measurer):
+    strange = {"calc.py": FIXED, "test_other.py": "import nothing_like_it\n"}
+    assert outcomes(measurer.measure(lab.state(strange), (GOAL,))) == {GOAL: "passed"}
+
+
+def test_a_function_stands_for_its_parameters(provider, tmp_path):
+    lab = Lab(provider, tmp_path, {"test_manners.py": MANNERS})
+    report = lab.report({}, ("test_manners.py::test_parameter", "test_manners.py::TestOld"))
+    assert report.valid
+    assert len(report.outcomes) == 6
+    assert report.outcome("test_manners.py::TestOld") is Outcome.FAILED
+    assert report.passed("test_manners.py::test_parameter")
+
+
+def test_a_module_that_cannot_be_imported_is_an_error_and_the_rest_runs(provider, tmp_path):
+    lab = Lab(provider, tmp_path, {**PROJECT, "test_broken.py": "import nothing_like_it\n"})
+    measurer = lab.measurer()
+    assert lab.baseline.valid
+    assert lab.baseline.outcomes["test_broken.py"] is Outcome.ERROR
+    assert lab.baseline.passed(DOUBLE)
+    report = measurer.measure(lab.base, ("test_broken.py::test_x",))
+    assert report.outcome("test_broken.py::test_x") is Outcome.ERROR
+    repaired = measurer.measure(lab.state({"nothing_like_it.py": ""}), ("test_broken.py",))
+    assert "no tests were collected" in repaired.problem
+
+
+def test_flaky_tests_are_listed(provider, tmp_path):
+    flaky = "import pathlib, time\n\n\ndef test_time():\n    assert int(time.time() * 1e6) % 2\n"
+    lab = Lab(
+        provider,
+        tmp_path,
+        {
+            **PROJECT,
+            "tests/test_flaky.py": "".join(
+                [flaky, *(f"\n\ndef test_time{i}():\n    test_time()\n" for i in range(30))]
+            ),
+        },
+    )
+    lab.measurer()
+    assert lab.baseline.flaky
+    assert all(test.startswith("tests/test_flaky.py::") for test in lab.baseline.flaky)
+
+
+def test_a_known_state_is_not_measured_again(lab, measurer):
+    state = lab.state({"calc.py": FIXED + "\n# once\n"})
+    assert measurer.measure(state) is measurer.measure(state)
+    assert measurer.measure_afresh(state) is not measurer.measure(state)
+
+
+# ---- time
+
+
+def test_a_loop_ends_by_its_own_cpu_time_and_nothing_follows(lab, measurer):
+    began = time.monotonic()
+    report = measurer.measure(lab.state({"calc.py": LOOPS}), (GOAL, DOUBLE))
+    assert outcomes(report) == {GOAL: "timeout", DOUBLE: "skipped"}
+    assert report.valid
+    assert time.monotonic() - began < 15
+
+
+def test_a_loop_in_a_whole_run_costs_only_its_own_test(lab, measurer):
+    report = measurer.measure(lab.state({"calc.py": LOOPS}))
+    assert outcomes(report) == {GOAL: "timeout", DOUBLE: "passed", NOTHING: "passed"}
+
+
+def test_a_loop_that_swallows_everything_ends(lab, measurer):
+    stubborn = CALC.replace("    return a - b\n", STUBBORN)
+    report = measurer.measure(lab.state({"calc.py": stubborn}), (GOAL,))
+    assert outcomes(report) == {GOAL: "timeout"}
+    assert report.valid
+
+
+def test_sleeping_for_ever_ends_by_the_clock(lab, measurer):
+    sleepy = lab.state({"calc.py": CALC.replace("return a - b", "import time; time.sleep(1000)")})
+    rules = replace(measurer.rules, limits=replace(measurer.rules.limits, wall_s=1.0))
+    report = run_suite(lab.provider, lab.task, sleepy, lab.base, (GOAL,), rules)
+    assert outcomes(report) == {GOAL: "timeout"}
+
+
+def test_a_run_that_takes_too_long_is_not_valid(lab, measurer):
+    sleepy = lab.state({"calc.py": CALC.replace("return a - b", "import time; time.sleep(1000)")})
+    rules = replace(measurer.rules, limits=replace(measurer.rules.limits, run_s=2.0))
+    report = run_suite(lab.provider, lab.task, sleepy, lab.base, (GOAL,), rules)
+    assert report.timed_out
+    assert not report.valid
+
+
+def test_slow_passing_tests_stretch_the_limits(provider, tmp_path):
+    lab = Lab(provider, tmp_path, {"test_slow.py": "import time\n\n\ndef test_slow():\n    time.sleep(0.5)\n"})
+    assert lab.measurer().rules.limits.cpu_s > 4.9
+
+
+# ---- what is not believed
+
+
+@pytest.mark.parametrize(
+    ("why", "source"),
+    [
+        ("broke off", "import os\nos._exit(0)\n"),
+        ("broke off", CALC.replace("return a - b", "import os; os._exit(0)")),
+        ("broke off", CALC.replace("return a - b", "import os; os.kill(os.getpid(), 9)")),
+        ("status 3", "import sys\nsys.exit(0)\n"),
+        ("command's exit code is 0", "import atexit, os\natexit.register(os._exit, 0)\n" + CALC),
+    ],
+)
+def test_a_run_that_does_not_come_to_its_end_is_not_valid(lab, measurer, why, source):
+    report = measurer.measure(lab.state({"calc.py": source}))
+    assert not report.valid
+    assert why in report.problem
+    assert report.passes == ()
+
+
+def test_the_test_that_was_running_when_the_run_broke_off_is_named(lab, measurer):
+    report = measurer.measure(lab.state({"calc.py": CALC.replace("return a - b", "import os; os._exit(0)")}))
+    assert report.outcomes[GOAL] is Outcome.ERROR
+    assert GOAL in report.problem
+
+
+def test_lines_of_somebody_else_spoil_the_report(lab, measurer):
+    forge = (
+        "import glob\nfor path in glob.glob('/tmp/*/*'):\n    with open(path, 'a') as file:\n"
+        '        file.write(\'{"kind": "end"}\\n\')\n'
+    )
+    report = measurer.measure(lab.state({"calc.py": forge + FIXED}))
+    assert not report.valid
+    assert "something else" in report.problem
+
+
+def test_a_goal_that_is_gone_is_not_valid(lab, measurer):
+    report = measurer.measure(lab.base, (GOAL, "tests/test_calc.py::test_nothing"))
+    assert not report.valid
+    assert "not reported: tests/test_calc.py::test_nothing" in report.problem
+
+
+def test_tests_of_the_agent_do_not_count(lab, measurer):
+    added = {"calc.py": FIXED, "tests/test_new.py": "def test_new():\n    assert False\n"}
+    assert outcomes(measurer.measure(lab.state(added))) == {GOAL: "passed", DOUBLE: "passed", NOTHING: "passed"}
+
+
+def test_what_an_agent_left_outside_the_workspace_has_no_say(lab, measurer):
+    with lab.provider.at(lab.base) as box:
+        box.write("/tmp/left", b"x")
+        box.write("calc.py", ("import os\n\nassert not os.path.exists('/tmp/left')\n" + FIXED).encode())
+        state = box.snapshot()
+    assert measurer.measure(state).failures == ()
+
+
+def test_task_patterns_are_protected(provider, tmp_path):
+    files = {
+        **PROJECT,
+        "data/numbers.txt": "3",
+        "test_data.py": "def test_it():\n    assert open('data/numbers.txt').read() == '4'\n",
+    }
+    lab = Lab(provider, tmp_path, files)
+    assert lab.report({"data/numbers.txt": "4"}).passed("test_data.py::test_it")
+    lab.task = replace(lab.task, protected_paths=("data",))
+    assert not lab.report({"data/numbers.txt": "4"}).passed("test_data.py::test_it")
+
+
+# ---- commands
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"PYTHONPATH=src {sys.executable} -m pytest -q tests",
+        f"PYTEST_ADDOPTS=-v PYTHONPATH=src {sys.executable} -m pytest tests",
+        f"cd . && PYTHONPATH='src' {sys.executable} -m pytest -x -q tests",
+        "make check",
+        f"PYTHONPATH=src {sys.executable} -m pytest -q -p xdist -n 2 tests",
+        f"PYTHONPATH=src {sys.executable} -m pytest -q --maxfail=1 -p no:cacheprovider tests",
+    ],
+)
+def test_the_plugin_reports_whatever_the_command_sets(provider, tmp_path, command):
+    makefile = f"check:\n\tPYTHONPATH=src {sys.executable} -m pytest -q tests\n"
+    files = {"src/calc.py": CALC, "tests/test_calc.py": TESTS, "Makefile": makefile}
+    lab = Lab(provider, tmp_path, files, command)
+    assert outcomes(find_baseline(provider, lab.task, lab.base)) == {
+        GOAL: "failed",
+        DOUBLE: "passed",
+        NOTHING: "passed",
+    }
+
+
+def test_another_runner_is_read_by_its_exit_code(provider, tmp_path):
+    script = "import calc, sys\nsys.exit(calc.add(1, 2) != 3)\n"
+    lab = Lab(provider, tmp_path, {"calc.py": CALC, "check.py": script}, f"{sys.executable} check.py")
+    measurer = lab.measurer()
+    assert lab.baseline.adapter == "exit-code"
+    assert outcomes(lab.baseline) == {"test-command": "failed"}
+    assert measurer.measure(lab.state({"calc.py": FIXED})).passed("test-command")
+    assert not measurer.measure(lab.state({"check.py": ""})).passed("test-command")
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("no-such-program --all", "cannot be run"),
+        (f"{PYTEST} tests/nowhere.py", "does not give a result"),
+        (f"{PYTEST} -k nothing_like_it", "collects no tests"),
+        (f"{sys.executable} -S -c 'import pytest_is_not_here' pytest", "does not give a result"),
+        (f"{PYTEST} || true", "exit code is 0, but 1 tests failed"),
+    ],
+)
+def test_a_command_that_cannot_be_measured_is_refused_with_a_remedy(provider, tmp_path, command, says):
+    lab = Lab(provider, tmp_path, PROJECT, command)
+    with pytest.raises(MeasureError, match=says) as raised:
+        find_baseline(provider, lab.task, lab.base)
+    assert "--test" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_run_needs_no_baseline(lab):
+    """Grading measures a patch against a reference state, of which nothing is known before."""
+    rules = rules_for(lab.provider, lab.task, lab.base)
+    report = run_suite(
+        lab.provider, lab.task, lab.state({"calc.py": FIXED, "tests/test_calc.py": None}), lab.base, rules=rules
+    )
+    assert report.failures == ()
+    assert len(report.passes) == 3
+
+
+# ---- lines
+
+
+@pytest.fixture(scope="module")
+def spectrum(provider, tmp_path_factory):
+    loop = "\n\ndef forever():\n    count = 0\n    while True:\n        count += 1\n"
+    files = {
+        "calc.py": CALC + loop,
+        "conftest.py": CONFTEST,
+        "tests/test_calc.py": TESTS,
+        "tests/test_loop.py": "from calc import forever\n\n\ndef test_loop():\n    forever()\n",
+    }
+    lab = Lab(provider, tmp_path_factory.mktemp("traced"), files, f"{PYTEST} -p pytest_timeout --timeout=2")
+    lab.measurer()
+    return trace(provider, lab.task, lab.base, lab.baseline)
+
+
+def test_the_spectrum_holds_the_lines_of_each_test(spectrum):
+    assert spectrum.problem == ""
+    assert spectrum.executed[GOAL] == {"calc.py": (5,)}
+    assert spectrum.executed[DOUBLE] == {"calc.py": (9,)}
+    assert spectrum.imported["calc.py"][-1] == 12
+    assert spectrum.outcomes[GOAL] is Outcome.FAILED
+
+
+def test_a_test_that_loops_for_ever_still_has_its_lines(spectrum):
+    assert spectrum.outcomes["tests/test_loop.py::test_loop"] is Outcome.TIMEOUT
+    assert spectrum.executed["tests/test_loop.py::test_loop"] == {"calc.py": (13, 14, 15)}
+
+
+def test_a_spectrum_survives_a_journal(spectrum):
+    assert Spectrum.from_json(json.loads(json.dumps(spectrum.to_json()))) == spectrum
+
+
+def test_a_measurer_for_a_known_baseline_runs_nothing(lab, measurer):
+    again = Measurer(lab.provider, lab.task, lab.base, lab.baseline)
+    assert again.rules == measurer.rules
