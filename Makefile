@@ -2,7 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-EXAMPLE ?= next_permutation
+EXAMPLE ?= humanize
 SANDBOX ?= auto
 PYTHON ?=
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check

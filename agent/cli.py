@@ -47,7 +47,7 @@ def solve(
     issue: Annotated[str | None, typer.Argument(metavar="[ISSUE|-]", help="A file; - is stdin.")] = None,
     repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout; it is only read.")] = Path(),
     issue_text: Annotated[str | None, typer.Option("--issue", metavar="TEXT", help="The issue itself.")] = None,
-    test: Annotated[str, typer.Option(metavar="CMD", help="Runs the tests, from the root.")] = "python -m pytest -q",
+    test: Annotated[str, typer.Option(metavar="CMD", help="Runs the tests, from the root.")] = "python3 -m pytest -q",
     goal_test: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="A failing test that has to pass; repeatable. Default: all that fail."),
@@ -174,7 +174,7 @@ def clean(
     removed = clean(states=states)
     for line in removed:
         sys.stdout.write(f"removed {line}\n")
-    sys.stdout.write(f"{len(removed)} things removed\n")
+    sys.stdout.write(f"removed {len(removed)} in all\n")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
