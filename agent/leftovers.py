@@ -9,7 +9,8 @@ from pathlib import Path
 from agent.errors import JournalError
 from agent.places import runs_dir
 from agent.run import Run
-from sandboxes import docker, images
+from sandboxes.docker import probe
+from sandboxes.images import clean as clean_engine
 
 __all__ = ["clean"]
 
@@ -27,7 +28,7 @@ def clean(*, states: bool) -> tuple[str, ...]:
 
 
 def _docker(older_than_s: float) -> tuple[str, ...]:
-    return () if docker.probe() else images.clean(older_than_s)
+    return () if probe() else clean_engine(older_than_s)
 
 
 def _stores() -> Iterator[Path]:

@@ -30,7 +30,9 @@ def facts(run: Run) -> str:
     spent = f"{len(run.tree)} states, {run.usage.measurements} test runs, {seconds}" + cost(run.usage)
     if run.ended is None:
         return f"{spent}\nnot ended; go on: ramify resume {run.journal.directory}"
-    return f"{spent}\n{run.ended.status}: {Stop[run.ended.stop].value}"
+    stop = Stop[run.ended.stop]
+    status = "" if stop is Stop.SOLVED else f"{run.ended.status}: "
+    return f"{spent}\n{status}{stop.value}"
 
 
 def _line(node: Node, best_path: set[NodeId]) -> str:
