@@ -14,7 +14,7 @@ __all__ = ["Attached", "attach"]
 _STDERR = 2
 _STDERR_BYTES = 4000
 _READ_BYTES = 1 << 16
-_END_TIMEOUT_S = 5.0
+_END_TIMEOUT_S = 5
 
 
 class _Socket(Protocol):
@@ -65,9 +65,11 @@ class Attached:
         """Remove the container; what it had said before still arrives."""
         from requests import RequestException
 
-        # It ends by itself once its stdin is closed, and may have: this only makes it sooner.
+        # It ends by itself once its stdin is closed, and may have, or be about to: this only makes it sooner.
         with contextlib.suppress(RequestException):
             self._client.api.remove_container(self._container, v=True, force=True)
+        with contextlib.suppress(RequestException):
+            self._client.api.wait(self._container, timeout=_END_TIMEOUT_S, condition="removed")
         self._socket.settimeout(_END_TIMEOUT_S)
         with contextlib.suppress(EOFError, OSError):
             while True:

@@ -86,13 +86,14 @@ class DockerLauncher:
     def layout(self, workspace: Workspace) -> Layout:
         """As `Launcher.layout`; the image is pulled when the engine lacks it."""
         with _translated():
-            image = find(self._client, workspace.image or BASE_IMAGE)
+            name = workspace.image or BASE_IMAGE
+            image = find(self._client, name)
             self._ensure_rootfs(_place(image))
             config = image.attrs["Config"]
             inside = str(config.get("WorkingDir") or "").rstrip("/") if workspace.path is None else ""
             workdir = workspace.mount or inside or "/workspace"
             if workspace.path is None and not _has(self._client, image, workdir):
-                raise SandboxUnavailable(f"the image {workspace.image} has no {workdir}; say where its repository is")
+                raise SandboxUnavailable(f"the image {name} has no {workdir}; say where its repository is")
         return Layout(
             place=_place(image),
             mounts=(("/", f"{_BASE}/rootfs"),),
