@@ -23,14 +23,15 @@ _ERRORS: dict[str, type[SandboxError]] = {
 
 
 class Guest:
-    """One running guest. Used by one thread at a time; not usable any more once `alive` is false.
+    """One running guest. Used by one thread at a time; of no use any more once it is not `alive`.
 
     Raises:
         SandboxUnavailable: it cannot work on this machine.
     """
 
     def __init__(self, channel: Channel) -> None:
-        self.alive = True
+        self._closed = False
+        self._waiting = True
         self._channel = channel
         try:
             self._receive()
@@ -40,6 +41,16 @@ class Guest:
             self.close()
             raise
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was ended, or found to be gone."""
+        return self._closed
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked. A request that was interrupted before its answer came ends a guest's use."""
+        return not self._closed and not self._waiting
+
     def ask(self, op: str, payload: bytes = b"", /, **fields: object) -> tuple[Header, bytes]:
         """One request and its reply.
 
@@ -47,6 +58,8 @@ class Guest:
             SandboxLost: the guest is gone.
             SandboxError, OSError: the request failed; the guest goes on.
         """
+        if self._waiting:
+            raise SandboxLost("the guest's last request was interrupted")
         self.send({"op": op, **fields}, payload)
         return self._receive()
 
@@ -56,8 +69,9 @@ class Guest:
         Raises:
             SandboxLost: the guest is gone.
         """
-        if not self.alive:
+        if self._closed:
             raise SandboxLost("the guest is gone")
+        self._waiting = True
         head = json.dumps(header).encode()
         try:
             self._channel.send(struct.pack("!II", len(head), len(payload)) + head + payload)
@@ -70,7 +84,7 @@ class Guest:
 
     def close(self) -> str:
         """End the guest and everything in it; the end of what it said on stderr."""
-        self.alive = False
+        self._closed = True
         return self._channel.close()
 
     def _receive(self) -> tuple[Header, bytes]:
@@ -80,6 +94,7 @@ class Guest:
             payload = self._channel.receive(body)
         except (OSError, EOFError) as error:
             raise self._gone() from error
+        self._waiting = False
         if "error" in header:
             raise _error(header)
         return header, payload
@@ -113,6 +128,6 @@ class Upload(io.RawIOBase):
 
     def close(self) -> None:
         """End the upload."""
-        if not self.closed and self._guest.alive:
+        if not self.closed and not self._guest.closed:
             self._guest.send({})
         super().close()

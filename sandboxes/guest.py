@@ -1016,9 +1016,11 @@ def read_file(path: str, limit: int) -> bytes:
 
 def write_file(path: str, data: bytes, executable: Optional[bool]) -> None:
     """Create or replace a file. An old one's time moves on by a second at least: byte code compares whole seconds."""
-    parent = os.path.dirname(path)
-    if parent:
+    parent = os.path.dirname(path) or "."
+    try:
         os.makedirs(parent, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename) from error
     try:
         old: Optional[os.stat_result] = os.stat(path)
     except FileNotFoundError:
@@ -1138,6 +1140,7 @@ class Server:
             if config.get(limit + "_events"):
                 config[limit + "_fd"] = os.open(config[limit + "_events"], os.O_RDONLY)
         OWN_PIDS.append(os.open("/proc/self/ns/pid", os.O_RDONLY))
+        self.trash = start_remover()
 
     def claim(self, store: Store) -> None:
         """A directory of our own, locked as long as we live."""
@@ -1244,7 +1247,7 @@ class Server:
             elif code != OVER:
                 raise Refused("lost", "the process that held the fork died (%d)" % code)
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            os.write(self.trash, os.fsencode(place) + b"\0")
 
     def forked(self, store: Store, request: Json) -> Json:
         """The state to fork, put together from two when something else is wanted outside the workspace."""
@@ -1354,6 +1357,29 @@ class Server:
         known = set(repository["tracked"] or ())
         facts.update(changes=changes, exclude=repository["exclude"], tracked=[path for path in paths if path in known])
         return facts, b"".join(payload)
+
+
+def start_remover() -> int:
+    """Fork a process that removes directories in its own time; where to write their paths, each with a NUL.
+
+    What it does not come to is swept by a later guest.
+    """
+    source, sink = os.pipe()
+    if os.fork():
+        os.close(source)
+        return sink
+    os.close(sink)
+    os.dup2(source, 0)
+    with open(os.devnull, "w") as nothing:
+        os.dup2(nothing.fileno(), 1)
+    rest = b""
+    while True:
+        data = os.read(0, 1 << 16)
+        if not data:
+            os._exit(0)
+        *paths, rest = (rest + data).split(b"\0")
+        for path in paths:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 class Chunks(io.RawIOBase):

@@ -1,0 +1,184 @@
+"""The provider without Docker keeps the contract, and what is particular to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sandboxes import Provider, Sandbox, SandboxError, SandboxUnavailable, Workspace
+from sandboxes.conformance import LIMITS, SandboxContract, sample, sh
+from sandboxes.namespace import NamespaceProvider
+
+pytestmark = [pytest.mark.namespace, pytest.mark.usefixtures("namespaces")]
+
+
+class TestContract(SandboxContract):
+    @pytest.fixture
+    def reopen(self, tmp_path: Path) -> Callable[[], Provider]:
+        return lambda: NamespaceProvider(tmp_path / "store", LIMITS)
+
+    @pytest.fixture
+    def workspace(self, tmp_path: Path) -> Workspace:
+        return Workspace(path=sample(tmp_path / "checkout"))
+
+
+@contextmanager
+def forked(store: Path, checkout: Path, expose: Sequence[Path] = ()) -> Iterator[Sandbox]:
+    """A fork of a new base state."""
+    with NamespaceProvider(store, LIMITS, expose) as provider:
+        base = provider.create(Workspace(path=checkout))
+        with provider.at(base) as box:
+            yield box
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return sample(tmp_path / "checkout")
+
+
+def test_a_killed_host_process_leaves_nothing_running(namespaces: Path, checkout: Path) -> None:
+    mark = f"87654.{os.getpid()}"
+    program = f"""
+        from pathlib import Path
+        from sandboxes import Workspace
+        from sandboxes.namespace import NamespaceProvider
+        provider = NamespaceProvider(Path({str(namespaces / "store")!r}))
+        with provider.at(provider.create(Workspace(path=Path({str(checkout)!r})))) as box:
+            print("ready", flush=True)
+            box.exec(["sh", "-c", "setsid sleep {mark} & sleep {mark}"], timeout_s=600)
+    """
+    host = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE)
+    assert host.stdout
+    assert host.stdout.readline() == b"ready\n"
+    wait_for(lambda: len(running(mark)) >= 2)
+    host.send_signal(signal.SIGKILL)
+    host.wait()
+    host.stdout.close()
+    wait_for(lambda: not running(mark))
+
+
+def test_an_interrupted_request_costs_only_its_own_guest(namespaces: Path, checkout: Path) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with NamespaceProvider(namespaces / "store", LIMITS) as provider:
+            base = provider.create(Workspace(path=checkout))
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+            with pytest.raises(KeyboardInterrupt), provider.at(base) as box:
+                sh(box, "sleep 30")
+            with provider.at(base) as box:
+                assert sh(box, "echo fine").stdout == b"fine\n"
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_store_inside_the_checkout_is_not_copied_into_itself(checkout: Path) -> None:
+    with forked(checkout / "runs" / "store", checkout) as box:
+        assert sh(box, "ls runs").stdout == b""
+
+
+def test_exposed_directories_are_seen_and_never_written(namespaces: Path, checkout: Path, tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "data").write_text("d")
+    with forked(namespaces / "store", checkout, expose=[tmp_path / "shared"]) as box:
+        done = sh(box, f"cat {tmp_path}/shared/data; echo changed > {tmp_path}/shared/data")
+        assert (done.exit_code, done.stdout) == (0, b"d")
+    assert (tmp_path / "shared" / "data").read_text() == "d"
+
+
+def test_byte_code_of_the_checkout_stays_outside(namespaces: Path, checkout: Path) -> None:
+    (checkout / "src" / "__pycache__").mkdir()
+    (checkout / "src" / "__pycache__" / "app.cpython-311.pyc").write_bytes(b"stale")
+    os.mkfifo(checkout / "pipe")
+    with forked(namespaces / "store", checkout) as box:
+        assert sh(box, "ls src/__pycache__ pipe").stdout == b"src/__pycache__:\n"
+
+
+def test_equal_checkouts_have_equal_digests(namespaces: Path, tmp_path: Path, checkout: Path) -> None:
+    with NamespaceProvider(namespaces / "store", LIMITS) as provider:
+        one, other = (provider.create(Workspace(path=checkout, mount="/workspace")) for _ in range(2))
+        (checkout / "src" / "app.py").write_text("changed\n")
+        third = provider.create(Workspace(path=checkout, mount="/workspace"))
+    assert one.digest == other.digest != third.digest
+
+
+def test_states_that_are_discarded_leave_no_layer(tmp_path: Path, checkout: Path) -> None:
+    store = tmp_path / "store"
+    with NamespaceProvider(store, LIMITS) as provider:
+        base = provider.create(Workspace(path=checkout))
+        kept = {path.name for path in (store / "layers").iterdir()}
+        with provider.at(base) as box:
+            box.write("one", b"1")
+            first = box.snapshot()
+            box.write("two", b"2")
+            second = box.snapshot()
+        provider.discard(first)
+        assert len({path.name for path in (store / "layers").iterdir()} - kept) == 2
+        provider.discard(second)
+        assert {path.name for path in (store / "layers").iterdir()} == kept
+        provider.discard(base)
+    assert [list((store / name).iterdir()) for name in ("layers", "states", "imports")] == [[], [], []]
+
+
+def test_a_chain_that_is_too_deep_is_refused_with_a_reason(namespaces: Path, checkout: Path) -> None:
+    with forked(namespaces / "store", checkout) as box:
+        for number in range(100):
+            box.write("counter", str(number).encode())
+            box.snapshot()
+        box.write("counter", b"one too many")
+        with pytest.raises(SandboxError, match="layers deep"):
+            box.snapshot()
+
+
+def test_an_image_without_a_checkout_is_for_docker(namespaces: Path) -> None:
+    provider = NamespaceProvider(namespaces / "store", LIMITS)
+    with pytest.raises(SandboxUnavailable, match="Docker"):
+        provider.create(Workspace(image="python:3.12"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="this is already an ordinary user")
+def test_an_ordinary_user_can_have_one(tmp_path_factory: pytest.TempPathFactory) -> None:
+    place = Path("/var/tmp") / f"ramify-test-{os.getpid()}"
+    subprocess.run(["rm", "-rf", place], check=True)
+    place.mkdir()
+    place.chmod(0o777)
+    root = Path(__file__).parents[1]
+    program = f"import sys; sys.path.insert(0, {str(root)!r}); from sandboxes.namespace import probe; print(probe())"
+    python = "/usr/bin/python3"
+    user = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--bounding-set=-all", "--no-new-privs"]
+    env = {"PATH": os.defpath, "HOME": str(place), "TMPDIR": str(place)}
+    if subprocess.run([*user, python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"], env=env).returncode:
+        pytest.skip("no Python 3.11 that an ordinary user can run")
+    done = subprocess.run([*user, python, "-c", program], capture_output=True, env=env, text=True, cwd="/")
+    assert (done.stdout.strip(), done.stderr) == ("", "")
+    subprocess.run(["rm", "-rf", place], check=True)
+
+
+def running(mark: str) -> list[Path]:
+    """Processes that have `mark` as an argument."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if mark.encode() in path.read_bytes().split(b"\0"):
+                found.append(path)
+        except OSError:
+            continue
+    return found
+
+
+def wait_for(claim: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not claim():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
