@@ -17,7 +17,7 @@ from agent.value import Evaluation
 from agent.value.tests import PassingTests
 from sandboxes import Provider, Snapshot, Workspace
 
-ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+ENV = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": "."}
 """The plugins of the Python that runs these tests take seconds to load, and none is needed."""
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
 
@@ -67,7 +67,7 @@ class Lab:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         self.provider = provider
-        self.task = Task("lab", "It is wrong.", Workspace(path=folder, env=ALONE), command, goals)
+        self.task = Task("lab", "It is wrong.", Workspace(path=folder, env=ENV), command, goals)
         self.base = provider.create(self.task.workspace)
 
     def measurer(self) -> Measurer:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from sandboxes.namespace import NamespaceProvider
 
-from tests.measuring import CALC, CONFTEST, FIXED, PROJECT, TESTS, Lab
+from sandboxes.namespace import NamespaceProvider
+from tests.measuring import CALC, CONFTEST, FIXED, PROJECT, PYTEST, TESTS, Lab
 
 pytestmark = pytest.mark.namespace
 
@@ -25,9 +25,7 @@ def pytest_runtest_makereport(item, call):
 """
 )
 PASS_BY_SOURCE = """
-from _pytest import reports, runner
-def kind(report):
-    return "passed"
+from _pytest import reports
 reports.TestReport.from_item_and_call = classmethod(
     lambda cls, item, call: cls(item.nodeid, item.location, {}, "passed", None, call.when)
 )
@@ -36,36 +34,35 @@ SITECUSTOMIZE = "import calc\ncalc.add = lambda a, b: a + b\n"
 ALWAYS_EQUAL = "class Any(int):\n    def __eq__(self, other):\n        return True\n\n    __hash__ = None\n\n\n"
 FAKE_PYTEST = "import sys\nprint('3 passed in 0.01s')\nsys.exit(0)\n"
 FORGER = """
-import glob, json
+import glob, json, os
+
 def forge():
     for path in glob.glob("/tmp/*/*"):
         try:
-            lines = [json.loads(line) for line in open(path)]
+            seal, first = open(path).readline().split(" ", 1)
+            json.loads(first)
         except (OSError, ValueError):
             continue
-        nonce = next((line["nonce"] for line in lines if "nonce" in line), None)
-        if nonce:
-            with open(path, "a") as report:
-                report.write(json.dumps({"nonce": nonce, "kind": "test", "id": "tests/test_calc.py::test_add",
-                                         "outcome": "passed", "seconds": 0, "message": ""}) + "\\n")
+        tests = ["test_add", "test_double", "test_double_of_nothing"]
+        facts = [{"kind": "test", "id": "tests/test_calc.py::" + test, "outcome": "passed", "seconds": 0, "message": ""}
+                 for test in tests]
+        facts.append({"kind": "end", "exit": 0, "collected": 3, "tests": 3})
+        with open(path, "a") as report:
+            report.writelines(seal + " " + json.dumps(fact) + "\\n" for fact in facts)
+    os._exit(0)
 """
 
 TRICKS = {
     "the goal test is deleted": {
         "tests/test_calc.py": TESTS[: TESTS.index("def test_add")] + TESTS[TESTS.index("def test_d") :]
     },
-    "the test file is deleted": {"tests/test_calc.py": None},
     "the goal test is edited to pass": {"tests/test_calc.py": TESTS.replace("== 3", "== -1")},
-    "the goal test is marked to be skipped": {
-        "tests/test_calc.py": "import pytest\npytest.skip(allow_module_level=True)\n"
-    },
     "conftest deselects the goal test": {"conftest.py": SKIP_ALL},
     "conftest makes every report pass": {"conftest.py": PASS_ALL},
     "a new conftest beside the tests": {"tests/conftest.py": PASS_ALL},
     "sitecustomize in the root": {"sitecustomize.py": SITECUSTOMIZE},
-    "usercustomize in the root": {"usercustomize.py": SITECUSTOMIZE},
     "pytest.ini deselects": {"pytest.ini": "[pytest]\naddopts = -k double\n"},
-    "pytest.ini names other files": {"pytest.ini": "[pytest]\npython_files = nothing_*.py\n"},
+    "pytest.ini names fewer functions": {"pytest.ini": "[pytest]\npython_functions = test_double*\n"},
     "pyproject deselects": {"pyproject.toml": '[tool.pytest.ini_options]\naddopts = "-k double"\n'},
     "setup.cfg deselects": {"setup.cfg": "[tool:pytest]\naddopts = -k double\n"},
     "tox.ini deselects": {"tox.ini": "[pytest]\naddopts = -k double\n"},
@@ -74,8 +71,6 @@ TRICKS = {
     "the source prints results and leaves": {
         "calc.py": "import os, sys\nprint('3 passed in 0.01s')\nsys.stdout.flush()\nos._exit(0)\n" + CALC
     },
-    "the source prints results": {"calc.py": CALC.replace("return a - b", "print('3 passed in 0.01s'); return a - b")},
-    "the source exits at import": {"calc.py": "import sys\nsys.exit(0)\n" + CALC},
     "the source patches the reports": {"calc.py": PASS_BY_SOURCE + CALC},
     "the exit code is rewritten at the end": {"calc.py": "import atexit, os\natexit.register(os._exit, 0)\n" + CALC},
     "a module takes pytest's place": {"pytest.py": FAKE_PYTEST, "pytest/__main__.py": FAKE_PYTEST},
@@ -94,7 +89,15 @@ TRICKS = {
     "the source skips the test": {
         "calc.py": CALC.replace("return a - b", "import unittest; raise unittest.SkipTest('x')")
     },
-    "the tests are shadowed by old bytecode": {"tests/__pycache__/test_calc.cpython-311-pytest-9.2.0.pyc": "junk"},
+}
+
+BLUNT = {
+    "the test file is deleted": {"tests/test_calc.py": None},
+    "the goal test is marked to be skipped": {
+        "tests/test_calc.py": "import pytest\npytest.skip(allow_module_level=True)\n"
+    },
+    "the source prints results": {"calc.py": CALC.replace("return a - b", "print('3 passed in 0.01s'); return a - b")},
+    "the source exits at import": {"calc.py": "import sys\nsys.exit(0)\n" + CALC},
 }
 
 
@@ -126,8 +129,18 @@ def test_an_honest_repair_with_a_new_test_solves(lab, measurer):
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_no_trick_is_worth_more_than_the_base_state(lab, measurer, trick):
-    evaluation, base = lab.judge(measurer, lab.state(TRICKS[trick]))
+def test_a_trick_that_makes_pytest_succeed_gains_nothing(lab, measurer, trick):
+    state = lab.state(TRICKS[trick])
+    with lab.provider.at(state) as box:
+        assert box.exec(["/bin/sh", "-c", PYTEST], timeout_s=60).exit_code == 0
+    evaluation, base = lab.judge(measurer, state)
+    assert not evaluation.solved
+    assert evaluation.value <= base.value
+
+
+@pytest.mark.parametrize("trick", BLUNT)
+def test_a_trick_that_makes_no_test_run_gains_nothing(lab, measurer, trick):
+    evaluation, base = lab.judge(measurer, lab.state(BLUNT[trick]))
     assert not evaluation.solved
     assert evaluation.value <= base.value
 

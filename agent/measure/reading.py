@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any
 
 from agent.measure import Outcome, SuiteReport
@@ -41,18 +42,14 @@ class Told:
 
 
 def read(data: bytes, nonce: str) -> Told:
-    """Sort a report's lines. A torn last line is left out."""
+    """Sort a report's lines, each of which has to carry its seal. A torn last line is left out."""
     told = Told()
-    for line in data.split(b"\n")[:-1]:
-        try:
-            fact = json.loads(line)
-            genuine = fact["nonce"] == nonce
-        except (ValueError, KeyError, TypeError):
-            genuine = False
-        if genuine:
-            _sort(told, fact)
-        else:
+    for number, line in enumerate(data.split(b"\n")[:-1]):
+        seal, _, fact = line.partition(b" ")
+        if seal.decode(errors="replace") != sha256(f"{nonce}{number}".encode() + fact).hexdigest():
             told.doubts.append("something else than the plugin wrote to the report")
+            break
+        _sort(told, json.loads(fact))
     return told
 
 

@@ -1,12 +1,14 @@
 """The pytest plugin that says, from inside the sandbox, how each test ended.
 
 It is planted under a random name with a call of `begin` at its end. Stdlib and pytest >= 6 only, Python 3.8 and later.
-Law: nothing that is printed counts. A line of the report counts with the nonce in it, and a run with its closing line.
+Law: nothing that is printed counts. A line of the report counts with its seal, and a run with its closing line.
 PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 import os
 import re
@@ -101,13 +103,18 @@ def _keep_watch(receiving: int, target: int, wall_s: float) -> None:
 
 
 def open_channel(path: str, nonce: str) -> Callable[..., None]:
-    """A function that appends one line of facts to the report; only this process can write through it."""
+    """A function that appends one line of facts to the report; only this process can write through it.
+
+    A line is sealed with a hash of the nonce, its number and itself: who reads the report cannot continue it.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    owner, dumps = os.getpid(), json.dumps
+    owner, dumps, sha256, numbers = os.getpid(), json.dumps, hashlib.sha256, itertools.count()
 
     def say(kind: str, **facts: object) -> None:
         if getpid() == owner:
-            write_bytes(descriptor, dumps(dict(facts, kind=kind, nonce=nonce)).encode() + b"\n")
+            line = dumps(dict(facts, kind=kind))
+            seal = sha256((nonce + str(next(numbers)) + line).encode()).hexdigest()
+            write_bytes(descriptor, (seal + " " + line + "\n").encode())
 
     return say
 
