@@ -1,0 +1,238 @@
+"""Candidates: every edit of the suspicious lines, in order of likelihood.
+
+A candidate's score is
+
+    suspicion of its statement  x  weight of the variant  x  closeness  x  1.3 if the issue names the function
+
+divided by a slowly growing function of how many better candidates its statement has, so that the first edits of every
+suspicious statement come before the last ones of any. Suspicion is that of the statement's worst line; what no failing
+test executed but a suspicious function contains or reads (its signature, a constant of the module) has a share of it.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import combinations, pairwise
+
+import libcst as cst
+
+from agent.policy.mutate.localise import Suspicion
+from agent.policy.mutate.scope import Scope, scopes
+from agent.policy.mutate.site import Site, Template
+from agent.policy.mutate.source import Change, Source, apply
+from agent.policy.mutate.templates import TEMPLATES
+
+__all__ = ["Candidate", "Frozen", "candidates", "distinct"]
+
+Frozen = Mapping[str, Sequence[tuple[int, int]]]
+"""Per path, byte spans that earlier edits put there and that are not edited again."""
+
+SHARE_OF_SIGNATURE = 0.3
+SHARE_OF_UNEXECUTED = 0.1
+NAMED_IN_ISSUE = 1.3
+CROWDING = 0.35
+"""Exponent of the discount for the better candidates of the same statement."""
+TOGETHER = 0.3
+"""How likely the same edit at all its places is, compared with at one."""
+PAIR = 0.02
+"""How likely two edits are needed, compared with one."""
+PAIRED = 60
+"""The candidates of which pairs are made."""
+STATEMENTS = 300
+"""Statements that are edited, the most suspicious ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An edit of one file."""
+
+    path: str
+    changes: tuple[Change, ...]
+    label: str
+    line: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A statement, with the nodes that are its own (those of its inner statements left out)."""
+
+    source: Source
+    scope: Scope
+    nodes: tuple[cst.CSTNode, ...]
+    suspicion: float
+
+
+def candidates(sources: Sequence[Source], suspicion: Suspicion, issue: str, frozen: Frozen) -> list[Candidate]:
+    """All candidates, the likeliest first; the same every time."""
+    words = set(re.findall(r"[A-Za-z_]\w{3,}", issue))
+    places = [place for source in sources for place in _places(source, suspicion.get(source.path, {}), words)]
+    places.sort(key=lambda p: -p.suspicion)
+    found: list[Candidate] = []
+    groups: dict[tuple[str, str, str], list[Candidate]] = defaultdict(list)
+    for place in places[:STATEMENTS]:
+        for template, candidate in _crowded(_edits_of(place, frozen.get(place.source.path, ()))):
+            found.append(candidate)
+            texts = [place.source.data[c.start : c.end].decode() + "\0" + c.text for c in candidate.changes]
+            groups[place.source.path, template.__name__, "\0".join(texts)].append(candidate)
+    found += [_together(group) for group in groups.values() if 1 < len(group) < 20 and not _overlap(group)]
+    found.sort(key=_order)
+    found += _pairs(found[:PAIRED])
+    return sorted(found, key=_order)
+
+
+def distinct(found: Sequence[Candidate], sources: Mapping[str, Source]) -> Iterator[tuple[Candidate, bytes]]:
+    """Each candidate with the file that it makes, once a distinct file, where that file compiles and differs."""
+    seen = {(path, _digest(source.data)) for path, source in sources.items()}
+    for candidate in found:
+        result = apply(sources[candidate.path].data, candidate.changes)
+        key = (candidate.path, _digest(result))
+        if key not in seen:
+            seen.add(key)
+            if _compiles(result):
+                yield candidate, result
+
+
+def _order(candidate: Candidate) -> tuple[float, str, int, str]:
+    return -candidate.score, candidate.path, candidate.line, candidate.label
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
+
+
+def _compiles(data: bytes) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(data, "candidate", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError):
+            return False
+    return True
+
+
+def _places(source: Source, lines: Mapping[int, float], words: Collection[str]) -> Iterator[_Place]:
+    known = scopes(source)
+    hot = _read_by_suspicious_functions(source, lines)
+    todo: list[tuple[cst.CSTNode, Scope, float]] = [(source.module, known[source.module], 0.0)]
+    while todo:
+        node, scope, around = todo.pop()
+        if isinstance(node, cst.FunctionDef):
+            around = max((lines.get(n, 0.0) for n in range(*_lines(source, node))), default=0.0)
+            around *= NAMED_IN_ISSUE if node.name.value in words else 1.0
+        own = [node, *_own_nodes(source, node)]
+        suspicion = _suspicion_of(source, node, own, lines, around, hot)
+        if isinstance(node, cst.FunctionDef) and node.name.value in words:
+            lines = {**lines, **{n: lines[n] * NAMED_IN_ISSUE for n in range(*_lines(source, node)) if n in lines}}
+        if suspicion > 0 and not isinstance(node, cst.Module):
+            yield _Place(source, scope, tuple(own), suspicion)
+        inner = known.get(node, scope)
+        todo += [(child, inner, around) for child in reversed(list(_inner_statements(source, node)))]
+
+
+def _lines(source: Source, node: cst.CSTNode) -> tuple[int, int]:
+    first, last = source.statement_lines(node)
+    return first, last + 1
+
+
+def _suspicion_of(
+    source: Source,
+    node: cst.CSTNode,
+    own: Sequence[cst.CSTNode],
+    lines: Mapping[int, float],
+    around: float,
+    hot: Mapping[str, float],
+) -> float:
+    match node:
+        case cst.Module() | cst.ClassDef():
+            return 0.0
+        case cst.FunctionDef():
+            return SHARE_OF_SIGNATURE * around
+        case cst.SimpleStatementLine(
+            body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]), *_]
+        ) if not around:
+            return SHARE_OF_SIGNATURE * hot.get(name, 0.0)
+        case _:
+            first, last = source.statement_lines(node)
+            body = getattr(node, "body", None)
+            if isinstance(body, cst.BaseSuite):
+                last = max(first, source.line(source.span(body)[0]) - 1)
+            return max(*(lines.get(n, 0.0) for n in range(first, last + 1)), SHARE_OF_UNEXECUTED * around)
+
+
+def _read_by_suspicious_functions(source: Source, lines: Mapping[int, float]) -> Mapping[str, float]:
+    """Names with the suspicion of the worst line that reads them."""
+    hot: dict[str, float] = defaultdict(float)
+    for node in source.all(cst.Name):
+        value = lines.get(source.line(source.span(node)[0]), 0.0)
+        hot[node.value] = max(hot[node.value], value)
+    return hot
+
+
+def _is_statement(node: cst.CSTNode) -> bool:
+    return isinstance(
+        node, cst.SimpleStatementLine | cst.SimpleStatementSuite | cst.BaseCompoundStatement | cst.ExceptHandler
+    )
+
+
+def _own_nodes(source: Source, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    for child in source.children(node):
+        if not _is_statement(child) and not isinstance(child, cst.BaseSuite | cst.Else | cst.Finally):
+            yield child
+            yield from _own_nodes(source, child)
+
+
+def _inner_statements(source: Source, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    for child in source.children(node):
+        if _is_statement(child):
+            yield child
+        elif isinstance(child, cst.BaseSuite | cst.Else | cst.Finally):
+            yield from _inner_statements(source, child)
+
+
+def _edits_of(place: _Place, frozen: Sequence[tuple[int, int]]) -> Iterator[tuple[Template, Candidate]]:
+    source = place.source
+    for node in place.nodes:
+        site = Site(source, node, place.scope)
+        for template in TEMPLATES:
+            for variant in template(site):
+                if _touches(variant.changes, frozen):
+                    continue
+                line = source.line(min(c.start for c in variant.changes))
+                label = f"{variant.label} {source.path.rpartition('/')[2]}:{line}"
+                yield template, Candidate(source.path, variant.changes, label, line, variant.weight * place.suspicion)
+
+
+def _touches(changes: Sequence[Change], frozen: Sequence[tuple[int, int]]) -> bool:
+    return any(c.start <= end and start <= c.end for c in changes for start, end in frozen)
+
+
+def _crowded(found: Iterator[tuple[Template, Candidate]]) -> Iterator[tuple[Template, Candidate]]:
+    for rank, (template, c) in enumerate(sorted(found, key=lambda item: _order(item[1]))):
+        yield template, Candidate(c.path, c.changes, c.label, c.line, c.score / (1 + rank) ** CROWDING)
+
+
+def _together(group: Sequence[Candidate]) -> Candidate:
+    first = min(group, key=_order)
+    changes = tuple(change for candidate in group for change in candidate.changes)
+    return Candidate(
+        first.path, changes, f"{first.label} and {len(group) - 1} more", first.line, first.score * TOGETHER
+    )
+
+
+def _overlap(group: Sequence[Candidate]) -> bool:
+    spans = sorted((c.start, c.end) for candidate in group for c in candidate.changes)
+    return any(one[1] >= two[0] for one, two in pairwise(spans))
+
+
+def _pairs(likely: Sequence[Candidate]) -> Iterator[Candidate]:
+    top = likely[0].score if likely else 1.0
+    for one, two in combinations(likely, 2):
+        if one.path == two.path and not _overlap((one, two)):
+            score = PAIR * one.score * two.score / top
+            yield Candidate(one.path, (*one.changes, *two.changes), f"{one.label}; {two.label}", one.line, score)

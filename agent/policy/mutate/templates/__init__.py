@@ -1,0 +1,70 @@
+"""The edit templates, one kind of defect a module; `TEMPLATES` lists them all.
+
+A template's weights say how often such a fix is the right one where it applies. They follow what is known of the
+one-statement fixes of real projects (Karampatsis and Sutton, "How Often Do Single-Statement Bugs Occur?", MSR 2020:
+wrong names, functions and literals first, then arguments, operators and conditions), in coarse steps.
+"""
+
+from __future__ import annotations
+
+from agent.policy.mutate.site import Template
+from agent.policy.mutate.templates import (
+    calls,
+    conditions,
+    constants,
+    exceptions,
+    guards,
+    insertions,
+    names,
+    offsets,
+    operators,
+    statements,
+)
+
+__all__ = ["TEMPLATES"]
+
+TEMPLATES: tuple[Template, ...] = (
+    operators.another_comparison,
+    operators.other_bound,
+    operators.another_operator,
+    operators.swap_operands,
+    operators.drop_operand,
+    constants.another_number,
+    constants.another_boolean,
+    constants.another_value,
+    constants.another_default,
+    constants.another_quantifier,
+    constants.returned,
+    offsets.off_by_one,
+    offsets.off_by_name,
+    offsets.sliced,
+    offsets.slice_like_sibling,
+    offsets.squared,
+    names.another_name,
+    names.another_attribute,
+    names.another_key,
+    names.another_target,
+    names.swap_index,
+    names.variable_for_expression,
+    calls.another_function,
+    calls.wrap,
+    calls.unwrap,
+    calls.swap_arguments,
+    calls.drop_argument,
+    calls.add_argument,
+    calls.one_tuple,
+    calls.prepend,
+    conditions.negated,
+    conditions.constant_condition,
+    conditions.extended,
+    conditions.none_check,
+    insertions.insert_call,
+    insertions.insert_assignment,
+    guards.insert_jump,
+    statements.delete,
+    statements.swap_statements,
+    statements.move,
+    statements.assign_for_call,
+    statements.reorder_branches,
+    exceptions.another_exception,
+)

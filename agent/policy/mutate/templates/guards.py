@@ -1,0 +1,64 @@
+"""Guards: an early return, `continue` or `break` that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from agent.policy.mutate.block import after, before, block_of, in_loop, is_docstring, jumps
+from agent.policy.mutate.site import Site, Variant
+
+__all__ = ["insert_jump"]
+
+
+def insert_jump(site: Site) -> Iterator[Variant]:
+    """`break`, `continue`, an early `return`, and guards in front of a statement."""
+    block = block_of(site)
+    if block is None or not site.scope.local or is_docstring(site.node):
+        return
+    looping = in_loop(site)
+    if site.node is block[-1] and not jumps(site.node) and looping and not isinstance(site.parent, cst.Module):
+        inside_if = not isinstance(site.source.parent(site.parent or site.node), cst.For | cst.While)
+        if inside_if:
+            yield Variant((after(site, "break"),), "insert break", 0.2)
+            yield Variant((after(site, "continue"),), "insert continue", 0.15)
+    yield from _guards(site, looping)
+
+
+def _guards(site: Site, looping: bool) -> Iterator[Variant]:
+    used = dict.fromkeys(n.value for n in site.source.walk(site.node) if isinstance(n, cst.Name))
+    bindings = [b for b in site.values() if b.name in used]
+    results = _results(site)
+    rank = 0
+    for binding in bindings[:4]:
+        tests = [f"not {binding.name}", f"{binding.name} is None"]
+        if "int" in binding.kinds:
+            tests = [f"{binding.name} <= 0", f"{binding.name} == 0"]
+        for test in tests:
+            actions = (["continue"] if looping else []) + [f"return {r}".rstrip() for r in results[:3]]
+            for action in actions:
+                yield from _guard(site, test, action, 0.1 / (1 + rank) ** 0.8)
+                rank += 1
+
+
+def _guard(site: Site, test: str, action: str, weight: float) -> Iterator[Variant]:
+    indent = site.source.indent(site.node)
+    inner = f"{indent}\t" if indent and indent.endswith("\t") else f"{indent}    "
+    code = f"if {test}:{site.source.newline}{inner}{action}"
+    yield Variant((before(site, code),), f"if {test}: {action}", weight)
+
+
+def _results(site: Site) -> list[str]:
+    """What an early return could give: what the function returns elsewhere, then the usual empty values."""
+    found: list[str] = []
+    for node in site.source.walk(site.scope.node):
+        if (
+            isinstance(node, cst.Return)
+            and node.value is not None
+            and isinstance(node.value, cst.Name | cst.Integer | cst.List | cst.SimpleString)
+        ):
+            text = site.code(node.value)
+            if len(text) < 12:
+                found.append(text)
+    return list(dict.fromkeys([*found, "", "[]", "False", "0"]))

@@ -1,0 +1,111 @@
+"""Insertions: a copy of what the function does elsewhere, or an assignment that a loop lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import libcst as cst
+
+from agent.policy.mutate.block import beside, block_of, outermost_function, whole_lines
+from agent.policy.mutate.kinds import affinity
+from agent.policy.mutate.scope import Binding
+from agent.policy.mutate.site import Site, Variant
+
+__all__ = ["insert_assignment", "insert_call"]
+
+_ADDING = ("append", "add", "appendleft", "push", "put", "insert")
+
+
+def insert_call(site: Site) -> Iterator[Variant]:
+    """`seen.add(node)`: a collection of the function is added to once more, with a variable that is at hand."""
+    if block_of(site) is None:
+        return
+    known = {b.name: b for b in site.values(at=whole_lines(site, site.node)[1])}
+    choices: list[tuple[float, str]] = []
+    for receiver, method, given in _additions(site):
+        if receiver not in known:
+            continue
+        for rank, binding in enumerate(b for b in _loop_variables_first(site, known.values()) if b.name != receiver):
+            weight = affinity(given, binding.kinds) * (0.9**rank)
+            choices.append((weight, f"{receiver}.{method}({binding.name})"))
+    near = _neighbours(site)
+    seen: set[str] = set()
+    for rank, (weight, code) in enumerate(sorted(choices, key=lambda c: -c[0])):
+        if code in near or code in seen or len(seen) >= 8:
+            continue
+        seen.add(code)
+        yield from beside(site, code, f"insert {code}", 0.45 * weight / (1 + rank) ** 0.7)
+
+
+def _additions(site: Site) -> Iterator[tuple[str, str, set[str]]]:
+    """Collections of the function that can be added to: those it adds to, and sets and lists that it never fills."""
+    filled: dict[tuple[str, str], set[str]] = {}
+    for node in site.source.walk(outermost_function(site)):
+        match node:
+            case cst.Call(
+                func=cst.Attribute(value=cst.Name(value=receiver), attr=cst.Name(value=method)),
+                args=[cst.Arg(value=value)],
+            ):
+                if method in _ADDING:
+                    filled.setdefault((receiver, method), set()).update(site.kinds(value))
+            case _:
+                continue
+    names = {receiver for receiver, _ in filled}
+    for binding in site.values():
+        if binding.name not in names and not binding.parameter:
+            if "set" in binding.kinds:
+                yield binding.name, "add", set()
+            elif "list" in binding.kinds and "[]" in binding.values:
+                yield binding.name, "append", set()
+    for (receiver, method), kinds in filled.items():
+        yield receiver, method, kinds
+
+
+def _loop_variables_first(site: Site, bindings: Iterable[Binding]) -> list[Binding]:
+    """Variables by how near they were bound: parameters and loop variables of the innermost function first."""
+    loops = [a for a in site.source.ancestors(site.node) if isinstance(a, cst.For)]
+    targets = [n.value for loop in loops for n in site.source.walk(loop.target) if isinstance(n, cst.Name)]
+    own = site.scope.bindings
+
+    def key(binding: Binding) -> tuple[int, int]:
+        if binding.name in targets:
+            return 0, targets.index(binding.name)
+        return (1 if binding.name in own and binding.parameter and not _outermost(site) else 2), -binding.offset
+
+    return sorted(bindings, key=key)
+
+
+def _outermost(site: Site) -> bool:
+    return site.scope.node is outermost_function(site)
+
+
+def _neighbours(site: Site) -> set[str]:
+    block = block_of(site) or ()
+    return {site.code(statement) for statement in block if isinstance(statement, cst.SimpleStatementLine)}
+
+
+def insert_assignment(site: Site) -> Iterator[Variant]:
+    """`previous = current`: a variable that a loop reads and never sets is set in the loop."""
+    block = block_of(site)
+    if block is None or not site.scope.local:
+        return
+    loop = next((a for a in site.source.ancestors(site.node) if isinstance(a, cst.While | cst.For)), None)
+    near = _neighbours(site)
+    if loop is not None:
+        start, end = site.source.span(loop)
+        stale = [
+            b
+            for b in site.values()
+            if not b.parameter
+            and any(start <= r < end for r in b.reads)
+            and not any(start <= w < end for w in b.writes)
+        ]
+        rank = 0
+        for target in stale:
+            for value in site.values():
+                code = f"{target.name} = {value.name}"
+                if value is not target and code not in near and not value.kinds & {"callable"}:
+                    yield from beside(
+                        site, code, f"insert {code}", 0.5 * affinity(target.kinds, value.kinds) / (1 + rank)
+                    )
+                    rank += 1

@@ -1,0 +1,179 @@
+"""Statements: deleted, moved, swapped, an update turned into an assignment, branches reordered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from agent.policy.mutate.block import block_of, in_loop, is_docstring, jumps, whole_lines
+from agent.policy.mutate.site import Site, Variant
+from agent.policy.mutate.source import Change
+
+__all__ = ["assign_for_call", "delete", "move", "reorder_branches", "swap_statements"]
+
+_UPDATES = ("append", "add", "appendleft", "push", "put", "insert", "update", "extend")
+
+
+def delete(site: Site) -> Iterator[Variant]:
+    """A statement less; the last of a block becomes `pass`."""
+    block = block_of(site)
+    if block is None or is_docstring(site.node) or isinstance(site.node, cst.FunctionDef | cst.ClassDef):
+        return
+    start, end = whole_lines(site, site.node)
+    if len(block) == 1:
+        yield Variant((Change(*site.source.span(site.node), "pass"),), "delete the statement", 0.05)
+        return
+    jump = (
+        jumps(site.node)
+        and isinstance(site.node, cst.SimpleStatementLine)
+        and not isinstance(site.node.body[-1], cst.Return)
+    )
+    yield Variant((Change(start, end, ""),), "delete the statement", 0.15 if jump else 0.08)
+    if isinstance(site.node, cst.If) and site.node.orelse is None:
+        yield Variant((_dedented(site, site.node.body, start, end),), "drop the condition", 0.06)
+
+
+def _dedented(site: Site, body: cst.BaseSuite, start: int, end: int) -> Change:
+    if not isinstance(body, cst.IndentedBlock):
+        return Change(start, end, site.source.data[start:end].decode())
+    first = whole_lines(site, body.body[0])[0]
+    outer, inner = site.source.indent(site.node) or "", site.source.indent(body.body[0]) or ""
+    lines = site.source.data[first:end].decode().splitlines(keepends=True)
+    return Change(
+        start, end, "".join(outer + line.removeprefix(inner) if line.startswith(inner) else line for line in lines)
+    )
+
+
+def swap_statements(site: Site) -> Iterator[Variant]:
+    """A statement and the one after it, in the other order."""
+    block = block_of(site)
+    if block is None or is_docstring(site.node):
+        return
+    position = list(block).index(site.node)
+    if position + 1 >= len(block):
+        return
+    after = block[position + 1]
+    if jumps(site.node) or jumps(after) or isinstance(after, cst.FunctionDef | cst.ClassDef):
+        return
+    one, two = whole_lines(site, site.node), whole_lines(site, after)
+    first, gap, second = (site.source.data[a:b].decode() for a, b in (one, (one[1], two[0]), two))
+    if not second.endswith("\n"):
+        second, first = second + site.source.newline, first.rstrip("\r\n")
+    yield Variant((Change(one[0], two[1], second + gap + first),), "swap with the next statement", 0.12)
+
+
+def move(site: Site) -> Iterator[Variant]:
+    """The last statement of a block to behind the block; a statement beside a block into it."""
+    block = block_of(site)
+    if block is None or not isinstance(site.node, cst.SimpleStatementLine):
+        return
+    start, end = whole_lines(site, site.node)
+    text = site.source.data[start:end].decode()
+    indent = site.source.indent(site.node) or ""
+    position = list(block).index(site.node)
+    holder = site.source.parent(site.parent) if site.parent is not None else None
+    own_line = text.endswith("\n")
+    if (
+        position == len(block) - 1
+        and len(block) > 1
+        and isinstance(holder, cst.For | cst.While | cst.If | cst.Else | cst.With | cst.Try)
+        and own_line
+    ):
+        outer = site.source.indent(_statement_of(site, holder))
+        at = whole_lines(site, _statement_of(site, holder))[1]
+        if outer is not None and site.source.data[:at].endswith(b"\n"):
+            yield Variant(
+                (Change(start, end, ""), Change(at, at, text.replace(indent, outer, 1))), "move out of the block", 0.15
+            )
+    if position > 0 and len(block) > 1:
+        before = block[position - 1]
+        for inner in _bodies(before):
+            inner_indent = site.source.indent(inner.body[-1])
+            at = whole_lines(site, inner.body[-1])[1]
+            if inner_indent is not None:
+                yield Variant(
+                    (Change(at, at, text.replace(indent, inner_indent, 1)), Change(start, end, "")),
+                    "move into the block",
+                    0.12,
+                )
+    if position + 1 < len(block):
+        after = block[position + 1]
+        for inner in _bodies(after):
+            inner_indent = site.source.indent(inner.body[0])
+            at = whole_lines(site, inner.body[0])[0]
+            if inner_indent is not None and own_line:
+                yield Variant(
+                    (Change(start, end, ""), Change(at, at, text.replace(indent, inner_indent, 1))),
+                    "move into the block",
+                    0.2,
+                )
+
+
+def _statement_of(site: Site, node: cst.CSTNode) -> cst.CSTNode:
+    """The statement that an `else` belongs to."""
+    while isinstance(node, cst.Else) or (isinstance(node, cst.If) and isinstance(site.source.parent(node), cst.If)):
+        above = site.source.parent(node)
+        if above is None:
+            return node
+        node = above
+    return node
+
+
+def _bodies(node: cst.CSTNode) -> Iterator[cst.IndentedBlock]:
+    if isinstance(node, cst.If | cst.For | cst.While | cst.With) and isinstance(node.body, cst.IndentedBlock):
+        yield node.body
+        if isinstance(node.orelse if not isinstance(node, cst.With) else None, cst.Else):
+            body = node.orelse.body  # type: ignore[union-attr]  # an Else, as just seen
+            if isinstance(body, cst.IndentedBlock):
+                yield body
+
+
+def assign_for_call(site: Site) -> Iterator[Variant]:
+    """`x.update(y)` to `x = y`, `xs.append(y)` to `xs = y`."""
+    match site.node:
+        case cst.Expr(
+            value=cst.Call(
+                func=cst.Attribute(value=receiver, attr=cst.Name(value=method)), args=[cst.Arg(value=value)]
+            ) as call
+        ):
+            if method in _UPDATES:
+                start, end = site.source.span(call)
+                yield Variant(
+                    (Change(start, end, f"{site.code(receiver)} = {site.code(value)}"),),
+                    f"assign for .{method}()",
+                    0.15,
+                )
+        case cst.AugAssign(target=target, value=value):
+            start, end = site.source.span(site.node)
+            yield Variant(
+                (Change(start, end, f"{site.code(target)} = {site.code(value)}"),), "assign for an update", 0.12
+            )
+        case cst.Assign(
+            targets=[cst.AssignTarget(target=cst.Name() | cst.Attribute() | cst.Subscript() as target)], value=value
+        ):
+            if in_loop(site):
+                start, end = site.source.span(site.node)
+                yield Variant(
+                    (Change(start, end, f"{site.code(target)} += {site.code(value)}"),),
+                    "add up for an assignment",
+                    0.06,
+                )
+        case _:
+            return
+
+
+def reorder_branches(site: Site) -> Iterator[Variant]:
+    """The conditions and bodies of an `if` and its `elif` in the other order."""
+    match site.node:
+        case cst.If(
+            test=one, body=cst.IndentedBlock() as first, orelse=cst.If(test=two, body=cst.IndentedBlock() as second)
+        ):
+            pairs = ((one, two), (two, one), (first, second), (second, first))
+            changes = tuple(Change(*site.source.span(a), site.code(b)) for a, b in pairs)
+            yield Variant(changes, "swap the branches", 0.12)
+        case cst.If(body=cst.IndentedBlock() as first, orelse=cst.Else(body=cst.IndentedBlock() as second)):
+            changes = tuple(Change(*site.source.span(a), site.code(b)) for a, b in ((first, second), (second, first)))
+            yield Variant(changes, "swap the bodies", 0.1)
+        case _:
+            return
