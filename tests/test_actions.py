@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.actions import (
@@ -99,6 +99,11 @@ class TestACommand:
         assert len(seen.text) < OBSERVATION_BYTES + 100
         assert 500_000 < seen.elided_bytes < 600_000
 
+    def test_with_more_output_than_is_read_counts_that_too(self, box: Sandbox) -> None:
+        seen = do(Shell("head -c 3000000 /dev/zero | tr '\\0' x"), box)
+        assert "more bytes of output were not kept]" in seen.text
+        assert 3_000_000 - OBSERVATION_BYTES <= seen.elided_bytes < 3_000_000
+
     def test_of_output_that_is_no_text_can_still_be_stored(self, box: Sandbox) -> None:
         seen = do(Shell(r"printf 'a\377\033[31mb\000'"), box)
         assert json.dumps(seen.text, ensure_ascii=False).encode()
@@ -150,6 +155,12 @@ class TestLooking:
     def test_in_one_file_names_it_too(self, box: Sandbox) -> None:
         assert do(Search("return", "greet.py"), box).text == "1 lines match:\ngreet.py:3:    return text"
 
+    def test_for_what_is_everywhere_says_how_much_is_missing(self, box: Sandbox) -> None:
+        box.write("d/many.txt", b"x" * 100 + b"\n" + b"match\n" * 100_000)
+        seen = do(Search("match", "d"), box)
+        assert " or more lines match:\nd/many.txt:2:match\n" in seen.text
+        assert seen.elided_bytes > 100_000 * len("d/many.txt:2:match") - OBSERVATION_BYTES
+
     def test_for_what_is_nowhere_is_no_failure(self, box: Sandbox) -> None:
         assert do(Search("nowhere"), box) == Observation("No line below . matches.")
 
@@ -196,6 +207,7 @@ class TestAnEdit:
 
 class TestReplacing:
     @given(st.text("ab\n", max_size=20), st.text("ab\n", min_size=1, max_size=3), st.text("abc\n", max_size=3))
+    @example("aaa", "aa", "b")
     def test_changes_one_occurrence_or_says_why_not(self, text: str, old: str, new: str) -> None:
         places = [n for n in range(len(text)) if text.startswith(old, n)]
         if len(places) == 1 and old != new:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -41,6 +41,7 @@ LOOK = ("view", {"path": "means.py"})
 WRONG = ("edit", {"path": "means.py", "old": BUG, "new": BUG.replace("< 0", "< -1")})
 WRONG_AGAIN = ("edit", {"path": "means.py", "old": BUG.replace("< 0", "< -1"), "new": BUG.replace("< 0", "< -2")})
 RIGHT = ("edit", {"path": "means.py", "old": BUG, "new": FIX})
+RIGHT_AT_LAST = ("edit", {"path": "means.py", "old": BUG.replace("< 0", "< -2"), "new": FIX})
 TEST = ("run_tests", {})
 
 
@@ -53,103 +54,116 @@ class Attempt:
         self.heard: list[list[dict[str, Any]]] = [request["messages"] for request in server.requests]
 
 
-@pytest.fixture
-def attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Attempt]:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    repo = means(tmp_path / "repo")
-
-    def attempt(script: Script, *, search: Any = None, max_nodes: int | None = None, **options: Any) -> Attempt:
-        with ScriptedServer(script) as server, Run.open(tmp_path / "run") as run:
-            model = OpenAIModel("openai/tiny", base_url=server.url, retry=Retry(sleep=lambda s: None))
-            provider = NamespaceProvider(tmp_path / "run" / "store")
-            policy = ChatPolicy(model, **options)
+def run_search(folder: Path, script: Script, *, search: Any = None, max_nodes: int | None = None) -> Attempt:
+    """Solve the small project with a model that says these things."""
+    repo = means(folder / "repo")
+    with ScriptedServer(script) as server, Run.open(folder / "run") as run:
+        provider = NamespaceProvider(folder / "run" / "store")
+        try:
             budget = Budget(max_nodes=max_nodes)
-            try:
-                parts = Parts(provider, policy, search or Linear(), PassingTests(), budget)
-                return Attempt(solve(task(repo), parts, run), run, server)
-            finally:
-                provider.close()
+            parts = Parts(provider, policy_of(server), search or Linear(), PassingTests(), budget)
+            return Attempt(solve(task(repo), parts, run), run, server)
+        finally:
+            provider.close()
 
-    return attempt
+
+def policy_of(server: ScriptedServer, **options: Any) -> ChatPolicy:
+    model = OpenAIModel("openai/tiny", base_url=server.url, retry=Retry(sleep=lambda s: None))
+    return ChatPolicy(model, **options)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def key() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", KEY)
+        yield
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Attempt:
+    """A search that goes wrong twice on its way down one branch."""
+    script = [
+        says("I think it is fine."),
+        says("Looking.", LOOK),
+        says("a", WRONG, TEST),
+        says("b", WRONG_AGAIN, TEST),
+        says("That comparison is wrong.", RIGHT_AT_LAST, TEST),
+    ]
+    return run_search(tmp_path_factory.mktemp("story"), script)
 
 
 @pytest.mark.namespace
 class TestASearchWithAModel:
-    def test_repairs_a_project_in_several_turns(self, attempt: Callable[..., Attempt]) -> None:
-        done = attempt([says("Looking.", LOOK), says("That comparison is wrong.", RIGHT, TEST)])
-        assert (done.result.status, done.result.verified) == ("solved", True)
-        assert FIX.encode() in done.result.patch
-        made = done.run.tree[1]
-        assert [len(step.actions) for step in made.steps] == [1, 2]
-        assert made.label == "changed means.py: That comparison is wrong."
+    def test_repairs_a_project_in_several_turns_and_nodes(self, story: Attempt) -> None:
+        assert (story.result.status, story.result.verified) == ("solved", True)
+        assert FIX.encode() in story.result.patch
+        assert [len(node.steps) for node in story.run.tree] == [0, 2, 1, 1]
+        assert story.run.tree[3].label == "changed means.py: That comparison is wrong."
 
-    def test_shows_the_model_what_its_calls_did(self, attempt: Callable[..., Attempt]) -> None:
-        heard = attempt([says(None, LOOK), says(None, WRONG, TEST), says(None, ("submit", {}))]).heard
-        assert [m["role"] for m in heard[0]] == ["system", "user"]
-        assert heard[1][-1]["role"] == "tool"
-        assert "    if len(numbers) < 0:" in heard[1][-1]["content"]
-        results = {m["tool_call_id"]: m["content"] for m in heard[2] if m["role"] == "tool"}
-        assert "Edited means.py" in results["call_edit_0"]
-        assert "FAILED test_means.py::test_mean_of_nothing" in results["call_run_tests_1"]
-
-    def test_says_what_is_wrong_before_the_first_turn(self, attempt: Callable[..., Attempt]) -> None:
-        said = attempt([says(None, RIGHT, TEST)]).heard[0][1]["content"]
+    def test_says_what_is_wrong_before_the_first_turn(self, story: Attempt) -> None:
+        assert [m["role"] for m in story.heard[0]] == ["system", "user"]
+        said = story.heard[0][1]["content"]
         assert "mean([]) divides by zero" in said
         assert "python -m pytest -q" in said
         assert f"- {GOAL}:\n" in said
         assert "ZeroDivisionError" in said
 
-    def test_says_the_same_bytes_again_as_far_as_a_branch_is_shared(self, attempt: Callable[..., Attempt]) -> None:
-        script = [says(None, LOOK), says("a", WRONG, TEST), says("b", WRONG_AGAIN, TEST), says("c", ("submit", {}))]
-        heard = attempt(script).heard
-        assert len(heard) == 4
-        for shorter, longer in itertools.pairwise(heard):
+    def test_shows_the_model_what_its_calls_did(self, story: Attempt) -> None:
+        results = [m["content"] for m in story.heard[-1] if m["role"] == "tool"]
+        assert "    if len(numbers) < 0:" in results[0]
+        assert "Edited means.py" in results[1]
+        assert f"FAILED {GOAL}" in results[2]
+
+    def test_says_the_same_bytes_again_as_far_as_a_branch_is_shared(self, story: Attempt) -> None:
+        mended = [story.heard[0], *story.heard[2:]]
+        assert len(mended) == 4
+        for shorter, longer in itertools.pairwise(mended):
             assert json.dumps(longer).startswith(json.dumps(shorter)[:-1])
 
-    def test_tells_what_the_state_was_measured_as_before_going_on(self, attempt: Callable[..., Attempt]) -> None:
-        heard = attempt([says("a", WRONG, TEST), says("b", ("submit", {}))]).heard
-        assert heard[1][-1]["role"] == "user"
-        assert f"Still failing: {GOAL}" in heard[1][-1]["content"]
+    def test_tells_what_a_state_was_measured_as_before_going_on_from_it(self, story: Attempt) -> None:
+        assert story.heard[3][-1]["role"] == "user"
+        assert f"Still failing: {GOAL}" in story.heard[3][-1]["content"]
 
-    def test_tells_a_new_attempt_what_others_tried(self, attempt: Callable[..., Attempt]) -> None:
+    def test_spends_every_answer_the_moment_it_comes(self, story: Attempt) -> None:
+        usage = story.run.usage
+        assert (usage.model_calls, usage.tokens_in, usage.tokens_out, usage.unpriced_calls) == (5, 5000, 500, 5)
+        assert sum((step.usage for node in story.run.tree for step in node.steps), Usage()).model_calls == 5
+
+    def test_tells_a_new_attempt_what_others_tried(self, tmp_path: Path) -> None:
         first = says("Perhaps it is this.", WRONG, ("submit", {}))
-        heard = attempt([first, says(None, RIGHT, TEST)], search=BestOfN(2)).heard
+        heard = run_search(tmp_path, [first, says(None, RIGHT, TEST)], search=BestOfN(2)).heard
         assert heard[1][:2] == heard[0]
         assert len(heard[1]) == 3
         assert "- changed means.py: Perhaps it is this.:\n" in heard[1][2]["content"]
         assert f"Still failing: {GOAL}" in heard[1][2]["content"]
 
-    def test_ends_a_row_of_turns_that_goes_on_too_long(self, attempt: Callable[..., Attempt]) -> None:
-        done = attempt(lambda body: says(None, LOOK), max_turns_per_node=3, max_nodes=2)
-        assert len(done.run.tree[1].steps) == 3
-
-    def test_goes_on_after_a_command_that_took_too_long(self, attempt: Callable[..., Attempt]) -> None:
+    def test_goes_on_after_a_command_that_took_too_long(self, tmp_path: Path) -> None:
         slow = ("shell", {"command": "rm means.py; sleep 30", "timeout_s": 1})
-        done = attempt([says(None, slow, LOOK), says(None, RIGHT, TEST)])
+        done = run_search(tmp_path, [says(None, slow, LOOK), says(None, RIGHT, TEST)])
         assert done.result.status == "solved"
         results = [m["content"] for m in done.heard[1] if m["role"] == "tool"]
         assert "Nothing that it did was kept" in results[0]
         assert "def mean" in results[1]
 
-    def test_spends_every_answer_the_moment_it_comes(self, attempt: Callable[..., Attempt]) -> None:
-        done = attempt([says("no call"), says(None, LOOK), says(None, RIGHT, TEST)])
-        usage = done.run.usage
-        assert (usage.model_calls, usage.tokens_in, usage.tokens_out) == (3, 3000, 300)
-        assert usage.unpriced_calls == 3
-        assert sum((step.usage for step in done.run.tree[1].steps), Usage()).model_calls == 3
-
-    def test_ends_when_the_provider_refuses_and_says_why(self, attempt: Callable[..., Attempt]) -> None:
-        done = attempt([says(None, LOOK), fails(401, "no")])
+    def test_ends_when_the_provider_refuses_and_gives_away_the_key_to_nobody(self, tmp_path: Path) -> None:
+        spying = ("shell", {"command": "env; cat /proc/self/environ"})
+        done = run_search(tmp_path, [says(None, spying), fails(401, f"bad {KEY}")])
         assert done.result.stop is Stop.FAILED
         assert isinstance(done.result.error, ModelError)
-
-    def test_gives_away_the_key_to_nobody(self, attempt: Callable[..., Attempt], tmp_path: Path) -> None:
-        done = attempt([says(None, ("shell", {"command": "env; cat /proc/self/environ"})), fails(401, f"bad {KEY}")])
         assert "PATH=" in str(done.heard[1])
-        assert KEY not in str(done.heard)
+        assert KEY not in str(done.heard) + str(done.result.error)
         written = [path for path in (tmp_path / "run").rglob("*") if path.is_file() and not path.is_symlink()]
         assert written
         assert not [path for path in written if KEY.encode() in path.read_bytes()]
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """Only looked at: a policy must not write to it."""
+    provider = NamespaceProvider(tmp_path_factory.mktemp("store"))
+    with provider.at(provider.create(task(means(tmp_path_factory.mktemp("all") / "project")).workspace)) as box:
+        yield box
+    provider.close()
 
 
 @pytest.mark.namespace
@@ -167,41 +181,36 @@ class TestAnAnswerThatCannotBeRead:
         ],
         ids=["no call", "cut off", "no JSON", "cut off call", "unknown tool", "missing", "wrong type"],
     )
-    def test_is_answered_with_how_to_mend_it_and_then_forgotten(
-        self, attempt: Callable[..., Attempt], bad: Reply, hint: str
-    ) -> None:
-        done = attempt([bad, says("Now.", LOOK), says(None, RIGHT, TEST)])
-        assert done.result.status == "solved"
-        assert hint in done.heard[1][-1]["content"]
-        assert [m["role"] for m in done.heard[2]] == ["system", "user", "assistant", "tool"]
-        assert done.heard[2][2]["content"] == "Now."
+    def test_is_answered_with_how_to_mend_it_and_then_forgotten(self, box: Sandbox, bad: Reply, hint: str) -> None:
+        with ScriptedServer([bad, says("Now.", LOOK)]) as server:
+            proposal = policy_of(server).propose(position(box), Random(0))
+        assert proposal.actions == (View("means.py"),)
+        assert proposal.usage.model_calls == 2
+        assert hint in server.requests[1]["messages"][-1]["content"]
+        kept = branch((node(0),), (Step(proposal.actions, (Observation("seen"),), proposal.message),))
+        assert [m["content"] for m in kept] == ["Now.", "seen"]
 
-    def test_has_none_of_its_calls_carried_out(self, attempt: Callable[..., Attempt]) -> None:
-        done = attempt([says(None, WRONG, ("look", {})), says(None, RIGHT, TEST)])
-        told = [m["content"] for m in done.heard[1] if m["role"] == "tool"]
+    def test_has_none_of_its_calls_carried_out(self, box: Sandbox) -> None:
+        with ScriptedServer([says(None, WRONG, ("look", {})), says(None, LOOK)]) as server:
+            proposal = policy_of(server).propose(position(box), Random(0))
+        assert proposal.actions == (View("means.py"),)
+        told = [m["content"] for m in server.requests[1]["messages"] if m["role"] == "tool"]
         assert "not carried out" in told[0]
         assert "no tool 'look'" in told[1]
-        assert done.result.status == "solved"
 
-    def test_is_sent_back_as_servers_accept_it(self, attempt: Callable[..., Attempt]) -> None:
-        done = attempt([says(None, ("view", "{broken"), ("view", "[]")), says(None, RIGHT, TEST)])
-        sent = [call["function"]["arguments"] for call in done.heard[1][2]["tool_calls"]]
-        assert sent == ["{}", "{}"]
+    def test_is_sent_back_as_servers_accept_it(self, box: Sandbox) -> None:
+        with ScriptedServer([says(None, ("view", "{broken"), ("view", "[]")), says(None, LOOK)]) as server:
+            policy_of(server).propose(position(box), Random(0))
+        said = server.requests[1]["messages"][2]
+        assert [call["function"]["arguments"] for call in said["tool_calls"]] == ["{}", "{}"]
 
-    def test_is_put_up_with_only_so_often(self, attempt: Callable[..., Attempt]) -> None:
-        done = attempt(lambda body: says("no call"), max_mends=2)
-        assert isinstance(done.result.error, PolicyError)
-        assert "3 answers in a row" in str(done.result.error)
-        assert done.result.status == "no_patch"
-        assert len(done.heard) == 3 * done.run.tree.failures(0)
-
-
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Sandbox]:
-    provider = NamespaceProvider(tmp_path / "store")
-    with provider.at(provider.create(task(means(tmp_path / "project")).workspace)) as box:
-        yield box
-    provider.close()
+    def test_is_put_up_with_only_so_often(self, box: Sandbox) -> None:
+        with (
+            ScriptedServer(lambda body: says("no call")) as server,
+            pytest.raises(PolicyError, match="3 answers in a row"),
+        ):
+            policy_of(server, max_mends=2).propose(position(box), Random(0))
+        assert [len(request["messages"]) for request in server.requests] == [2, 4, 6]
 
 
 def position(box: Sandbox, *path: Node, statement: str = "It is wrong.", **changes: Any) -> Position:
@@ -269,3 +278,17 @@ class TestAPolicy:
         assert policy.propose(position(box, steps=(step,), spend=spent.append), Random(0)).final
         assert len(spent) == 2
         assert policy.policy_id.startswith("chat/mine@")
+
+    def test_ends_a_row_of_turns_that_goes_on_too_long(self, box: Sandbox) -> None:
+        policy = ChatPolicy(ScriptedModel(lambda heard: answer("", ("view", {"path": "a"}))), max_turns_per_node=2)
+        first = policy.propose(position(box), Random(0))
+        assert not first.final
+        step = Step(first.actions, (Observation("a"),), first.message)
+        assert policy.propose(position(box, steps=(step,)), Random(0)).final
+
+    def test_gives_the_same_seed_for_the_same_generator(self, box: Sandbox) -> None:
+        with ScriptedServer(lambda body: says(None, LOOK)) as server:
+            for seed in (1, 1, 2):
+                policy_of(server).propose(position(box), Random(seed))
+        first, again, other = (request["seed"] for request in server.requests)
+        assert first == again != other

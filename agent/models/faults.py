@@ -28,7 +28,7 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)
 def meaning(error: APIError, model: str) -> RamifyError | Transient:
     """The exception to raise for a failure of the `openai` client, or of litellm, whose errors derive from it."""
     status = getattr(error, "status_code", None)
-    said = redacted(" ".join(error.message.split()))[:MESSAGE_CHARS]
+    said = redacted(" ".join(_message(error).split()))[:MESSAGE_CHARS]
     text = f"{model}: {said}" if status is None else f"{model}: {status}: {said}"
     if status in (400, 413, 422) and (error.code == "context_length_exceeded" or _TOO_LONG.search(error.message)):
         return PolicyError(f"the conversation is too long for {text}")
@@ -41,6 +41,12 @@ def meaning(error: APIError, model: str) -> RamifyError | Transient:
     if status is None or status in _PASSING or status >= 500:
         return Transient(text, wait_asked_for(_headers(error)))
     return ModelError(text)
+
+
+def _message(error: APIError) -> str:
+    """The provider's own words, without the client's wrapping where they can be told apart."""
+    words = error.body.get("message") if isinstance(error.body, Mapping) else None
+    return words if isinstance(words, str) else error.message
 
 
 def _headers(error: APIError) -> Mapping[str, str]:

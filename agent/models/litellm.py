@@ -66,7 +66,6 @@ class LiteLLMModel:
                 base_url=self._base_url,
                 timeout=self._timeout_s,
                 num_retries=0,
-                max_retries=0,
                 drop_params=True,
                 _skip_mcp_handler=True,  # it would import a package that litellm does not depend on
                 **body,

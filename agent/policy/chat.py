@@ -36,6 +36,10 @@ class ChatPolicy:
     max_mends: int = 3
     """Unreadable answers in a row that are put up with."""
 
+    def __post_init__(self) -> None:
+        if self.max_turns_per_node < 1 or self.max_mends < 0:
+            raise ValueError("max_turns_per_node has to be at least 1 and max_mends at least 0")
+
     @property
     def policy_id(self) -> str:
         """The model's name and the version of the prompts."""
