@@ -27,7 +27,7 @@ class Step:
     actions: tuple[Action, ...]
     observations: tuple[Observation, ...]
     message: str = ""
-    """What the policy said with its actions."""
+    """What the policy said with its actions. A chat policy packs its turn here (`agent.policy.transcript`)."""
     usage: Usage = field(default_factory=Usage)
 
 
