@@ -56,8 +56,8 @@ class Plan:
     """Module names in the order of loading; the reporter is the last, and clears all of them away."""
 
     def copies(self, plugin: str) -> list[str]:
-        """The files that a plugin is written to."""
-        return [f"{place}/{plugin}.py" for place in (self.folder, *self.site_packages)]
+        """The folders that a plugin is written to."""
+        return [f"{place}/{plugin}" for place in (self.folder, *self.site_packages)]
 
 
 def find_site_packages(box: Sandbox, command: str) -> tuple[str, ...]:
@@ -77,8 +77,10 @@ def plan(site_packages: Sequence[str], *, trace: bool = False) -> Plan:
 def plant_reporter(box: Sandbox, planned: Plan, wanted: Sequence[str], limits: Limits) -> None:
     """Write the plugin that reports; it will run the `wanted` tests only, all of them when there are none."""
     copies = [copy for plugin in planned.plugins for copy in planned.copies(plugin)]
-    source = _source(
-        "reporter.py",
+    _write_copies(
+        box,
+        planned.copies(planned.plugins[-1]),
+        ["alarm", "reporter"],
         wanted=list(wanted),
         cpu_s=limits.cpu_s,
         wall_s=limits.wall_s,
@@ -89,15 +91,14 @@ def plant_reporter(box: Sandbox, planned: Plan, wanted: Sequence[str], limits: L
         plugins=planned.plugins,
         copies=copies,
     )
-    _write_copies(box, planned.copies(planned.plugins[-1]), source)
 
 
 def plant_tracer(box: Sandbox, planned: Plan) -> str:
     """Write the plugin that notes executed lines, and this program's own coverage package in case that the sandbox has
     none. Returns where the lines will be: test id -> path relative to the workspace -> line numbers, in JSON."""
     library, lines = f"{planned.folder}/library", f"{planned.folder}/lines"
-    source = _source("tracer.py", root=box.workdir, omit=OMITTED, library=library, lines=lines)
-    _write_copies(box, planned.copies(planned.plugins[0]), source)
+    copies = planned.copies(planned.plugins[0])
+    _write_copies(box, copies, ["tracer"], root=box.workdir, omit=OMITTED, library=library, lines=lines)
     found = importlib.util.find_spec("coverage")
     assert found is not None
     assert found.origin is not None
@@ -119,15 +120,15 @@ def shell(command: str, planned: Plan) -> list[str]:
     return ["/bin/sh", "-c", f"{prologue}\n{own}"]
 
 
-def _write_copies(box: Sandbox, copies: Sequence[str], source: bytes) -> None:
-    box.write(copies[0], source)
-    for copy in copies[1:]:
+def _write_copies(box: Sandbox, folders: Sequence[str], programs: Sequence[str], **orders: object) -> None:
+    """Write a package of these programs, the last of which is begun with its orders."""
+    start = f"import json\n\nfrom .{programs[-1]} import begin\n\n"
+    start += f"pytest_load_initial_conftests = begin(json.loads({json.dumps(orders)!r}))\n"
+    inside = resources.files("agent.measure.inside")
+    files = {"__init__": start.encode()} | {name: (inside / f"{name}.py").read_bytes() for name in programs}
+    for folder in folders:
         try:
-            box.write(copy, source)
+            for name, source in files.items():
+                box.write(f"{folder}/{name}.py", source)
         except OSError:  # a read-only Python: PYTHONPATH has to do
             continue
-
-
-def _source(program: str, **orders: object) -> bytes:
-    text = (resources.files("agent.measure.inside") / program).read_text()
-    return f"{text}\n\nbegin(json.loads({json.dumps(orders)!r}))\n".encode()

@@ -1,6 +1,6 @@
 """The pytest plugin that says, from inside the sandbox, how each test ended.
 
-It is planted under a random name with a call of `begin` at its end. Stdlib and pytest >= 6 only, Python 3.8 and later.
+It is planted in a package of a random name, which calls `begin`. Stdlib and pytest >= 6 only, Python 3.8 and later.
 Law: nothing that is printed counts. A line of the report counts with its seal, and a run with its closing line.
 PYTEST_DONT_REWRITE
 """
@@ -12,94 +12,21 @@ import itertools
 import json
 import os
 import re
-import select
-import signal
+import shutil
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
-from types import FrameType
 from typing import Any
 
 import pytest
+
+from .alarm import Alarm, OutOfTime
 
 MESSAGE_CHARACTERS = 2000
 FAILURES = ("error", "failed", "timeout")
 
 # Tests patch these modules (frozen clocks, fake file systems); the report must not depend on what they leave there.
-clock, getpid, set_timer, write_bytes = time.perf_counter, os.getpid, signal.setitimer, os.write
-
-
-class OutOfTime(pytest.fail.Exception):  # type: ignore[misc, name-defined]  # an attribute of a function
-    """A test used more time than it was given. A BaseException: `except Exception` does not stop it."""
-
-    __module__ = "builtins"  # messages show no name of this file
-
-
-class Alarm:
-    """Raises OutOfTime into a phase of a test: after `cpu_s` seconds of its own CPU time, whatever else the machine
-    does, and after `wall_s` seconds on the clock, which a watching process of its own counts."""
-
-    def __init__(self, cpu_s: float, wall_s: float) -> None:
-        self.cpu_s = cpu_s
-        self.armed = False
-        self.rang = False
-        self._strings = watch(wall_s)
-        signal.signal(signal.SIGPROF, self._ring)
-
-    def _ring(self, number: int, frame: FrameType | None) -> None:
-        __tracebackhide__ = True
-        if self.armed:
-            self.rang = True
-            raise OutOfTime("ran out of time", pytrace=True)
-
-    def arm(self) -> None:
-        self.armed = True
-        # Rings again every second: a test may swallow the first one.
-        set_timer(signal.ITIMER_PROF, self.cpu_s, 1.0)
-        write_bytes(self._strings, b"+")
-
-    def disarm(self) -> None:
-        self.armed = False
-        set_timer(signal.ITIMER_PROF, 0)
-        write_bytes(self._strings, b"-")
-
-
-def watch(wall_s: float) -> int:
-    """Start a process that signals this one when `+` is not followed by `-` within `wall_s`, and kills it when that
-    does not help. A thread would do too, but tests count threads and fork. Returns the descriptor to write to."""
-    target = os.getpid()
-    receiving, sending = os.pipe()
-    child = os.fork()
-    if child == 0:
-        if os.fork() == 0:
-            os.close(sending)
-            try:
-                _keep_watch(receiving, target, wall_s)
-            finally:
-                os._exit(0)
-        os._exit(0)
-    os.waitpid(child, 0)
-    os.close(receiving)
-    return sending
-
-
-def _keep_watch(receiving: int, target: int, wall_s: float) -> None:
-    patience = [wall_s, 1.0, 1.0, 1.0, 1.0, 1.0]
-    rung = 0
-    running = False
-    while True:
-        ready, _, _ = select.select([receiving], [], [], patience[rung] if running else None)
-        if ready:
-            said = os.read(receiving, 4096)
-            if not said:
-                return
-            running, rung = said.endswith(b"+"), 0
-        elif rung + 1 < len(patience):
-            os.kill(target, signal.SIGPROF)
-            rung += 1
-        else:
-            os.kill(target, signal.SIGKILL)
-            return
+clock, getpid, write_bytes = time.perf_counter, os.getpid, os.write
 
 
 def open_channel(path: str, nonce: str) -> Callable[..., None]:
@@ -299,34 +226,22 @@ def _text(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
     return text[-MESSAGE_CHARACTERS:]
 
 
-def begin(orders: dict[str, Any]) -> None:
-    """Called once, at the end of the planted file: hide, open the report, and hook into pytest."""
+def begin(orders: dict[str, Any]) -> Callable[[pytest.Config], None]:
+    """Called once: delete what was planted, open the report, and return the hook that sets it all to work."""
     for copy in orders["copies"]:
-        forget(copy)
+        shutil.rmtree(copy, ignore_errors=True)
     clean_environment(orders["folder"], orders["plugins"])
     reporter = Reporter(open_channel(orders["report"], orders["nonce"]), orders)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-        for name in orders["plugins"]:
-            sys.modules.pop(name, None)
+        for module in [m for m in sys.modules if m.split(".")[0] in orders["plugins"]]:
+            del sys.modules[module]
         if hasattr(early_config.known_args_namespace, "cov_source"):
             early_config.known_args_namespace.cov_source = None  # a coverage threshold is no test
         early_config.pluginmanager.register(reporter)
 
-    globals()["pytest_load_initial_conftests"] = pytest_load_initial_conftests
-
-
-def forget(path: str) -> None:
-    """Delete a copy of this plugin and its bytecode."""
-    folder, file = os.path.split(path)
-    caches = os.path.join(folder, "__pycache__")
-    doomed = [path]
-    if os.path.isdir(caches):
-        doomed += [os.path.join(caches, entry) for entry in os.listdir(caches) if entry.startswith(file[:-2])]
-    for each in doomed:
-        if os.path.exists(each):
-            os.unlink(each)
+    return pytest_load_initial_conftests
 
 
 def clean_environment(folder: str, plugins: Collection[str]) -> None:

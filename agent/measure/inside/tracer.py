@@ -1,7 +1,7 @@
 """The pytest plugin that notes, from inside the sandbox, which lines each test executes.
 
-It is planted beside the reporter with a call of `begin` at its end. It uses the sandbox's own coverage package, or the
-copy that was planted with it.
+It is planted beside the reporter in a package of its own, which calls `begin`. It uses the sandbox's own coverage
+package, or the copy that was planted with it.
 PYTEST_DONT_REWRITE
 """
 
@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -62,16 +62,16 @@ def find_coverage(folder: str) -> Any:
     return coverage
 
 
-def begin(orders: dict[str, Any]) -> None:
-    """Called once, at the end of the planted file."""
+def begin(orders: dict[str, Any]) -> Callable[[pytest.Config], None]:
+    """Called once: start tracing where that can be done, and return the hook that goes on with it."""
     coverage = find_coverage(orders["library"])
-    if coverage is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tracer = Tracer(coverage, orders)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tracer = None if coverage is None else Tracer(coverage, orders)
 
-        @pytest.hookimpl(tryfirst=True)
-        def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+        if tracer is not None:
             early_config.pluginmanager.register(tracer)
 
-        globals()["pytest_load_initial_conftests"] = pytest_load_initial_conftests
+    return pytest_load_initial_conftests
