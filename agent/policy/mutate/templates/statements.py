@@ -20,29 +20,31 @@ def delete(site: Site) -> Iterator[Variant]:
     block = block_of(site)
     if block is None or is_docstring(site.node) or isinstance(site.node, cst.FunctionDef | cst.ClassDef):
         return
-    start, end = whole_lines(site, site.node)
     if len(block) == 1:
         yield Variant((Change(*site.source.span(site.node), "pass"),), "delete the statement", 0.05)
         return
-    jump = (
-        jumps(site.node)
-        and isinstance(site.node, cst.SimpleStatementLine)
-        and not isinstance(site.node.body[-1], cst.Return)
-    )
-    yield Variant((Change(start, end, ""),), "delete the statement", 0.15 if jump else 0.08)
-    if isinstance(site.node, cst.If) and site.node.orelse is None:
+    start, end = whole_lines(site, site.node)
+    unended = end == len(site.source.data) and not site.source.data.endswith(b"\n")
+    cut = Change(start - unended * len(site.source.newline), end, "")
+    yield Variant((cut,), "delete the statement", 0.15 if _leaves_a_loop(site.node) else 0.08)
+    if isinstance(site.node, cst.If) and site.node.orelse is None and isinstance(site.node.body, cst.IndentedBlock):
         yield Variant((_dedented(site, site.node.body, start, end),), "drop the condition", 0.06)
 
 
-def _dedented(site: Site, body: cst.BaseSuite, start: int, end: int) -> Change:
-    if not isinstance(body, cst.IndentedBlock):
-        return Change(start, end, site.source.data[start:end].decode())
+def _leaves_a_loop(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.SimpleStatementLine(body=[*_, cst.Break() | cst.Continue()]):
+            return True
+        case _:
+            return False
+
+
+def _dedented(site: Site, body: cst.IndentedBlock, start: int, end: int) -> Change:
     first = whole_lines(site, body.body[0])[0]
     outer, inner = site.source.indent(site.node) or "", site.source.indent(body.body[0]) or ""
-    lines = site.source.data[first:end].decode().splitlines(keepends=True)
-    return Change(
-        start, end, "".join(outer + line.removeprefix(inner) if line.startswith(inner) else line for line in lines)
-    )
+    lines = site.source.data[first:end].decode().split("\n")
+    dedented = (outer + line.removeprefix(inner) if line.startswith(inner) else line for line in lines)
+    return Change(start, end, "\n".join(dedented))
 
 
 def swap_statements(site: Site) -> Iterator[Variant]:
