@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from agent import solver
 from agent.budget import Budget
-from agent.config import Choice, Settings, restore
+from agent.config import Settings, restore
 from agent.engine import Parts
 from agent.errors import ConfigError, UsageError
 from agent.journal import Event, load_task
@@ -94,7 +94,7 @@ def make_parts(settings: Settings, run: Run) -> Parts:
         sandboxes.SandboxUnavailable: this machine has no such sandbox.
     """
     policy = _policy(settings, run)
-    search = _search(settings.search)
+    search = _search(settings)
     return Parts(
         provider=make_provider(settings, run.journal.directory / "store"),
         policy=policy,
@@ -136,10 +136,14 @@ def _namespaces_work() -> bool:
     return not why
 
 
-def _search(choice: Choice) -> Search:
-    if choice.name not in SEARCHES:
-        raise ConfigError(f"unknown search {choice.name!r}: one of {', '.join(SEARCHES)}")
-    return _construct(SEARCHES[choice.name], choice.options, f"search.{choice.name}")
+def _search(settings: Settings) -> Search:
+    """Single edits are tried from the best state down; a model's turns are worth something before a test passes."""
+    name = settings.search.name
+    if name == "auto":
+        name = "best_first" if settings.policy.name == "mutate" else "mcts"
+    if name not in SEARCHES:
+        raise ConfigError(f"unknown search {name!r}: one of auto, {', '.join(SEARCHES)}")
+    return _construct(SEARCHES[name], settings.search.options, f"search.{name}")
 
 
 def _policy(settings: Settings, run: Run) -> Policy:

@@ -85,7 +85,8 @@ class Settings(BaseModel):
     model_config = _STRICT
     policy: Choice = Choice(name="mutate")
     """`mutate`, or the name of a model."""
-    search: Choice = Choice(name="best_first")
+    search: Choice = Choice(name="auto")
+    """An algorithm by name, or `auto`: best_first for `mutate`, mcts for a model."""
     sandbox: SandboxSettings = SandboxSettings()
     budget: BudgetSettings = BudgetSettings()
     model: ModelSettings = ModelSettings()

@@ -14,11 +14,12 @@ __all__ = ["BestFirst"]
 
 @dataclass(frozen=True, slots=True)
 class BestFirst:
-    """Highest `value - fatigue * (log2(1 + own) + log2(1 + level))` first, the older node among equals; `own` are the
-    expansions of the node, `level` those of all nodes as deep as it, in flight or ended.
+    """Highest `value - fatigue * (log2(1 + own) + (1 + depth) * log2(1 + level))` first, the older node among equals;
+    `own` are the expansions of the node, `level` those of all nodes as deep as it, in flight or ended.
 
-    The second term keeps a crowd of half-good states from starving the few above them: at equal scores, k states of
-    value v take together `sqrt(k) * 2 ** ((v - u) / (2 * fatigue))` expansions for each of one state of value u above.
+    The second term keeps a crowd of half-good states from starving the few above them: by the time the root was
+    expanded n times, its children together were about n ** (2/3) times, their children n ** (1/2) times, and better
+    values buy a constant factor.
 
     A state that is no better than the one it came from is *stale*: its edit helped nothing that was measured. Stale
     states wait until no other state can be expanded.
@@ -41,7 +42,7 @@ class BestFirst:
 
     def score(self, tree: Tree, node_id: NodeId, level: int) -> float:
         """At most the node's value."""
-        tired = log2(1 + tree.expansions(node_id)) + log2(1 + level)
+        tired = log2(1 + tree.expansions(node_id)) + (1 + tree.depth(node_id)) * log2(1 + level)
         return tree[node_id].value - self.fatigue * tired
 
     def _stale(self, tree: Tree, node_id: NodeId) -> bool:
