@@ -1,0 +1,131 @@
+"""One leased fork, as the host sees it, and how its states are named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sandboxes import ExecResult, Limits, SandboxLost, Snapshot
+from sandboxes.frames import Guest
+
+__all__ = ["Fork", "place", "snapshot_of", "state"]
+
+
+class Fork:
+    """One leased fork, as `sandboxes.Sandbox`."""
+
+    def __init__(self, guest: Guest, place: str, limits: Limits, fields: Mapping[str, object]) -> None:
+        self._guest = guest
+        self._place = place
+        self._limits = limits
+        self._fields = dict(fields)
+        self._open = False
+        self._begin()
+
+    @classmethod
+    @contextmanager
+    def lease(cls, guest: Guest, place: str, limits: Limits, **fields: object) -> Iterator[Fork]:
+        """A fork for the block."""
+        fork = cls(guest, place, limits, fields)
+        try:
+            yield fork
+        finally:
+            fork.end()
+
+    def _begin(self) -> None:
+        header, _ = self._guest.ask("lease", **self._fields)
+        self.workdir: str = header["workdir"]
+        self._env: dict[str, str] = header["env"]
+        self._open = True
+
+    def _ask(self, op: str, payload: bytes = b"", **fields: object) -> tuple[dict[str, Any], bytes]:
+        if not self._open:
+            raise SandboxLost("the fork is gone: its last command timed out, or its lease ended")
+        try:
+            return self._guest.ask(op, payload, **fields)
+        except SandboxLost:
+            self._open = False
+            self._guest.close()
+            raise
+
+    def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> ExecResult:
+        """As `sandboxes.Sandbox.exec`."""
+        header, output = self._ask(
+            "exec",
+            stdin,
+            argv=list(argv),
+            cwd=cwd or self.workdir,
+            env={**self._env, **(env or {})},
+            timeout_s=timeout_s,
+            output_bytes=self._limits.output_bytes,
+            memory_bytes=self._limits.memory_bytes,
+            pids=self._limits.pids,
+            disk_bytes=self._limits.disk_bytes,
+        )
+        self._open = not header["timed_out"]
+        size = header["stdout"]
+        return ExecResult(
+            exit_code=header["code"],
+            stdout=output[:size],
+            stderr=output[size:],
+            stdout_bytes=header["stdout_bytes"],
+            stderr_bytes=header["stderr_bytes"],
+            duration_s=header["duration_s"],
+            timed_out=header["timed_out"],
+            limit=header["limit"],
+        )
+
+    def read(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
+        """As `sandboxes.Sandbox.read`."""
+        return self._ask("read", path=path, max_bytes=max_bytes)[1]
+
+    def write(self, path: str, data: bytes, *, executable: bool | None = None) -> None:
+        """As `sandboxes.Sandbox.write`."""
+        self._ask("write", data, path=path, executable=executable)
+
+    def remove(self, path: str) -> None:
+        """As `sandboxes.Sandbox.remove`."""
+        self._ask("remove", path=path)
+
+    def snapshot(self) -> Snapshot:
+        """As `sandboxes.Sandbox.snapshot`."""
+        frozen = self.freeze()
+        self._fields = {"id": frozen["id"]}
+        self._begin()
+        return snapshot_of(self._place, frozen)
+
+    def freeze(self) -> dict[str, Any]:
+        """Freeze the state and end the lease; the new state's id and digest."""
+        header, _ = self._ask("snapshot")
+        self._open = False
+        return header
+
+    def end(self) -> None:
+        """End the lease, if it has not ended."""
+        if self._open and self._guest.alive:
+            self._ask("close")
+        self._open = False
+
+
+def snapshot_of(where: str, header: Mapping[str, Any]) -> Snapshot:
+    """A state of a guest as a snapshot."""
+    return Snapshot(f"{where}-{header['id']}" if where else header["id"], header["digest"])
+
+
+def place(snapshot: Snapshot) -> str:
+    """Which guests can hold it, as in `Layout.place`."""
+    return snapshot.id.rpartition("-")[0]
+
+
+def state(snapshot: Snapshot) -> str:
+    """What its guests call it."""
+    return snapshot.id.rpartition("-")[2]
