@@ -458,10 +458,11 @@ class SandboxContract:
         assert sorted(path.name for path in tmp_path.iterdir() if path.name == "deep") == []
 
     def test_an_action_has_no_privileges(self, box: Sandbox) -> None:
+        # Nothing here does harm where it succeeds: the kernel's files are opened and not written.
         assert said(box, "grep -h CapEff /proc/self/status | cut -f2") == "0" * 16
         attempts = (
             "mount -t tmpfs x /tmp", "umount /proc", "unshare -U true", "unshare -m true", "mknod d c 1 1",
-            "chroot / true", "echo x > /proc/sys/kernel/core_pattern", "echo b > /proc/sysrq-trigger", "swapoff -a",
+            "chroot / true", ": >> /proc/sys/kernel/core_pattern", ": >> /proc/sysrq-trigger",
             "hostname x", "nsenter -t 1 -m true", "mount -o remount,rw /proc/sys", "chown 1:1 crlf.txt",
         )  # fmt: skip
         for attempt in attempts:
@@ -474,9 +475,10 @@ class SandboxContract:
             with pytest.raises(OSError):  # noqa: PT011
                 box.read(path)
         assert sh(box, "ln -s /proc/sys/kernel/core_pattern aim").exit_code == 0
+        harmless = Path("/proc/sys/kernel/core_pattern").read_bytes()
         for path in ("/proc/sys/kernel/core_pattern", "aim"):
             with pytest.raises(OSError):  # noqa: PT011
-                box.write(path, b"x")
+                box.write(path, harmless)
 
     def test_a_command_cannot_see_what_serves_it(self, box: Sandbox) -> None:
         assert said(box, "cat /proc/1/cmdline | tr '\\0' ' ' | grep -c docker || true") == "0"
