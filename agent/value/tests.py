@@ -28,7 +28,8 @@ class PassingTests:
 
     progress: mean over the goal tests of 1 for a test that passes, and 1/4 for one that could not be set up or imported
     in the base state and now fails in its own code.
-    harm: 0 when every test that passed in the base state still does; else the share that does not, at least 0.1.
+    harm: 0 when every test that passed in the base state still does; else those that do not, over all tests that count
+    (they and the goals), at least 0.1.
     Flaky tests count in neither. A report of some tests only has no harm and is never solved.
     """
 
@@ -40,7 +41,7 @@ class PassingTests:
         goals = task.goal_tests or tuple(test for test in baseline.failures if test not in baseline.flaky)
         progress = sum(_credit(baseline, report, goal) for goal in goals) / len(goals) if goals else 0.0
         broken = _broken(baseline, report)
-        harm = max(LEAST_HARM, len(broken) / len(baseline.passes)) if broken else 0.0
+        harm = max(LEAST_HARM, len(broken) / (len(baseline.passes) + len(goals))) if broken else 0.0
         solved = bool(goals) and progress == 1.0 and not broken and report.complete
         value = (BASE_VALUE + (BEST_UNSOLVED - BASE_VALUE) * progress) * (1.0 - harm)
         open_goals = [goal for goal in goals if report.outcome(goal) is not Outcome.PASSED]
