@@ -383,6 +383,16 @@ class SandboxContract:
             assert sh(box, "mkdir nothing").exit_code == 0
             assert box.snapshot().digest != base.digest
 
+    def test_a_directory_made_anew_has_lost_what_was_in_it(self, provider: Provider, base: Snapshot) -> None:
+        found = []
+        for way in ("rm -r pkg; mkdir pkg", "rm -r pkg/deep"):
+            with provider.at(base) as box:
+                assert sh(box, way).exit_code == 0
+                found.append(box.snapshot())
+        assert found[0].digest == found[1].digest != base.digest
+        removed = ["pkg/deep/one.txt", "pkg/deep/two.txt"]
+        assert [[change.path for change in provider.changes(base, new)] for new in found] == [removed, removed]
+
     def test_many_forks_run_at_once(self, provider: Provider, base: Snapshot) -> None:
         def work(number: int) -> tuple[str, Snapshot]:
             with provider.at(base) as box:
