@@ -10,7 +10,7 @@ from agent.errors import JournalError
 from agent.places import runs_dir
 from agent.run import Run
 from sandboxes.docker import probe
-from sandboxes.images import clean as clean_engine
+from sandboxes.engine import clean as clean_engine
 
 __all__ = ["clean"]
 

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 
 from sandboxes import ImageMissing, Limits, SandboxError, SandboxUnavailable, Workspace
 from sandboxes.attach import Attached, attach
+from sandboxes.engine import connect, labels, sweep
 from sandboxes.forks import Forks
-from sandboxes.images import BASE_IMAGE, base_volume, connect, find, has_directory, labels, sweep
+from sandboxes.images import BASE_IMAGE, base_volume, find, has_directory
 from sandboxes.launch import Layout
 
 if TYPE_CHECKING:

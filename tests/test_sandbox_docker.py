@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import signal
@@ -21,6 +20,7 @@ import pytest
 from sandboxes import ImageMissing, Limits, Provider, SandboxUnavailable, Snapshot, Workspace, images
 from sandboxes.conformance import LIMITS, SandboxContract, sample
 from sandboxes.docker import DockerProvider, probe
+from sandboxes.engine import clean, connect, labels, sweep
 from sandboxes.forks import Forks
 
 pytestmark = pytest.mark.docker
@@ -34,7 +34,7 @@ def engine() -> Iterator[docker.DockerClient]:
         pytest.fail(f"RAMIFY_REQUIRE_DOCKER=1 and {why}")
     if why:
         pytest.skip(why)
-    client = images.connect()
+    client = connect()
     yield client
     client.close()
 
@@ -205,13 +205,13 @@ class TestLeftovers:
     def test_a_container_of_a_dead_process_is_swept_and_one_of_a_living_or_distant_process_is_not(
         self, engine: docker.DockerClient
     ) -> None:
-        marks = images.labels("ramify-test")
+        marks = labels("ramify-test")
         ours = engine.containers.create(images.BASE_IMAGE, ["true"], labels=marks)
         stale = engine.containers.create(images.BASE_IMAGE, ["true"], labels={**marks, "ramify.pid": dead_process()})
         elsewhere = {**marks, "ramify.pid": dead_process(), "ramify.host": "another/1"}
         theirs = engine.containers.create(images.BASE_IMAGE, ["true"], labels=elsewhere)
         try:
-            assert stale.name in images.sweep(engine)
+            assert stale.name in sweep(engine)
             assert not exists(engine.containers.get, stale.id)
             assert exists(engine.containers.get, ours.id)
             assert exists(engine.containers.get, theirs.id)
@@ -220,7 +220,7 @@ class TestLeftovers:
             theirs.remove(force=True)
 
     def test_cleaning_takes_old_unused_volumes_of_ours_and_nothing_else(self, engine: docker.DockerClient) -> None:
-        long_ago = {**images.labels("ramify-test"), "ramify.created": "0"}
+        long_ago = {**labels("ramify-test"), "ramify.created": "0"}
         gone = {**long_ago, "ramify.pid": dead_process()}
         volumes = {
             "stale": engine.volumes.create(labels=gone),
@@ -231,7 +231,7 @@ class TestLeftovers:
         }
         user = engine.containers.create(images.BASE_IMAGE, ["true"], volumes=[f"{volumes['mounted'].name}:/mnt"])
         try:
-            removed = images.clean(older_than_s=10 * 365 * 24 * 3600, client=engine)
+            removed = clean(older_than_s=10 * 365 * 24 * 3600, client=engine)
             assert set(removed) & {volume.name for volume in volumes.values()} == {volumes["stale"].name}
             left = {name for name, volume in volumes.items() if exists(engine.volumes.get, volume.name)}
             assert left == {"young", "owned", "foreign", "mounted"}
@@ -259,7 +259,7 @@ class TestImages:
     ) -> None:
         image = engine.images.get(import_image(first="1", last="2"))
         name = f"ramify-base-{image.id.partition(':')[2][:12]}"
-        engine.volumes.create(name, labels=images.labels("base"))
+        engine.volumes.create(name, labels=labels("base"))
         assert images.base_volume(engine, image) == name
         listing = engine.containers.run(
             images.BASE_IMAGE, ["ls", "/mnt/rootfs"], volumes=[f"{name}:/mnt"], remove=True, network_mode="none"
@@ -280,15 +280,12 @@ class TestImages:
 
 
 @pytest.fixture
-def dead_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def dead_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     address = f"unix://{tmp_path}/docker.sock"
     monkeypatch.setenv("DOCKER_HOST", address)
-    yield address
-    gc.collect()
+    return address
 
 
-# The Docker SDK leaves the socket of a failed connection to the garbage collector, which complains.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 class TestWithoutAnEngine:
     def test_the_error_names_the_address_and_what_to_do(self, dead_engine: str, tmp_path: Path) -> None:
         with pytest.raises(SandboxUnavailable, match="DOCKER_HOST") as caught:
