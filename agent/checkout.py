@@ -48,7 +48,9 @@ def inspect(path: Path) -> Checkout:
         if Path(root).resolve() != path.resolve():
             raise UsageError(f"--repo {path} lies inside the repository {root}; give its root: --repo {root}")
         head = repo.head.commit.hexsha if repo.head.is_valid() else ""
-        dirty = bool(repo.git.status("--porcelain"))
+        # Without these, git would refresh the index, and run a program that the repository's settings name.
+        with repo.git.custom_environment(GIT_OPTIONAL_LOCKS="0"):
+            dirty = bool(repo.git(c="core.fsmonitor=false").status("--porcelain"))
     return Checkout(Path(root).resolve(), head, dirty)
 
 

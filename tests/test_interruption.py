@@ -70,17 +70,22 @@ def children_of(session):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
+def repo(tmp_path_factory):
+    return means(tmp_path_factory.mktemp("project") / "repo")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(repo, tmp_path_factory):
     """The tree and the result of a search that nobody interrupts."""
-    place = tmp_path_factory.mktemp("undisturbed")
-    result = finish(solve(means(place / "repo"), place / "run"))
-    return tree_of(place / "run"), result
+    run = tmp_path_factory.mktemp("undisturbed") / "run"
+    result = finish(solve(repo, run))
+    return tree_of(run), result
 
 
 @pytest.mark.parametrize("nodes_before", [0, 1, 3])
-def test_a_killed_search_goes_on_to_the_same_tree_and_patch(undisturbed, tmp_path, nodes_before):
+def test_a_killed_search_goes_on_to_the_same_tree_and_patch(repo, undisturbed, tmp_path, nodes_before):
     whole, expected = undisturbed
-    repo, run = means(tmp_path / "repo"), tmp_path / "run"
+    run = tmp_path / "run"
     before = contents(repo)
     process = solve(repo, run)
     journal = run / "journal.jsonl"
