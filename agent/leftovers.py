@@ -9,7 +9,7 @@ from pathlib import Path
 from agent.errors import JournalError
 from agent.places import runs_dir
 from agent.run import Run
-from sandboxes.docker import probe
+from sandboxes import SandboxUnavailable
 from sandboxes.engine import clean as clean_engine
 
 __all__ = ["clean"]
@@ -28,7 +28,10 @@ def clean(*, states: bool) -> tuple[str, ...]:
 
 
 def _docker(older_than_s: float) -> tuple[str, ...]:
-    return () if probe() else clean_engine(older_than_s)
+    try:
+        return clean_engine(older_than_s)
+    except SandboxUnavailable:
+        return ()
 
 
 def _stores() -> Iterator[Path]:

@@ -48,7 +48,7 @@ class Result:
     patch: bytes
     """A git patch against the workspace as it was given; empty for `no_patch`."""
     verified: bool
-    """The patch was applied to the base state in a fresh fork, and the whole suite run there said what `status` says."""
+    """The patch was applied to the base state in a fresh fork, and the whole suite said there what `status` says."""
     stop: Stop
     usage: Usage
     best_node: int | None

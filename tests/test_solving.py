@@ -6,7 +6,6 @@ import threading
 import time
 
 import pytest
-from sandboxes.namespace import NamespaceProvider
 
 from agent.actions import Edit, Shell, Submit, Write
 from agent.budget import Budget, Stop, Usage
@@ -20,6 +19,7 @@ from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
 from agent.solver import solve
 from agent.value.tests import PassingTests
+from sandboxes.namespace import NamespaceProvider
 from tests.policies import Scripted, edits
 from tests.projects import BUG, FIX, GOAL, git, means, task
 
