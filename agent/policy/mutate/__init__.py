@@ -23,8 +23,10 @@ from agent.policy.mutate.source import Change, Source, Unsupported
 
 __all__ = ["MutatePolicy", "edits"]
 
-KEPT_STATES = 32
+KEPT_STATES = 8
 """Lists of candidates kept in memory; others are computed again."""
+FILES = 12
+"""Files that are edited, the most suspicious ones."""
 
 
 class _Ranked:
@@ -81,7 +83,7 @@ def _proposals(position: Position, spectrum: Spectrum) -> Iterator[Proposal]:
     suspicion = _suspicion(position, spectrum)
     sources: dict[str, Source] = {}
     histories: dict[str, History] = {}
-    for path in suspicion:
+    for path in sorted(suspicion, key=lambda p: (-max(suspicion[p].values()), p))[:FILES]:
         try:
             data = position.box.read(path)
             sources[path] = Source(path, data)
@@ -106,7 +108,8 @@ def _as_proposals(found: Sequence[Candidate], sources: Mapping[str, Source]) -> 
 
 def _suspicion(position: Position, spectrum: Spectrum) -> Suspicion:
     """Of the base state's lines: the failing tests are the goal tests (all failing ones when none is named) that
-    still fail at the node."""
+    still fail at the node. When none of them executed a line, because it failed before it ran, what was imported is
+    suspected."""
     root, node = position.path[0].report, position.node.report
     goals = position.task.goal_tests or root.failures
     failing = {test for test in goals if not node.passed(test)} or set(goals)
@@ -115,6 +118,8 @@ def _suspicion(position: Position, spectrum: Spectrum) -> Suspicion:
         for test, executed in spectrum.executed.items()
     }
     suspicion = ochiai(lines, failing, set(root.passes))
+    if not suspicion:
+        suspicion = {path: dict.fromkeys(numbers, 1.0) for path, numbers in spectrum.imported.items() if numbers}
     messages = [text for test, text in root.messages.items() if test in failing]
     return sharpened(suspicion, crash_sites(messages, lambda path: path in suspicion))
 

@@ -4,8 +4,8 @@ A candidate's score is
 
     suspicion of its statement  x  weight of the variant  x  closeness  x  1.3 if the issue names the function
 
-divided by a slowly growing function of how many better candidates its statement has, so that the first edits of every
-suspicious statement come before the last ones of any. Suspicion is that of the statement's worst line; what no failing
+divided by a slowly growing function of how many better candidates its line has, so that the first edits of every
+suspicious line come before the last ones of any. Suspicion is that of the statement's worst line; what no failing
 test executed but a suspicious function contains or reads (its signature, a constant of the module) has a share of it.
 """
 
@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import combinations, pairwise
 
@@ -36,7 +36,7 @@ SHARE_OF_SIGNATURE = 0.3
 SHARE_OF_UNEXECUTED = 0.1
 NAMED_IN_ISSUE = 1.3
 CROWDING = 0.35
-"""Exponent of the discount for the better candidates of the same statement."""
+"""Exponent of the discount for the better candidates of the same line."""
 TOGETHER = 0.3
 """How likely the same edit at all its places is, compared with at one."""
 PAIR = 0.02
@@ -213,8 +213,10 @@ def _touches(changes: Sequence[Change], frozen: Sequence[tuple[int, int]]) -> bo
 
 
 def _crowded(found: Iterator[tuple[Template, Candidate]]) -> Iterator[tuple[Template, Candidate]]:
-    for rank, (template, c) in enumerate(sorted(found, key=lambda item: _order(item[1]))):
-        yield template, Candidate(c.path, c.changes, c.label, c.line, c.score / (1 + rank) ** CROWDING)
+    before: Counter[int] = Counter()
+    for template, candidate in sorted(found, key=lambda item: _order(item[1])):
+        before[candidate.line] += 1
+        yield template, replace(candidate, score=candidate.score / before[candidate.line] ** CROWDING)
 
 
 def _together(group: Sequence[Candidate]) -> Candidate:

@@ -89,7 +89,7 @@ def _kinds_from_comparison(node: cst.Comparison) -> set[str]:
 def affinity(one: set[str], other: set[str]) -> float:
     """In (0, 1]: how well a value of one kind can stand for one of another."""
     if not one or not other:
-        return 0.6
+        return 0.5 if one or other else 0.7
     if one & other:
         return 1.0
     sized = {"sized", "list", "dict", "set", "str"}

@@ -43,15 +43,16 @@ class Scope:
     outer: Scope | None
     bindings: dict[str, Binding] = field(default_factory=dict)
 
-    def visible(self, offset: int) -> Iterator[Binding]:
-        """Names that are bound before a place and can be read there: the nearest scope's first, latest bound first.
-        Of the module's names only functions, classes and variables, not imports."""
+    def visible(self, offset: int, begun: int) -> Iterator[Binding]:
+        """Names that can be read at a place in a statement that begins at `begun`, the nearest scope's first, latest
+        bound first. What the statement itself binds is not among them, but for the variables of comprehensions."""
         scope: Scope | None = self
         seen: set[str] = set()
         while scope is not None:
             for binding in sorted(scope.bindings.values(), key=lambda b: -b.offset):
                 inside = binding.extent[0] <= offset < binding.extent[1]
-                if inside and binding.name not in seen and (binding.offset < offset or scope is not self):
+                bound = binding.offset < begun or binding.extent != scope.extent or scope is not self
+                if inside and bound and binding.name not in seen:
                     seen.add(binding.name)
                     yield binding
             scope = scope.outer

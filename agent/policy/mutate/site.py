@@ -13,6 +13,8 @@ from agent.policy.mutate.source import Change, Source
 
 __all__ = ["Site", "Template", "Variant"]
 
+_STATEMENT = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -56,22 +58,25 @@ class Site:
         start, end = self.source.span(node)
         return Variant((Change(start, end, text),), label, weight)
 
-    def statement(self) -> cst.CSTNode:
-        """The statement (a line, or a compound one) that the node belongs to."""
-        for node in (self.node, *self.source.ancestors(self.node)):
-            if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
-                return node
-        return self.source.module
+    def values(self) -> Iterator[Binding]:
+        """Variables of the enclosing functions that can be read here, the latest bound first: no functions, nothing
+        global."""
+        holders = (n for n in (self.node, *self.source.ancestors(self.node)) if isinstance(n, _STATEMENT))
+        statement = next(holders, self.source.module)
+        return self._values(self.offset, self.source.span(statement)[0])
 
-    def values(self, at: int | None = None) -> Iterator[Binding]:
-        """Variables of the enclosing functions that can be read at a place (the site's own by default), the latest
-        bound first: no functions, nothing global."""
+    def values_after(self) -> Iterator[Binding]:
+        """The same for the place behind the site's statement."""
+        end = self.source.span(self.node)[1] - 1
+        return self._values(end, end)
+
+    def _values(self, offset: int, begun: int) -> Iterator[Binding]:
         local: set[str] = set()
         scope: Scope | None = self.scope
         while scope is not None and scope.local:
             local |= scope.bindings.keys()
             scope = scope.outer
-        for binding in self.scope.visible(self.offset if at is None else at):
+        for binding in self.scope.visible(offset, begun):
             if binding.name in local and binding.kinds != {"callable"} and binding.name not in ("self", "cls"):
                 yield binding
 

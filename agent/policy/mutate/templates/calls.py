@@ -49,6 +49,8 @@ _KIN = (
 _COMMON = ("append", "extend", "add", "update", "get", "setdefault", "list", "sorted", "repr", "isinstance")
 """Functions that are mostly right: another one is rarely meant."""
 _ENDS = {"append": "appendleft", "appendleft": "append", "pop": "popleft", "popleft": "pop"}
+_WELL_KNOWN = ("isinstance", "getattr", "hasattr", "setattr", "enumerate", "range", "print", "zip", "open")
+"""Functions whose arguments are rarely in the wrong order."""
 _WRAPPERS = ("int", "abs", "str", "list", "len", "bool", "sorted", "set", "float", "reversed", "repr", "tuple", "round")
 
 
@@ -172,8 +174,9 @@ def unwrap(site: Site) -> Iterator[Variant]:
 
 def swap_arguments(site: Site) -> Iterator[Variant]:
     """`f(a, b)` to `f(b, a)`, neighbours first."""
-    if not isinstance(site.node, cst.Call):
+    if not isinstance(site.node, cst.Call) or site.code(site.node.func) in ("min", "max"):
         return
+    known = site.code(site.node.func) in _WELL_KNOWN
     args = [a for a in site.node.args if a.keyword is None and not a.star]
     pairs = [(i, j) for i in range(len(args)) for j in range(i + 1, len(args))]
     for i, j in sorted(pairs, key=lambda p: p[1] - p[0])[:6]:
@@ -181,9 +184,8 @@ def swap_arguments(site: Site) -> Iterator[Variant]:
         if site.code(one) != site.code(two):
             changes = (site.source.replace(one, site.code(two)), site.source.replace(two, site.code(one)))
             names = isinstance(one, cst.Name) + isinstance(two, cst.Name)
-            yield Variant(
-                changes, f"swap arguments {i + 1} and {j + 1}", (0.15, 0.3, 0.45)[names] if j == i + 1 else 0.1
-            )
+            weight = (0.15, 0.3, 0.45)[names] if j == i + 1 else 0.1
+            yield Variant(changes, f"swap arguments {i + 1} and {j + 1}", weight * (0.2 if known else 1.0))
 
 
 def drop_argument(site: Site) -> Iterator[Variant]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
-from agent.policy.mutate.block import beside, block_of, outermost_function, whole_lines
+from agent.policy.mutate.block import beside, block_of, outermost_function
 from agent.policy.mutate.kinds import affinity
 from agent.policy.mutate.scope import Binding
 from agent.policy.mutate.site import Site, Variant
@@ -20,13 +20,13 @@ def insert_call(site: Site) -> Iterator[Variant]:
     """`seen.add(node)`: a collection of the function is added to once more, with a variable that is at hand."""
     if block_of(site) is None:
         return
-    known = {b.name: b for b in site.values(at=whole_lines(site, site.node)[1])}
+    known = {b.name: b for b in site.values_after()}
     choices: list[tuple[float, str]] = []
     for receiver, method, given in _additions(site):
         if receiver not in known:
             continue
         for rank, binding in enumerate(b for b in _loop_variables_first(site, known.values()) if b.name != receiver):
-            weight = affinity(given, binding.kinds) * (0.9**rank)
+            weight = (affinity(given, binding.kinds) if given else 0.6) * 0.9**rank
             choices.append((weight, f"{receiver}.{method}({binding.name})"))
     near = _neighbours(site)
     seen: set[str] = set()
@@ -85,27 +85,25 @@ def _neighbours(site: Site) -> set[str]:
 
 
 def insert_assignment(site: Site) -> Iterator[Variant]:
-    """`previous = current`: a variable that a loop reads and never sets is set in the loop."""
-    block = block_of(site)
-    if block is None or not site.scope.local:
+    """`previous = current`: a plain variable that a loop reads and never sets is set in the loop."""
+    loops = [a for a in site.source.ancestors(site.node) if isinstance(a, cst.While | cst.For)]
+    if block_of(site) is None or not site.scope.local or not loops:
         return
-    loop = next((a for a in site.source.ancestors(site.node) if isinstance(a, cst.While | cst.For)), None)
+    start, end = site.source.span(loops[-1])
     near = _neighbours(site)
-    if loop is not None:
-        start, end = site.source.span(loop)
-        stale = [
-            b
-            for b in site.values()
-            if not b.parameter
-            and any(start <= r < end for r in b.reads)
-            and not any(start <= w < end for w in b.writes)
-        ]
-        rank = 0
-        for target in stale:
-            for value in site.values():
-                code = f"{target.name} = {value.name}"
-                if value is not target and code not in near and not value.kinds & {"callable"}:
-                    yield from beside(
-                        site, code, f"insert {code}", 0.5 * affinity(target.kinds, value.kinds) / (1 + rank)
-                    )
-                    rank += 1
+    rank = 0
+    for target in (b for b in site.values() if _is_stale(b, start, end)):
+        for value in site.values_after():
+            code = f"{target.name} = {value.name}"
+            if value is not target and code not in near:
+                weight = 0.5 * affinity(target.kinds, value.kinds) / (1 + rank)
+                yield from beside(site, code, f"insert {code}", weight)
+                rank += 1
+
+
+def _is_stale(binding: Binding, start: int, end: int) -> bool:
+    """Whether a loop reads a variable that was set before it, never sets it, and does not use it as a collection."""
+    read = any(start <= offset < end for offset in binding.reads)
+    written = any(start <= offset < end for offset in binding.writes)
+    collection = binding.kinds & {"list", "dict", "set", "sized"}
+    return read and not written and not collection and not binding.parameter

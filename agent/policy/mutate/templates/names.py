@@ -21,8 +21,8 @@ __all__ = [
 
 
 def unused(binding: Binding) -> bool:
-    """Whether a variable is assigned and never read: often the value that was meant."""
-    return not binding.reads and not binding.parameter and not binding.name.startswith("_")
+    """Whether a variable is assigned a value of its own and never read: often the value that was meant."""
+    return bool(binding.values) and not binding.reads and not binding.parameter and not binding.name.startswith("_")
 
 
 def another_name(site: Site) -> Iterator[Variant]:
