@@ -140,6 +140,10 @@ FIXES = {
         'import re\n    return re.match(r"[a-z]+(\\d)", a)',
         'import re\n    return re.match(r"[a-z]*(\\d)", a)',
     ),
+    "truth for a None check": ("if a and b > a:\n        return b", "if a is not None and b > a:\n        return b"),
+    "branch for a loop": ("if b > a:\n        b -= a\n    return b", "while b > a:\n        b -= a\n    return b"),
+    "usual argument": ('return a.split("=")', 'return a.split("=", 1)'),
+    "swapped indices": ("return [[a[x][y] for x in b] for y in b]", "return [[a[y][x] for x in b] for y in b]"),
     "condition and number": ("if len(a) == 0:\n        return b", "if len(a) <= 1:\n        return b"),
     "moved out of a loop": (
         "c = []\n    for x in a:\n        b = x\n        c.append(b)\n    return c",

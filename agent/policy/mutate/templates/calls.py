@@ -1,4 +1,4 @@
-"""Calls: wrapped, unwrapped, aimed at a relative of the function, arguments swapped, dropped, added."""
+"""Calls: aimed at a relative of the function, arguments swapped, dropped, added."""
 
 from __future__ import annotations
 
@@ -10,16 +10,7 @@ from agent.policy.mutate.scope import likeness
 from agent.policy.mutate.site import Site, Variant
 from agent.policy.mutate.source import Change
 
-__all__ = [
-    "add_argument",
-    "another_function",
-    "drop_argument",
-    "one_tuple",
-    "prepend",
-    "swap_arguments",
-    "unwrap",
-    "wrap",
-]
+__all__ = ["add_argument", "another_function", "drop_argument", "swap_arguments", "usual_argument"]
 
 _KIN = (
     ("match", "fullmatch", "search"),
@@ -51,7 +42,23 @@ _COMMON = ("append", "extend", "add", "update", "get", "setdefault", "list", "so
 _ENDS = {"append": "appendleft", "appendleft": "append", "pop": "popleft", "popleft": "pop"}
 _WELL_KNOWN = ("isinstance", "getattr", "hasattr", "setattr", "enumerate", "range", "print", "zip", "open")
 """Functions whose arguments are rarely in the wrong order."""
-_WRAPPERS = ("int", "abs", "str", "list", "len", "bool", "sorted", "set", "float", "reversed", "repr", "tuple", "round")
+_USUAL = {
+    ("split", 1): ("1",),
+    ("rsplit", 1): ("1",),
+    ("replace", 2): ("1",),
+    ("sorted", 1): ("reverse=True",),
+    ("sort", 0): ("reverse=True",),
+    ("pop", 0): ("0",),
+    ("pop", 1): ("None",),
+    ("get", 1): ("0", "[]", '""', "{}"),
+    ("next", 1): ("None",),
+    ("getattr", 2): ("None",),
+    ("enumerate", 1): ("1",),
+    ("max", 1): ("default=0", "key=len"),
+    ("min", 1): ("default=0", "key=len"),
+    ("splitlines", 0): ("True",),
+    ("round", 1): ("2",),
+}
 
 
 def another_function(site: Site) -> Iterator[Variant]:
@@ -83,93 +90,6 @@ def _same_arity(site: Site, name: cst.Name, arity: int, method: bool) -> Iterato
                 found[node.name.value] = likeness(node.name.value, name.value)
     for rank, (other, alike) in enumerate(sorted(found.items(), key=lambda item: -item[1])[:4]):
         yield site.token(name, other, f"{name.value} to {other}", 0.15 * (0.3 + alike) / (1 + rank))
-
-
-def wrap(site: Site) -> Iterator[Variant]:
-    """`x` to `int(x)`, `abs(x)`, ..., and to `max(0, x)` or `max(y, x)` where `x` is assigned."""
-    node, parent = site.node, site.parent
-    if not isinstance(node, cst.BaseExpression) or not isinstance(
-        node, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.BinaryOperation
-    ):
-        return
-    yield from _bounded(site)
-    base = _wrap_weight(site)
-    kinds = site.kinds(node)
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in _WRAPPERS:
-        base *= 0.4
-    if not base or "callable" in kinds or site.code() in ("None", "True", "False", "self", "cls"):
-        return
-    fits = [w for w in _WRAPPERS if _fits(w, kinds, parent)]
-    for rank, wrapper in enumerate(fits):
-        yield site.variant(
-            f"{wrapper}({site.code()})", f"{wrapper}() around {site.code()[:20]}", base / (1 + rank) ** 0.6
-        )
-
-
-def _wrap_weight(site: Site) -> float:
-    match site.parent:
-        case cst.FormattedStringExpression():
-            return 0.35
-        case cst.For(iter=iterable) | cst.CompFor(iter=iterable) if iterable is site.node:
-            return 0.12
-        case cst.Arg() | cst.Return() | cst.Comparison() | cst.ComparisonTarget():
-            return 0.08
-        case cst.Assign() | cst.BinaryOperation() | cst.Element() | cst.DictElement() | cst.AugAssign():
-            return 0.06
-        case cst.Index():
-            return 0.03
-        case _:
-            return 0.0
-
-
-def _fits(wrapper: str, kinds: set[str], parent: cst.CSTNode | None) -> bool:
-    if isinstance(parent, cst.For | cst.CompFor):
-        return wrapper in ("list", "sorted", "reversed", "set")
-    if "int" in kinds and not kinds & {"list", "str", "dict", "set"}:
-        return wrapper in ("int", "abs", "str", "float", "round")
-    if kinds & {"list", "dict", "set", "sized"}:
-        return wrapper in ("list", "len", "sorted", "set", "bool", "reversed", "tuple")
-    if "str" in kinds:
-        return wrapper in ("int", "len", "str", "repr", "float")
-    return True
-
-
-def _bounded(site: Site) -> Iterator[Variant]:
-    match site.parent:
-        case cst.Assign(targets=[cst.AssignTarget(target=target)], value=value) if value is site.node:
-            number = site.kinds(target) | site.kinds(value)
-            if not number & {"int"}:
-                return
-            old, held = site.code(), site.code(target)
-            again = 0.35 if _loops(site) else 0.08
-            yield site.variant(f"max({held}, {old})", f"keep the larger {held}", again)
-            yield site.variant(f"max(0, {old})", "not below 0", again * 0.9)
-            yield site.variant(f"min({held}, {old})", f"keep the smaller {held}", again * 0.6)
-        case _:
-            return
-
-
-def _loops(site: Site) -> bool:
-    return any(isinstance(a, cst.For | cst.While) for a in site.source.ancestors(site.node))
-
-
-def unwrap(site: Site) -> Iterator[Variant]:
-    """`f(x)` to `x`, `f(x).g()` to `f(x)`, `not x` to `x`, `-x` to `x`, `[x]` to `x`, `x.a` to `x`."""
-    match site.node:
-        case cst.Call(func=cst.Attribute(value=value)) if not isinstance(site.parent, cst.Expr):
-            yield site.variant(site.code(value), f"drop .{site.node.func.attr.value}()", 0.12)  # type: ignore[attr-defined]  # matched above
-            if len(site.node.args) == 1:
-                yield site.variant(site.code(site.node.args[0].value), f"drop {site.code(site.node.func)[:20]}()", 0.05)
-        case cst.Call(func=func, args=[cst.Arg(value=value, star="")]):
-            yield site.variant(site.code(value), f"drop {site.code(func)[:20]}()", 0.2)
-        case cst.UnaryOperation(operator=operator, expression=expression):
-            yield site.variant(site.code(expression), f"drop {site.code(operator).strip()}", 0.25)
-        case cst.List(elements=[cst.Element(value=value)]):
-            yield site.variant(site.code(value), "drop the brackets", 0.1)
-        case cst.Attribute(value=cst.Name() as value) if isinstance(site.parent, cst.Arg | cst.Comparison | cst.Return):
-            yield site.variant(site.code(value), f"drop .{site.node.attr.value}", 0.08)
-        case _:
-            return
 
 
 def swap_arguments(site: Site) -> Iterator[Variant]:
@@ -232,6 +152,21 @@ def add_argument(site: Site) -> Iterator[Variant]:
             yield Variant((_insert(at, f"{joint}{one}"),), f"pass {one}", 0.04 / (1 + rank))
 
 
+def usual_argument(site: Site) -> Iterator[Variant]:
+    """An argument that well-known functions are often called with: `split(x)` to `split(x, 1)`, `d.pop(k)` to
+    `d.pop(k, None)`, `sorted(x)` to `sorted(x, reverse=True)`."""
+    if not isinstance(site.node, cst.Call):
+        return
+    func, args = site.node.func, site.node.args
+    name = func.attr.value if isinstance(func, cst.Attribute) else site.code(func)
+    if (name, len(args)) not in _USUAL or (args and _has_comma(args[-1])):
+        return
+    at = site.source.span(args[-1])[1] if args else site.source.span(site.node)[1] - 1
+    for rank, text in enumerate(_USUAL[name, len(args)]):
+        joint = ", " if args else ""
+        yield Variant((_insert(at, joint + text),), f"pass {text} to {name}", 0.25 / (1 + rank))
+
+
 def _parameters(site: Site, name: str) -> list[str]:
     """The parameters of the function or constructor of that name in this file."""
     for node in site.source.all(cst.FunctionDef):
@@ -242,32 +177,6 @@ def _parameters(site: Site, name: str) -> list[str]:
                 params = [p.name.value for p in (*node.params.params, *node.params.kwonly_params)]
                 return params[1:] if holder is not None else params
     return []
-
-
-def one_tuple(site: Site) -> Iterator[Variant]:
-    """`"%s" % x` to `"%s" % (x,)`."""
-    match site.node:
-        case cst.BinaryOperation(operator=cst.Modulo(), right=right) if not isinstance(
-            right, cst.Tuple | cst.Dict | cst.Integer
-        ):
-            if isinstance(site.node.left, cst.SimpleString | cst.ConcatenatedString):
-                yield site.variant(f"({site.code(right)},)", f"{site.code(right)[:20]} to a 1-tuple", 0.5, right)
-        case _:
-            return
-
-
-def prepend(site: Site) -> Iterator[Variant]:
-    """`return [f(x) for x in xs]` to `return xs + [...]`, and the other way round."""
-    match site.node:
-        case cst.Return(value=cst.ListComp() | cst.List(elements=[_, *_]) as value):
-            lists = [b for b in site.values() if not b.kinds & {"int", "str", "dict", "set", "bool"}]
-            inside = {n.value for n in site.source.walk(value) if isinstance(n, cst.Name)}
-            ranked = sorted(lists, key=lambda b: (b.name not in inside, not b.kinds & {"list", "sized"}))
-            for rank, binding in enumerate(ranked[:4]):
-                for text in (f"{binding.name} + {site.code(value)}", f"{site.code(value)} + {binding.name}"):
-                    yield site.variant(text, f"add {binding.name} to what is returned", 0.2 / (1 + rank), value)
-        case _:
-            return
 
 
 def _has_comma(arg: cst.Arg) -> bool:

@@ -99,11 +99,11 @@ def _opposite(check: str) -> str:
 
 
 def none_check(site: Site) -> Iterator[Variant]:
-    """`if x` to `if x is not None` and back."""
+    """`if x` to `if x is not None` and back, also within `and` and `or`; `x or y` to `y if x is None else x`."""
     match site.node:
-        case cst.Name() | cst.Attribute() if _is_condition(site) and site.code() not in ("True", "False"):
+        case cst.Name() | cst.Attribute() if _is_tested(site) and site.code() not in ("True", "False"):
             yield site.variant(f"{site.code()} is not None", f"{site.code()[:20]} is not None", 0.2)
-        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Name() | cst.Attribute() as inner) if _is_condition(
+        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Name() | cst.Attribute() as inner) if _is_tested(
             site
         ):
             yield site.variant(f"{site.code(inner)} is None", f"{site.code(inner)[:20]} is None", 0.2)
@@ -112,5 +112,22 @@ def none_check(site: Site) -> Iterator[Variant]:
         ):
             text = site.code(left) if isinstance(operator, cst.IsNot) else f"not {site.code(left)}"
             yield site.variant(text, "truth for a None check", 0.12)
+        case cst.BooleanOperation(left=cst.Name() | cst.Attribute() as left, operator=cst.Or(), right=right) if (
+            not _is_tested(site)
+        ):
+            text = f"{site.code(right)} if {site.code(left)} is None else {site.code(left)}"
+            yield site.variant(text, "None check for or", 0.2)
         case _:
             return
+
+
+def _is_tested(site: Site) -> bool:
+    """Whether only the truth of the expression matters: it is a condition, or an operand of one."""
+    node = site.node
+    for above in site.source.ancestors(node):
+        if not isinstance(above, cst.BooleanOperation) and not (
+            isinstance(above, cst.UnaryOperation) and isinstance(above.operator, cst.Not)
+        ):
+            break
+        node = above
+    return _is_condition(Site(site.source, node, site.scope))

@@ -36,7 +36,7 @@ def _guards(site: Site, looping: bool) -> Iterator[Variant]:
         if "int" in binding.kinds:
             tests = [f"{binding.name} <= 0", f"{binding.name} == 0"]
         for test in tests:
-            actions = (["continue"] if looping else []) + [f"return {r}".rstrip() for r in results[:3]]
+            actions = (["continue"] if looping else []) + [f"return {r}".rstrip() for r in (*results[:3], binding.name)]
             for action in actions:
                 yield from _guard(site, test, action, 0.1 / (1 + rank) ** 0.8)
                 rank += 1

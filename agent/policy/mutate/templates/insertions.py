@@ -11,7 +11,7 @@ from agent.policy.mutate.kinds import affinity
 from agent.policy.mutate.scope import Binding
 from agent.policy.mutate.site import Site, Variant
 
-__all__ = ["insert_assignment", "insert_call"]
+__all__ = ["insert_assignment", "insert_call", "insert_reset"]
 
 _ADDING = ("append", "add", "appendleft", "push", "put", "insert")
 
@@ -107,3 +107,17 @@ def _is_stale(binding: Binding, start: int, end: int) -> bool:
     written = any(start <= offset < end for offset in binding.writes)
     collection = binding.kinds & {"list", "dict", "set", "sized"}
     return read and not written and not collection and not binding.parameter
+
+
+def insert_reset(site: Site) -> Iterator[Variant]:
+    """`group = []`: a variable that a loop fills is given its first value again, at the end of a branch."""
+    block = block_of(site)
+    loops = [a for a in site.source.ancestors(site.node) if isinstance(a, cst.While | cst.For)]
+    if block is None or site.node is not block[-1] or not loops:
+        return
+    start, _ = site.source.span(loops[-1])
+    near = _neighbours(site)
+    for rank, binding in enumerate(b for b in site.values_after() if b.values and b.offset < start and not b.parameter):
+        code = f"{binding.name} = {binding.values[0]}"
+        if len(code) < 40 and code not in near and "\n" not in code:
+            yield from beside(site, code, f"insert {code}", 0.2 / (1 + rank))

@@ -130,12 +130,17 @@ def another_key(site: Site) -> Iterator[Variant]:
 
 
 def swap_index(site: Site) -> Iterator[Variant]:
-    """`d[j, k]` to `d[k, j]`, and the same for the parts of a tuple."""
+    """`d[j, k]` to `d[k, j]`, `rows[x][y]` to `rows[y][x]`, `(a, b)` to `(b, a)`."""
     match site.node:
         case cst.Subscript(
             slice=[cst.SubscriptElement(slice=cst.Index(value=one)), cst.SubscriptElement(slice=cst.Index(value=two))]
         ):
             weight = 0.35
+        case cst.Subscript(
+            value=cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=one))]),
+            slice=[cst.SubscriptElement(slice=cst.Index(value=two))],
+        ):
+            weight = 0.25
         case cst.Tuple(elements=[cst.Element(value=one), cst.Element(value=two)]):
             weight = 0.2
         case _:

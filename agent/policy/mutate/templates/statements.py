@@ -10,7 +10,7 @@ from agent.policy.mutate.block import block_of, in_loop, is_docstring, jumps, wh
 from agent.policy.mutate.site import Site, Variant
 from agent.policy.mutate.source import Change
 
-__all__ = ["assign_for_call", "delete", "move", "reorder_branches", "swap_statements"]
+__all__ = ["assign_for_call", "delete", "loop_for_branch", "move", "reorder_branches", "swap_statements"]
 
 _UPDATES = ("append", "add", "appendleft", "push", "put", "insert", "update", "extend")
 
@@ -179,3 +179,16 @@ def reorder_branches(site: Site) -> Iterator[Variant]:
             yield Variant(changes, "swap the bodies", 0.1)
         case _:
             return
+
+
+def loop_for_branch(site: Site) -> Iterator[Variant]:
+    """`if` to `while` and back."""
+    match site.node:
+        case cst.If(orelse=None) if not isinstance(site.parent, cst.If):
+            old, new = "if", "while"
+        case cst.While(orelse=None):
+            old, new = "while", "if"
+        case _:
+            return
+    start = site.offset
+    yield Variant((Change(start, start + len(old), new),), f"{old} to {new}", 0.12)
