@@ -372,6 +372,15 @@ class SandboxContract:
         assert len({one.digest, halfway.digest, base.digest}) == 3
         assert one.id != other.id
 
+    def test_a_file_is_renamed_between_the_workspace_and_the_rest(self, provider: Provider, base: Snapshot) -> None:
+        """They are one file system, as in an image; many tests move files between them."""
+        with provider.at(base) as box:
+            moved = sh(
+                box,
+                "python3 -c \"import os; os.rename('crlf.txt', '/tmp/moved'); os.rename('/tmp/moved', 'back.txt')\"",
+            )
+            assert (moved.exit_code, moved.stderr) == (0, b"")
+
     def test_going_back_by_hand_gives_the_base_digest(self, provider: Provider, base: Snapshot) -> None:
         with provider.at(base) as box:
             assert sh(box, "cp -r pkg keep; rm -r pkg; cp crlf.txt c").exit_code == 0

@@ -43,10 +43,11 @@ def found(
     Raises:
         SetupFailed, StoreFull, SandboxError: as `sandboxes.Provider.create`.
     """
-    known, lower, content = _import(guest, layout, workspace)
+    known, layer, content = _import(guest, layout, workspace)
     founded, _ = guest.ask(
         "found",
-        mounts=[*layout.mounts, (layout.workdir, lower)],
+        mounts=layout.mounts,
+        layer=layer,
         workdir=layout.workdir,
         env=variables(layout, workspace),
         key=f"{layout.key} {content}",
@@ -94,12 +95,12 @@ def _run_all(fork: Fork, commands: Sequence[str]) -> None:
             raise SetupFailed(f"`{command}` ended with exit code {done.exit_code}:\n{tail}")
 
 
-def _import(guest: Guest, layout: Layout, workspace: Workspace) -> tuple[Repository, str, str]:
-    """Copy the workspace in; what git knows of it, its lower directory, and a name of its content."""
+def _import(guest: Guest, layout: Layout, workspace: Workspace) -> tuple[Repository, str | None, str]:
+    """Copy the workspace in; what git knows of it, the layer that holds it, and a name of its content."""
     if workspace.path is None:
-        return Repository(), layout.mounts[0][1] + layout.workdir, ""
+        return Repository(), None, ""
     known = repository(workspace.path)
-    guest.send({"op": "import"})
+    guest.send({"op": "import", "mounts": layout.mounts, "workdir": layout.workdir})
     try:
         with io.BufferedWriter(Upload(guest), 1 << 20) as stream:
             pack(workspace.path, known.tracked or (), layout.leave_out, stream)
@@ -107,7 +108,7 @@ def _import(guest: Guest, layout: Layout, workspace: Workspace) -> tuple[Reposit
         guest.close()
         raise
     header = guest.answer()
-    return known, header["lower"], header["digest"]
+    return known, header["layer"], header["digest"]
 
 
 def _listed(fork: Fork) -> Repository:

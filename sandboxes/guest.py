@@ -14,9 +14,9 @@ unavailable, missing, full, lost, sandbox, or os (then also `errno` and `path`).
 
 Without a lease (`area` is "store" or "environments", "store" when left out):
 
-    import   followed by tar bytes in frames {} + payload, ended by an empty payload
-             -> {"lower": DIR relative to the store, "digest": HEX}
-    found    area, mounts [[TARGET, LOWER]], workdir, env, key TEXT, environment ID or null
+    import   mounts [[TARGET, LOWER]], workdir; followed by tar bytes in frames {} + payload, ended by an empty payload
+             -> {"layer": DIR relative to the store, "digest": HEX}; a layer that holds the workspace at its place
+    found    area, mounts, workdir, env, key TEXT, environment ID or null, layer or null
              -> {"id", "digest"}; a state with nothing changed yet, `key` names its lower directories' content
     settle   area, id, as ID or null, tracked [PATH] or null, exclude TEXT
              -> {"id", "digest"}; the same state as a base that later ones are compared with
@@ -878,7 +878,6 @@ class Lease:
     def __init__(self, store: Store, state: Json, request: Json, place: str, config: Json) -> None:
         self.store, self.state, self.request, self.place, self.config = store, state, request, place, config
         self.uppers: List[int] = []
-        self.paths: List[str] = []
 
     def serve(self) -> NoReturn:
         """Be that process."""
@@ -921,7 +920,7 @@ class Lease:
         unshare(CLONE_NEWNS)
         spare = os.path.join(self.place, "spare")
         trees = [self._overlay(number, mount, spare) for number, mount in enumerate(self.state["mounts"])]
-        base = self._base_workspace(spare)
+        sources = self._sources(spare)
         devices = [cloned("/dev/" + name) for name in DEVICES]
         proc = detached("proc", [])
         root = os.path.join(self.place, "root")
@@ -937,8 +936,8 @@ class Lease:
         for number, (path, text) in enumerate(sorted(self.request.get("borrowed", {}).items())):
             lend(path, text, "/dev/.borrowed-%d" % number)
         mount("", "/dev", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID)
-        if base is not None:
-            self._put_back(base)
+        for source, target, paths in sources:
+            put_in(source, target, paths)
 
     def _overlay(self, number: int, entry: Json, spare: str) -> int:
         lowers = self.store.lowers(entry)
@@ -950,24 +949,34 @@ class Lease:
         self.uppers.append(os.open(upper, os.O_RDONLY | os.O_DIRECTORY))
         return overlay(lowers, upper, work, spare)
 
-    def _base_workspace(self, spare: str) -> Optional[int]:
-        """The workspace to put paths back from, opened while it can still be seen."""
-        if not self.request.get("put_back"):
-            return None
-        outside = self.store.load(self.request["outside"])
-        self.paths = to_put_back(self.request["put_back"], self.state, outside)
-        lowers = self.store.lowers(workspace_of(outside))
+    def _sources(self, spare: str) -> List[Tuple[int, str, List[str]]]:
+        """What a scratch fork gets from two states, opened while they can still be seen: the workspace of the one,
+        then what is to be as in the other; each as a directory, where it is to go, and the paths."""
+        if not self.request.get("outside"):
+            return []
+        wanted = self.store.load(self.request["id"])
+        entry, folder = home_of(self.state)
+        brought = differing_in(folder, self.state, wanted)
+        put_back = covered([os.path.join(folder, path) for path in self.request["put_back"]], brought)
+        sources = [(wanted, brought), (self.state, put_back)]
+        return [(self._seen(state, spare), entry["target"], paths) for state, paths in sources if paths]
+
+    def _seen(self, state: Json, spare: str) -> int:
+        """The mount that holds a state's workspace, read-only."""
+        lowers = self.store.lowers(home_of(state)[0])
         if len(lowers) == 1:
             return os.open(lowers[0], os.O_RDONLY | os.O_DIRECTORY)
         attach(overlay(lowers, "", "", spare), spare)
         return os.open(spare, os.O_RDONLY | os.O_DIRECTORY)
 
-    def _put_back(self, base: int) -> None:
-        workspace = os.open(self.state["workdir"], os.O_RDONLY | os.O_DIRECTORY)
-        for path in self.paths:
-            restore(base, workspace, path.split("/"))
-        os.close(workspace)
-        os.close(base)
+
+def put_in(source: int, target: str, paths: List[str]) -> None:
+    """Make each path below `target` what it is in `source`, and close that."""
+    root = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
+    for path in paths:
+        restore(source, root, path.split("/"))
+    os.close(root)
+    os.close(source)
 
 
 def upper_and_work(place: str, number: int) -> Tuple[str, str]:
@@ -1108,18 +1117,36 @@ def copy(source: int, target: int, name: str) -> None:
     os.close(outside)
 
 
-def to_put_back(wanted: List[str], state: Json, base: Json) -> List[str]:
-    """The paths at, below or above the wanted ones at which the two workspaces can differ."""
-    mine, theirs = workspace_of(state)["delta"], workspace_of(base)["delta"]
-    differ = [path for path in sorted(set(mine) | set(theirs)) if mine.get(path) != theirs.get(path)]
-    found = [path for path in differ if any((path + "/").startswith(name + "/") for name in wanted)]
-    return found + [name for name in wanted if any(name.startswith(path + "/") for path in differ)]
+def home(targets: List[str], workdir: str) -> Tuple[str, str]:
+    """The mount that holds the workspace, and the workspace's path in it; "" when it is all of it."""
+    above = [target for target in targets if (workdir + "/").startswith(target.rstrip("/") + "/")]
+    target = max(above, key=len)
+    return target, workdir[len(target.rstrip("/")) :].strip("/")
 
 
-def workspace_of(state: Json) -> Json:
-    """The mount that is the workspace."""
-    found: Json = next(entry for entry in state["mounts"] if entry["target"] == state["workdir"])
-    return found
+def home_of(state: Json) -> Tuple[Json, str]:
+    """As `home`, with the mount of a state."""
+    target, folder = home([entry["target"] for entry in state["mounts"]], state["workdir"])
+    entry: Json = next(entry for entry in state["mounts"] if entry["target"] == target)
+    return entry, folder
+
+
+def near(path: str, folder: str) -> bool:
+    """Whether a path is a folder, or below it, or above it."""
+    return not folder or (path + "/").startswith(folder + "/") or folder.startswith(path + "/")
+
+
+def differing_in(folder: str, one: Json, other: Json) -> List[str]:
+    """The paths of a mount, at, below or above a folder, at which two states can differ."""
+    before, after = home_of(one)[0]["delta"], home_of(other)[0]["delta"]
+    both = sorted(path for path in set(before) | set(after) if path and near(path, folder))
+    return [path for path in both if (before.get(path) or [])[:3] != (after.get(path) or [])[:3]]
+
+
+def covered(wanted: List[str], paths: List[str]) -> List[str]:
+    """Those of the paths that lie at or below a wanted one, and the wanted ones that lie below a path."""
+    found = [path for path in paths if any((path + "/").startswith(name + "/") for name in wanted)]
+    return found + [name for name in wanted if any(name.startswith(path + "/") for path in paths)]
 
 
 # ---------------------------------------------------------------------------------------------- the server
@@ -1181,7 +1208,7 @@ class Server:
 
     def _info(self, request: Json) -> Tuple[Json, bytes]:
         state = self._area(request).load(request["id"])
-        depth = max(len(mount["chain"]) for mount in state["mounts"])
+        depth = max(len(mount["chain"]) - mount["base"] for mount in state["mounts"])
         return {**{name: state[name] for name in ("id", "digest", "workdir", "env")}, "depth": depth}, b""
 
     def found(self, request: Json) -> Tuple[Json, bytes]:
@@ -1192,6 +1219,10 @@ class Server:
             for target, lower in request["mounts"]
         ]
         environment = self._build_on(mounts, request["environment"]) if request.get("environment") else ""
+        if request.get("layer"):
+            target = home([entry["target"] for entry in mounts], request["workdir"])[0]
+            entry = next(entry for entry in mounts if entry["target"] == target)
+            entry.update(chain=[*entry["chain"], request["layer"]], base=entry["base"] + 1)
         state = {
             "id": new_id(),
             "base": hashed([environment, request["key"]]),
@@ -1250,16 +1281,14 @@ class Server:
             os.write(self.trash, os.fsencode(place) + b"\0")
 
     def forked(self, store: Store, request: Json) -> Json:
-        """The state to fork, put together from two when something else is wanted outside the workspace."""
+        """The state to fork: the other one when that is wanted outside the workspace."""
         state = store.load(request["id"])
         if request.get("outside"):
             outside = store.load(request["outside"])
-            mine = workspace_of(state)
             if (state["base"], state["workdir"]) != (outside["base"], outside["workdir"]):
                 raise Refused("sandbox", "%s and %s do not come from one base" % (state["id"], outside["id"]))
-            mounts = [mine if entry["target"] == mine["target"] else entry for entry in outside["mounts"]]
-            state = {**outside, "mounts": mounts}
-        if max(len(entry["chain"]) for entry in state["mounts"]) > MAX_DEPTH:
+            state = outside
+        if max(len(entry["chain"]) - entry["base"] for entry in state["mounts"]) > MAX_DEPTH:
             raise Refused("sandbox", "the state %s is more than %d layers deep" % (state["id"], MAX_DEPTH))
         return state
 
@@ -1320,20 +1349,22 @@ class Server:
         import tarfile
 
         store = self._area(request)
-        lower = "imports/" + new_id()
-        os.makedirs(store.at(lower))
+        layer = "imports/" + new_id()
+        folder = home([target for target, _ in request["mounts"]], request["workdir"])[1]
+        top = os.path.join(store.at(layer), folder)
+        os.makedirs(top)
         stream = Chunks()
         try:
             with tarfile.open(fileobj=io.BufferedReader(stream), mode="r|") as archive:
-                times = [unpack(archive, member, store.at(lower)) for member in archive]
+                times = [unpack(archive, member, top) for member in archive]
             for path, moment in reversed(times):
                 os.utime(path, (moment, moment), follow_symlinks=False)
         finally:
             stream.drain()
-        root = os.open(store.at(lower), os.O_RDONLY | os.O_DIRECTORY)
+        root = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
         summary = sorted((path, entry[:3]) for path, entry in leaves(root, "", directories=True))
         os.close(root)
-        return {"lower": lower, "digest": hashed(summary)}, b""
+        return {"layer": layer, "digest": hashed(summary)}, b""
 
     # -- comparing
 
@@ -1343,15 +1374,17 @@ class Server:
         old, new = store.load(request["old"]), store.load(request["new"])
         if (old["base"], old["workdir"]) != (new["base"], new["workdir"]):
             raise Refused("sandbox", "%s and %s do not come from one base" % (old["id"], new["id"]))
-        before, after = workspace_of(old), workspace_of(new)
+        (before, folder), (after, _) = home_of(old), home_of(new)
+        top = folder + "/" if folder else ""
         with self.view(store, before, None, "old") as one, self.view(store, after, None, "new") as other:
-            paths = differing(one, other, before["delta"], after["delta"])
+            found = differing(one, other, differing_in(folder, old, new))
+            paths = [path[len(top) :] for path in found if path.startswith(top)]
             changes, payload = [], []
             for path in paths:
-                sides = [read_entry(view, path, bool(request.get("content"))) for view in (one, other)]
+                sides = [read_entry(view, top + path, bool(request.get("content"))) for view in (one, other)]
                 changes.append([path, *(side and side[0] for side in sides)])
                 payload += [side[1] for side in sides if side]
-            facts = surroundings(other, paths) if request.get("content") else {}
+            facts = surroundings(other, top, paths) if request.get("content") else {}
         with open(store.at("repositories", new["repository"] + ".json")) as file:
             repository = json.load(file)
         known = set(repository["tracked"] or ())
@@ -1443,12 +1476,10 @@ def leaves(root: int, path: str, directories: bool = False) -> Iterator[Tuple[st
             os.close(inside)
 
 
-def differing(one: int, other: int, before: Dict[str, Entry], after: Dict[str, Entry]) -> List[str]:
-    """Paths, not of directories, at which two views of one base differ."""
+def differing(one: int, other: int, paths: List[str]) -> List[str]:
+    """Paths, not of directories, at or below the given ones at which two views of one base differ."""
     found: Dict[str, None] = {}
-    for path in sorted(set(before) | set(after)):
-        if (before.get(path) or [])[:3] == (after.get(path) or [])[:3] or not path:
-            continue
+    for path in paths:
         sides = [dict(at_or_below(view, path)) for view in (one, other)]
         if "" in sides[0] and "" in sides[1]:
             continue  # a directory on both sides: what is in it differs by paths of its own
@@ -1488,14 +1519,15 @@ def read_entry(root: int, path: str, content: bool) -> Optional[Tuple[List[Any],
         return [entry[0], entry[1], len(data)], data
 
 
-def surroundings(root: int, paths: List[str]) -> Json:
-    """The .gitignore files above the paths, and the nested repositories that hold some of them."""
+def surroundings(root: int, top: str, paths: List[str]) -> Json:
+    """The .gitignore files above the paths, and the nested repositories that hold some of them. Paths are relative to
+    `top`, which ends in a slash or is empty."""
     ignores, nested = {}, []
     for folder in sorted({parent for path in paths for parent in parents(path)}):
-        rules = read_entry(root, folder + ".gitignore", True)
+        rules = read_entry(root, top + folder + ".gitignore", True)
         if rules and rules[0][0] == "f":
             ignores[folder + ".gitignore"] = rules[1].decode("utf-8", "surrogateescape")
-        with parent_of(root, folder + ".git") as place:
+        with parent_of(root, top + folder + ".git") as place:
             if folder and place and exists(*place):
                 nested.append(folder)
     return {"ignores": ignores, "nested": nested}
