@@ -367,7 +367,7 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """No other guest saves or discards meanwhile."""
+        """No other guest saves, discards, sweeps or claims meanwhile."""
         descriptor = os.open(self.at("lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -1161,8 +1161,9 @@ class Server:
         self.name = new_id()
         self.count = 0
         for store in self.areas.values():
-            store.sweep()
-            self.claim(store)
+            with store.locked():
+                store.sweep()
+                self.claim(store)
         for limit in ("memory", "pids"):
             if config.get(limit + "_events"):
                 config[limit + "_fd"] = os.open(config[limit + "_events"], os.O_RDONLY)

@@ -79,6 +79,7 @@ class Reporter:
         self.timeouts_left = orders["max_timeouts"]
         self.alarm = Alarm(orders["cpu_s"], orders["wall_s"])
         self.attempt: Attempt | None = None
+        self.root = ""
         self.found = 0
         self.told: set[str] = set()
         say("open")
@@ -90,9 +91,10 @@ class Reporter:
         option = config.option
         option.maxfail = 0
         option.continue_on_collection_errors = True
+        option.tbstyle = "native"  # pytest's own takes seconds for a thousand frames of a recursion
         if hasattr(option, "numprocesses"):  # xdist: its workers would not report here
             option.numprocesses, option.dist, option.tx = None, "no", []
-        root = str(config.rootpath)
+        root = self.root = str(config.rootpath)
         self.wanted_files = frozenset(os.path.realpath(os.path.join(root, each.split("::")[0])) for each in self.wanted)
 
     if hasattr(pytest, "version_tuple"):
@@ -168,7 +170,14 @@ class Reporter:
                 report.outcome, report.longrepr = "failed", "ran out of time"
             # That a set-up or a tear-down passed says nothing of the test.
             if outcome != "passed" or report.when == "call" or hasattr(report, "wasxfail"):
-                self.attempt.learn(outcome, _text(report, call) if outcome != "passed" else "")
+                self.attempt.learn(outcome, self.text(report, call) if outcome != "passed" else "")
+
+    def text(self, report: pytest.TestReport, call: pytest.CallInfo[None] | None) -> str:
+        """What a failure says, limited, with paths as they are in the workspace."""
+        text = str(report.longrepr) if report.longrepr else ""
+        if not text and call is not None and call.excinfo is not None:
+            text = call.excinfo.exconly()
+        return text.replace(self.root + os.sep, "")[-MESSAGE_CHARACTERS:]
 
     def judge(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
         raised = call.excinfo
@@ -185,7 +194,7 @@ class Reporter:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         attempt = self.attempt
         if report.failed and attempt is not None and attempt.nodeid == report.nodeid:
-            attempt.learn("failed", str(report.longrepr)[-MESSAGE_CHARACTERS:])
+            attempt.learn("failed", self.text(report, None))
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         if self.attempt is not None and self.attempt.nodeid == nodeid:
@@ -217,13 +226,6 @@ class Reporter:
 
 def _is_timeout(error: BaseException) -> bool:
     return isinstance(error, OutOfTime) or re.match(r"Timeout \(?>", str(error)) is not None
-
-
-def _text(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
-    text = str(report.longrepr) if report.longrepr else ""
-    if not text and call.excinfo is not None:
-        text = call.excinfo.exconly()
-    return text[-MESSAGE_CHARACTERS:]
 
 
 def begin(orders: dict[str, Any]) -> Callable[[pytest.Config], None]:
