@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -12,6 +13,8 @@ from agent.errors import RamifyError
 from sandboxes import SandboxError
 
 __all__ = ["main"]
+
+FULL = "no space left on a disk; free some and go on with `ramify resume`, or name another place with --out"
 
 
 def main() -> None:
@@ -25,10 +28,19 @@ def main() -> None:
             traceback.print_exc()
         print(f"ramify: {error}", file=sys.stderr)  # noqa: T201  # the terminal is this module's output
         sys.exit(error.exit_code if isinstance(error, RamifyError) else RamifyError.exit_code)
-    except Exception:  # the border: Python's own exit code 1 would read as "no patch found"
+    except Exception as error:  # the border: Python's own exit code 1 would read as "no patch found"
+        if _is_full(error):
+            print(f"ramify: {FULL}", file=sys.stderr)  # noqa: T201
+            sys.exit(RamifyError.exit_code)
         traceback.print_exc()
         print("ramify: this is a defect in Ramify; please report it with the lines above", file=sys.stderr)  # noqa: T201
         sys.exit(RamifyError.exit_code)
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether a disk was full; `shutil` says so in words only."""
+    full = (errno.ENOSPC, errno.EDQUOT)
+    return isinstance(error, OSError) and (error.errno in full or any(os.strerror(n) in str(error) for n in full))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from agent.budget import Stop, Usage
 from agent.engine import Grower, Parts
 from agent.errors import RamifyError, UsageError
 from agent.journal import Added, Ended, Event, Noted, Spent, Started, dump_task, write_atomically
-from agent.measure import SuiteReport
+from agent.measure import Outcome, SuiteReport
 from agent.measure.measurer import find_baseline
 from agent.measure.spectrum import Spectrum
 from agent.measure.tracing import trace
@@ -236,5 +236,14 @@ def _counts(tree: Tree) -> dict[str, int]:
 
 
 def _remarks(tree: Tree) -> tuple[str, ...]:
-    flaky = tree.root.report.flaky if len(tree) else ()
-    return (f"set aside as flaky: {', '.join(flaky)}",) if flaky else ()
+    """What is odd about the base state's tests."""
+    if not len(tree):
+        return ()
+    report = tree.root.report
+    broken = [test for test, outcome in report.outcomes.items() if outcome is Outcome.ERROR and "::" not in test]
+    said = [f"{test} cannot be imported: {_last_line(report.messages.get(test, ''))}" for test in broken]
+    return (*said, *((f"set aside as flaky: {', '.join(report.flaky)}",) if report.flaky else ()))
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no reason given")

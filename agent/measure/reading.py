@@ -22,6 +22,11 @@ COMMAND = "test-command"
 OUTPUT_BYTES = 4000
 KILLED = 137
 STATUSES = {2: "it was interrupted", 3: "internal error", 4: "usage error", 5: "no tests were collected"}
+LIMITS = {
+    "memory": "the run used more memory than sandbox.limits.memory_bytes",
+    "pids": "the run started more processes than sandbox.limits.pids",
+    "disk": "the run wrote more than sandbox.limits.disk_bytes, or the disk is full",
+}
 
 
 @dataclass(slots=True)
@@ -112,6 +117,8 @@ def from_exit_code(result: ExecResult) -> SuiteReport:
 def _problems(told: Told, result: ExecResult, report: SuiteReport, wanted: Sequence[str]) -> Iterator[str]:
     if result.timed_out:
         yield f"the run was ended after {result.duration_s:.0f} s"
+    if result.limit:
+        yield LIMITS[result.limit]
     yield from told.doubts
     if not told.opened:
         yield f"pytest did not report; the command ended with exit code {result.exit_code}"
