@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -77,26 +78,25 @@ def _solve(
     cancel: threading.Event | None,
     on_event: Callable[[Event], None] | None,
 ) -> Result:
-    parts = make_parts(settings, run)
-    try:
-        return solver.solve(
-            task, parts, run, settings=settings.model_dump(mode="json"), cancel=cancel, on_event=on_event
-        )
-    finally:
-        parts.provider.close()
+    with ExitStack() as held:
+        parts = make_parts(settings, run, held)
+        dumped = settings.model_dump(mode="json")
+        return solver.solve(task, parts, run, settings=dumped, cancel=cancel, on_event=on_event)
 
 
-def make_parts(settings: Settings, run: Run) -> Parts:
-    """Everything a search needs, made of the settings. The caller closes `parts.provider`.
+def make_parts(settings: Settings, run: Run, held: ExitStack) -> Parts:
+    """Everything a search needs, made of the settings; closing `held` gives it back.
 
     Raises:
         ConfigError: an unknown name or option, a missing key.
         sandboxes.SandboxUnavailable: this machine has no such sandbox.
     """
-    policy = _policy(settings, run)
+    policy = _policy(settings, run, held)
     search = _search(settings)
+    provider = make_provider(settings, run.journal.directory / "store")
+    held.callback(provider.close)
     return Parts(
-        provider=make_provider(settings, run.journal.directory / "store"),
+        provider=provider,
         policy=policy,
         search=search,
         value=PassingTests(),
@@ -146,7 +146,7 @@ def _search(settings: Settings) -> Search:
     return _construct(SEARCHES[name], settings.search.options, f"search.{name}")
 
 
-def _policy(settings: Settings, run: Run) -> Policy:
+def _policy(settings: Settings, run: Run, held: ExitStack) -> Policy:
     choice = settings.policy
     if choice.name == "mutate":
         from agent.measure.spectrum import Spectrum
@@ -161,6 +161,7 @@ def _policy(settings: Settings, run: Run) -> Policy:
     from agent.policy.chat import ChatPolicy
 
     model = make(choice.name, **settings.model.model_dump())
+    held.callback(model.close)
     return _construct(ChatPolicy, {**choice.options, "model": model}, "policy.chat")
 
 

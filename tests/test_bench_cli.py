@@ -33,7 +33,7 @@ def test_a_red_build_is_repaired_graded_and_reported(folder: Path, tmp_path: Pat
     ran = ramify_bench("run", folder, "--out", out, "--reveal-tests", "--max-nodes", 20, *OPTIONS)
     assert ran.exit_code == 0, ran.output
     prediction = json.loads((out / "preds.json").read_text())["calc-1"]
-    assert prediction["model_name_or_path"] == "ramify/mutate/best_first+revealed-tests"
+    assert prediction["model_name_or_path"] == "ramify/mutate/auto+revealed-tests"
     assert "test_calc.py" not in prediction["model_patch"]
     assert (out / "calc-1" / "patch.diff").read_bytes() == prediction["model_patch"].encode()
 

@@ -67,9 +67,12 @@ def run_search(folder: Path, script: Script, *, search: Any = None, max_nodes: i
             provider.close()
 
 
+MODELS: list[OpenAIModel] = []
+
+
 def policy_of(server: ScriptedServer, **options: Any) -> ChatPolicy:
-    model = OpenAIModel("openai/tiny", base_url=server.url, retry=Retry(sleep=lambda s: None))
-    return ChatPolicy(model, **options)
+    MODELS.append(OpenAIModel("openai/tiny", base_url=server.url, retry=Retry(sleep=lambda s: None)))
+    return ChatPolicy(MODELS[-1], **options)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -77,6 +80,8 @@ def key() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", KEY)
         yield
+    while MODELS:
+        MODELS.pop().close()
 
 
 @pytest.fixture(scope="module")

@@ -51,8 +51,19 @@ class Waits:
         return Retry(sleep=self.asked.append, rng=Random(0), **settings)
 
 
+MODELS: list[OpenAIModel] = []
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    while MODELS:
+        MODELS.pop().close()
+
+
 def openai_model(server: ScriptedServer, **settings: Any) -> OpenAIModel:
-    return OpenAIModel("openai/tiny", base_url=server.url, **{"retry": Waits().retry(), **settings})
+    MODELS.append(OpenAIModel("openai/tiny", base_url=server.url, **{"retry": Waits().retry(), **settings}))
+    return MODELS[-1]
 
 
 class TestAnAnswer:
@@ -181,6 +192,7 @@ class TestAFailureThatMayPass:
         model = OpenAIModel("openai/tiny", base_url=f"http://127.0.0.1:{port}/v1", retry=waits.retry(attempts=2))
         with pytest.raises(ModelError, match="openai/tiny"):
             model.complete(HELLO)
+        model.close()
         assert len(waits.asked) == 1
 
     def test_may_be_an_answer_that_takes_too_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,6 +202,7 @@ class TestAFailureThatMayPass:
             model = OpenAIModel("openai/tiny", base_url=url, timeout_s=0.2, retry=Waits().retry(attempts=2))
             with pytest.raises(ModelError, match="timed out"):
                 model.complete(HELLO)
+            model.close()
 
 
 class TestAFailureForGood:
@@ -234,6 +247,7 @@ class TestAName:
         assert model.complete(HELLO).text == "x"
         assert server.requests[0]["model"] == "org/tiny"
         assert model.name == "openai/org/tiny"
+        model.close()
 
     def test_without_a_key_names_the_variable_to_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -54,3 +54,7 @@ class Model(Protocol):
             agent.errors.PolicyError: the conversation is too long for the model.
         """
         ...
+
+    def close(self) -> None:
+        """Give back its connections; it is not asked again."""
+        ...

@@ -57,6 +57,9 @@ class LiteLLMModel:
             body["tools"] = list(tools)
         return self._retry.run(lambda: self._ask(body))
 
+    def close(self) -> None:
+        """Nothing to do: litellm keeps its connections for the whole process."""
+
     def _ask(self, body: Mapping[str, Any]) -> Completion:
         import openai
 

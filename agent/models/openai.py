@@ -64,6 +64,10 @@ class OpenAIModel:
         body |= self._sampling | sampling
         return self._retry.run(lambda: self._ask(body))
 
+    def close(self) -> None:
+        """See `agent.models.Model`."""
+        self._client.close()
+
     def _ask(self, body: Mapping[str, Any]) -> Completion:
         import httpx
         import openai

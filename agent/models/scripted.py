@@ -48,6 +48,9 @@ class ScriptedModel:
                 raise ModelError(f"{self._name}: the script ended after {len(self.heard) - 1} answers")
             return said
 
+    def close(self) -> None:
+        """Nothing to do."""
+
 
 def answer(text: str = "", *calls: tuple[str, Mapping[str, Any]]) -> Completion:
     """A completion that says `text` and calls tools: pairs of a name and arguments."""
