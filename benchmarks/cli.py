@@ -38,6 +38,9 @@ Image = Annotated[str | None, typer.Option(metavar="IMAGE", help="Docker image o
 Config = Annotated[list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Settings.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
+REPORT_COLUMNS = 140
+"""Width of a report that goes to a file or a pipe: nothing in it is cut."""
+
 
 @app.command()
 def run(
@@ -187,7 +190,7 @@ def report(
     if as_json:
         sys.stdout.write(json.dumps(reports.as_json(lines)) + "\n")
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else REPORT_COLUMNS)
     console.print(reports.as_table(lines))
     console.print(reports.headline(lines), markup=False)
 

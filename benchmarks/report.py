@@ -122,7 +122,7 @@ def as_table(lines: Sequence[Line]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_footer=True, footer_style="bold")
     table.add_column("instance", footer=f"{sums['instances']} instances", no_wrap=True)
     table.add_column("tests", footer="/".join(sums["modes"]))
-    table.add_column("state", footer=", ".join(f"{count} {state}" for state, count in sums["states"].items()))
+    table.add_column("state")
     table.add_column("solved", footer=str(sums["solved"]))
     table.add_column("resolved", footer=f"{sums['resolved']} of {sums['graded']}")
     table.add_column("nodes", footer=str(sums["nodes"]), justify="right")
@@ -141,9 +141,10 @@ def headline(lines: Sequence[Line]) -> str:
     """The rate in one sentence, its mode included."""
     sums = total(lines)
     modes = "/".join(sums["modes"])
+    states = ", ".join(f"{count} {state}" for state, count in sums["states"].items())
     if not sums["graded"]:
-        return f"{modes} tests: nothing is graded yet (ramify bench grade)"
+        return f"{modes} tests: nothing is graded yet (ramify bench grade); {states}"
     low, high = sums["resolved_rate_95"]
     rate = f"{sums['resolved']} of {sums['graded']} resolved = {sums['resolved_rate']:.1%}"
     ungraded = sums["instances"] - sums["graded"]
-    return f"{modes} tests: {rate} (95 % interval {low:.1%} to {high:.1%}); {ungraded} not graded"
+    return f"{modes} tests: {rate} (95 % interval {low:.1%} to {high:.1%}); {ungraded} not graded; {states}"
