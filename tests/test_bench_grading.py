@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sandboxes.namespace import NamespaceProvider
 
 from benchmarks.grading import check, grade, grade_all
 from benchmarks.instances import Instance
@@ -16,6 +15,7 @@ from benchmarks.predictions import Prediction
 from benchmarks.sources import Source, open_source
 from benchmarks.verdicts import Verdict, VerdictCache
 from sandboxes import Provider
+from sandboxes.namespace import NamespaceProvider
 from tests.instances import FILES, FIXED, HIDDEN_TEST, make_benchmark, patch_of
 
 pytestmark = pytest.mark.namespace
