@@ -106,7 +106,8 @@ class _Solver:
         except BaseException as error:
             self._finish(Stop.FAILED, scorer, error)
             raise
-        return self._finish(stop, scorer, grower.error if stop in (Stop.FAILED, Stop.EXHAUSTED) else None)
+        nothing_came = stop is Stop.EXHAUSTED and len(run.tree) == 1
+        return self._finish(stop, scorer, grower.error if stop is Stop.FAILED or nothing_came else None)
 
     def _begin(self, settings: Mapping[str, Any]) -> Snapshot:
         """The base state: made now, or in an earlier sitting."""
@@ -212,7 +213,7 @@ class _Solver:
             seconds=ended.elapsed_s,
             baseline=_counts(run.tree),
             final=ended.final or _counts(run.tree),
-            notes=_remarks(run.tree),
+            notes=_remarks(run),
             error=error,
         )
 
@@ -235,14 +236,16 @@ def _counts(tree: Tree) -> dict[str, int]:
     return {"passed": len(report.passes), "failed": len(report.failures)}
 
 
-def _remarks(tree: Tree) -> tuple[str, ...]:
+def _remarks(run: Run) -> tuple[str, ...]:
     """What is odd about the base state's tests."""
-    if not len(tree):
+    if not len(run.tree):
         return ()
-    report = tree.root.report
+    report, spectrum = run.tree.root.report, run.note(0, "spectrum") or {}
     broken = [test for test, outcome in report.outcomes.items() if outcome is Outcome.ERROR and "::" not in test]
     said = [f"{test} cannot be imported: {_last_line(report.messages.get(test, ''))}" for test in broken]
-    return (*said, *((f"set aside as flaky: {', '.join(report.flaky)}",) if report.flaky else ()))
+    flaky = [f"set aside as flaky: {', '.join(report.flaky)}"] if report.flaky else []
+    blind = [f"the failing tests could not be traced: {spectrum['problem']}"] if spectrum.get("problem") else []
+    return (*said, *flaky, *blind)
 
 
 def _last_line(text: str) -> str:
