@@ -1,0 +1,85 @@
+"""What a person gets wrong, or a repository holds, ends in one line that says what to do, and loses nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.projects import SOURCE, TESTS, commit, git, means
+
+pytestmark = pytest.mark.namespace
+
+SOLVE = [sys.executable, "-m", "agent", "solve", "--issue", "mean([]) divides by zero"]
+ENVIRONMENT = {**os.environ, "NO_COLOR": "1"}
+PLAIN = ("-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}')
+
+
+def solve(repo, run, *options, before=()):
+    command = [*before, *SOLVE, *PLAIN, "--repo", str(repo), "--out", str(run), *options]
+    return subprocess.run(command, capture_output=True, env=ENVIRONMENT, timeout=110, check=False)
+
+
+def last_line(done):
+    return done.stderr.decode().rstrip().splitlines()[-1]
+
+
+def test_a_source_that_cannot_be_parsed_is_named(tmp_path):
+    broken = SOURCE.replace("def mean(numbers):", "def mean(numbers)")
+    repo = commit(tmp_path / "repo", {"means.py": broken, "test_means.py": TESTS})
+    done = solve(repo, tmp_path / "run")
+    assert done.returncode == 1
+    assert "test_means.py cannot be imported" in last_line(done)
+    assert "SyntaxError" in last_line(done)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (("--test", "python3 -m pytest -q nowhere"), 6, "--test"),
+        (("--test", "no-such-program"), 6, "no-such-program"),
+        (("--goal-test", "test_means.py::test_mean_of_some"), 2, "does not fail"),
+        (("--goal-test", "test_means.py::test_mean_of_nothin"), 2, "test_mean_of_nothing"),
+    ],
+)
+def test_tests_that_say_nothing_are_refused_with_a_remedy(tmp_path, options, code, says):
+    done = solve(means(tmp_path / "repo"), tmp_path / "run", *options)
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert last_line(done).startswith("ramify: ")
+    assert says in last_line(done)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root, to mount a small disk")
+@pytest.mark.parametrize("size", ["300k", "5m"])
+def test_a_full_disk_is_named(tmp_path, size):
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = f'mount -t tmpfs -o size={size} none {small} && exec "$@"'
+    done = solve(means(tmp_path / "repo"), small / "run", before=("unshare", "-m", "sh", "-c", mount, "sh"))
+    assert done.returncode == 6
+    assert last_line(done).startswith("ramify: ")
+    assert "disk" in last_line(done)
+    assert "Traceback" not in done.stderr.decode()
+
+
+def test_a_repository_with_everything_odd_gets_a_patch_that_applies(tmp_path):
+    repo, vendored = means(tmp_path / "repo"), means(tmp_path / "vendored")
+    (repo / "means.py").write_bytes(SOURCE.replace("\n", "\r\n").rstrip("\r\n").encode())
+    (repo / "data.bin").write_bytes(bytes(range(256)))
+    (repo / os.fsdecode(b"caf\xe9.txt")).write_bytes(b"no newline at the end")
+    (repo / "link.py").symlink_to("means.py")
+    (repo / "nowhere").symlink_to("/does/not/exist")
+    git(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(vendored), "vendored")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "odd")
+    done = solve(repo, tmp_path / "run", "--test", "python3 -m pytest -q test_means.py")
+    assert done.returncode == 0, done.stderr.decode()
+    subprocess.run(["git", "apply", "--check", "-"], cwd=repo, input=done.stdout, check=True)
+    subprocess.run(["git", "apply", "-"], cwd=repo, input=done.stdout, check=True)
+    repaired = (repo / "means.py").read_bytes()
+    assert repaired.count(b"\r\n") == SOURCE.count("\n") - 1
+    assert not repaired.endswith(b"\n")
+    assert git(repo, "status", "--porcelain").split() == ["M", "means.py"]
