@@ -104,11 +104,6 @@ class Budget:
         """Seconds of all sittings together."""
         return self._elapsed_before + self._now() - self._began
 
-    @property
-    def remaining_s(self) -> float | None:
-        """Seconds left, at least 0; None without a limit."""
-        return None if self.max_seconds is None else max(0.0, self.max_seconds - self.elapsed_s)
-
     def count_node(self) -> None:
         """A node was recorded."""
         with self._lock:

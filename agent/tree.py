@@ -74,7 +74,6 @@ class Tree:
         self._by_hash: dict[str, NodeId] = {}
         self._visits: list[int] = []
         self._value_sums: list[float] = []
-        self._best_below: list[float] = []
         self._begun: Counter[NodeId] = Counter()
         self._failures: Counter[NodeId] = Counter()
         self._closed: set[NodeId] = set()
@@ -128,14 +127,6 @@ class Tree:
         """Sum of the values in the subtree, the node itself included."""
         return self._value_sums[node_id]
 
-    def mean_value(self, node_id: NodeId) -> float:
-        """Mean value of the subtree, in [0, 1]."""
-        return self._value_sums[node_id] / self._visits[node_id]
-
-    def best_value(self, node_id: NodeId) -> float:
-        """Highest value in the subtree, in [0, 1]."""
-        return self._best_below[node_id]
-
     def expansions(self, node_id: NodeId) -> int:
         """Expansions of the node that were recorded (children, duplicates and failures) or are in flight."""
         return self._begun[node_id] + self._pending[node_id]
@@ -179,7 +170,6 @@ class Tree:
         self._by_hash.setdefault(node.state_hash, node.id)
         self._visits.append(0)
         self._value_sums.append(0.0)
-        self._best_below.append(0.0)
         self._open_below.append(0)
         if node.evaluation.solved:
             self.solved.append(node.id)
@@ -224,7 +214,6 @@ class Tree:
         for above in self._upwards(node.id):
             self._visits[above] += 1
             self._value_sums[above] += node.value
-            self._best_below[above] = max(self._best_below[above], node.value)
             self._open_below[above] += not node.terminal
 
     def _upwards(self, node_id: NodeId) -> Iterator[NodeId]:

@@ -150,4 +150,4 @@ def test_a_search_finds_the_good_branch(name):
         if len(made) == 2:
             rewards[2] = 0.4
         made.add(node(len(made), selected, rewards[len(made)]))
-    assert made.best_value(0) >= 0.8
+    assert made.best().value >= 0.8
