@@ -4,7 +4,11 @@ A provider keeps *snapshots*. `at(snapshot)` leases a private fork of one; whate
 `Sandbox.snapshot()` freezes it into a new snapshot. There is no undo: the only way back is `at(older_snapshot)`.
 
 A snapshot is the whole file system that an action can reach (workspace, `/tmp`, HOME, installed packages). It holds no
-processes: when `exec` returns, everything that it started is dead.
+processes: when `exec` returns, everything that it started is dead. A fork sees names, kinds, modes, owners, contents,
+extended attributes and times of modification exactly as the fork that was frozen saw them at its end. Inode numbers,
+times of last access and of status change are no part of a state. Two names of one file stay names of one file until a
+later fork writes to one of them: that parts them, and a tier whose states are overlays cannot do otherwise. Nor can it
+rename a directory that an earlier state holds (EXDEV; `mv` copies instead).
 
 Errors (a command that fails is data, in `ExecResult`; these are failures of the sandbox itself):
 
@@ -12,14 +16,16 @@ Errors (a command that fails is data, in `ExecResult`; these are failures of the
      +-- SandboxUnavailable     this machine cannot run such a sandbox; the message says what to change
      +-- ImageMissing           the image does not exist here
      +-- SnapshotMissing        the snapshot was discarded or never existed
+     +-- StateDamaged           a fork of the state is not what was frozen; nothing has run in it
      +-- SandboxLost            the fork is gone: a time-out threw it away, or its guest died
+     +-- TemplateLost           the template did not serve the fork, which is of no use any more
      +-- StoreFull              no space for another state
      +-- SetupFailed            a set-up command returned non-zero; carries its output
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +34,7 @@ from typing import Literal, Protocol
 __all__ = [
     "Change",
     "ExecResult",
+    "Forked",
     "ImageMissing",
     "Limits",
     "Provider",
@@ -38,7 +45,10 @@ __all__ = [
     "SetupFailed",
     "Snapshot",
     "SnapshotMissing",
+    "StateDamaged",
     "StoreFull",
+    "Template",
+    "TemplateLost",
     "Workspace",
 ]
 
@@ -59,8 +69,16 @@ class SnapshotMissing(SandboxError):
     """The snapshot was discarded or never existed."""
 
 
+class StateDamaged(SandboxError):
+    """A fork of the state is not what was frozen; nothing has run in it."""
+
+
 class SandboxLost(SandboxError):
     """The fork is gone: a time-out threw it away, or its guest died."""
+
+
+class TemplateLost(SandboxError):
+    """The template could not run an order; what it had begun to do may be in the fork, which is of no use any more."""
 
 
 class StoreFull(SandboxError):
@@ -80,7 +98,9 @@ class Limits:
     output_bytes: int = 1 << 20
     """Of stdout and of stderr, each: the head is kept, the rest is drained and counted."""
     disk_bytes: int = 2 << 30
-    """What one action may add to the store."""
+    """What the actions of one fork may add to the store before it is frozen; the least that a file counts is 4 KiB."""
+    store_bytes: int = 50 << 30
+    """What the states of one store may take together before `Provider.require_room` says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +117,13 @@ class Workspace:
     """Shell commands that build what the tests need without looking at the workspace (`pip install` of pinned
     packages). Run with the network on, before the workspace is there; the result is cached across runs by content."""
     setup: tuple[str, ...] = ()
-    """Shell commands run once, in order, with the network on, in the workspace (`pip install -e .`)."""
+    """Shell commands run in order, with the network on, in the workspace (`pip install -e .`): once for the same
+    content, machine and commands. The result is cached across runs."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment of every action, over the provider's own small default (PATH, HOME, LANG)."""
+    byte_code: bool = False
+    """Put byte code beside the Python files of the base state, checked by content: actions write none, and would
+    compile all that they import anew. A provider may leave it undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +162,34 @@ class Change:
     kind: Literal["added", "modified", "removed"]
 
 
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A process that has done what many commands begin with (imports, above all), and of which each gets a copy.
+
+    It runs in a fork of its own of the base state; a copy runs in the fork of the command, as any command does.
+    """
+
+    argv: tuple[str, ...]
+    """The interpreter, such that it reads its program from stdin: `("python", "-")`."""
+    program: str
+    """A Python program (3.8) that takes orders by `ramify_door.door` (see `sandboxes/guest/door.py`). It may call
+    `register(package, [(module, source), ...])`, each module after those that it imports."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Over the one of every action."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """How often a provider has forked a state."""
+
+    times: int = 0
+    """Forks that were handed out."""
+    mismatches: int = 0
+    """Forks that were refused because they were not what had been frozen."""
+    checked: bool = False
+    """Whether each was compared, by a digest of all that its layers touch."""
+
+
 class Sandbox(Protocol):
     """One leased fork. Not thread-safe; relative paths are relative to the workspace."""
 
@@ -164,6 +216,14 @@ class Sandbox(Protocol):
         """
         ...
 
+    def perform(self, order: bytes, *, timeout_s: float) -> ExecResult:
+        """Let a copy of the template do its work here, as `exec` does a command.
+
+        Raises:
+            TemplateLost: there is none, it ended, or it failed before the copy was in place.
+        """
+        ...
+
     def read(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """A regular file's content.
 
@@ -187,7 +247,7 @@ class Sandbox(Protocol):
         ...
 
     def snapshot(self) -> Snapshot:
-        """Freeze the state; the lease goes on in a fresh fork of it."""
+        """Freeze the state; the lease goes on in a fresh fork of it, made when it is used again."""
         ...
 
 
@@ -197,6 +257,11 @@ class Provider(Protocol):
     @property
     def tier(self) -> str:
         """One line for people: what isolates an action here, and whether states are exact."""
+        ...
+
+    @property
+    def forked(self) -> Forked:
+        """What was forked since the provider was made."""
         ...
 
     def create(self, workspace: Workspace) -> Snapshot:
@@ -212,14 +277,22 @@ class Provider(Protocol):
 
         Raises:
             SnapshotMissing: there is no such snapshot in this store.
+            StateDamaged: the fork is not what was frozen, where the provider was told to check that.
         """
         ...
 
     def scratch(
-        self, snapshot: Snapshot, base: Snapshot, put_back: Sequence[str] = ()
+        self,
+        snapshot: Snapshot,
+        base: Snapshot,
+        put_back: Sequence[str] = (),
+        template: Template | None = None,
     ) -> AbstractContextManager[Sandbox]:
         """A fork to measure in: `base` everywhere outside the workspace, `snapshot`'s workspace, and in it the
         paths `put_back` (relative, files or directories) as they are in `base`, absent where `base` lacks them.
+
+        With a `template` the fork can `perform`. It is started over `base` where none like it runs; a provider may
+        have none.
         """
         ...
 
@@ -234,8 +307,25 @@ class Provider(Protocol):
         """
         ...
 
-    def discard(self, snapshot: Snapshot) -> None:
-        """Forget a snapshot and free what no other snapshot needs."""
+    def discard(self, *snapshots: Snapshot) -> None:
+        """Forget snapshots and free what no other snapshot needs.
+
+        Raises:
+            SnapshotMissing: one of them is forgotten already.
+        """
+        ...
+
+    def retain(self, snapshots: Collection[Snapshot]) -> None:
+        """Forget every snapshot in the store but these: what a process that was killed had frozen and told nobody."""
+        ...
+
+    def require_room(self, *, to_finish: bool = False) -> None:
+        """Called before work that makes states: there is room for more of them. `to_finish`: the work is the last,
+        and may use what is held in reserve.
+
+        Raises:
+            StoreFull: the disk is nearly full, or the states take more than `Limits.store_bytes`.
+        """
         ...
 
     def close(self) -> None:

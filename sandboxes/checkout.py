@@ -9,7 +9,7 @@ import tarfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from sandboxes import SandboxError
 
@@ -57,8 +57,14 @@ def _git(path: Path, *command: str) -> bytes | None:
     return done.stdout
 
 
-def pack(root: Path, tracked: Collection[str], leave_out: Collection[Path], stream: BinaryIO) -> tuple[str, ...]:
-    """Write `root` as a tar; what was skipped because it is no file, directory or link.
+def pack(
+    root: Path,
+    tracked: Collection[str],
+    leave_out: Collection[Path],
+    stream: IO[bytes],
+    owner: tuple[int, int] = (0, 0),
+) -> tuple[str, ...]:
+    """Write `root` as a tar whose files belong to `owner`; what was skipped because it is no file, directory or link.
 
     Byte code is left out unless it is tracked: its time stamps would vouch for files that change within a second.
 
@@ -71,7 +77,7 @@ def pack(root: Path, tracked: Collection[str], leave_out: Collection[Path], stre
         for path, name in _walk(root, "", frozenset(leave_out)):
             if name not in keep and name.endswith((".pyc", ".pyo")) and "__pycache__" in name:
                 continue
-            if not _add(archive, path, name):
+            if not _add(archive, path, name, owner):
                 skipped.append(name)
     return tuple(skipped)
 
@@ -89,13 +95,13 @@ def _walk(directory: Path, prefix: str, leave_out: frozenset[Path]) -> Iterator[
             yield from _walk(path, name + "/", leave_out)
 
 
-def _add(archive: tarfile.TarFile, path: Path, name: str) -> bool:
+def _add(archive: tarfile.TarFile, path: Path, name: str, owner: tuple[int, int]) -> bool:
     try:
         facts = path.lstat()
         if not (stat.S_ISREG(facts.st_mode) or stat.S_ISDIR(facts.st_mode) or stat.S_ISLNK(facts.st_mode)):
             return False
         entry = archive.gettarinfo(path, name)
-        entry.uid = entry.gid = 0
+        entry.uid, entry.gid = owner
         entry.uname = entry.gname = ""
         if entry.isreg():
             with path.open("rb") as file:

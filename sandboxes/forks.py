@@ -4,33 +4,56 @@ from __future__ import annotations
 
 import io
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
-from sandboxes import Change, Limits, Snapshot, SnapshotMissing, Workspace
-from sandboxes.fork import Fork, place, snapshot_of, state
-from sandboxes.founding import environment, found
+from sandboxes import (
+    Change,
+    Forked,
+    Limits,
+    SandboxUnavailable,
+    Snapshot,
+    SnapshotMissing,
+    StoreFull,
+    Template,
+    Workspace,
+)
+from sandboxes.caching import tidy
+from sandboxes.fork import Fork, Tally, place, snapshot_of, state
+from sandboxes.founding import Founding
 from sandboxes.frames import Guest
 from sandboxes.launch import Launcher
 from sandboxes.patches import Difference, Side, ignored, patch
+from sandboxes.room import FINISH_BYTES, RESERVE_BYTES, require, weigh
 
-__all__ = ["Forks"]
+__all__ = ["Forks", "kind_of", "owned", "relative"]
+
+_PROOF_TIMEOUT_S = 30.0
+
+_WEIGH_EVERY_S = 30.0
 
 
 class Forks:
-    """Keeps states in guests' stores and leases forks of them. One lease a guest at a time; idle guests are reused."""
+    """Keeps states in guests' stores and leases forks of them. One lease a guest at a time; idle guests are reused.
 
-    def __init__(self, launcher: Launcher, limits: Limits) -> None:
+    `paranoid`: what is frozen is noted with a digest, and no fork is handed out that does not show it again.
+    """
+
+    def __init__(self, launcher: Launcher, limits: Limits, *, paranoid: bool = False) -> None:
         self._launcher = launcher
         self._limits = limits
+        self._tally = Tally(checked=paranoid)
         self._lock = threading.Lock()
         self._guests: set[Guest] = set()
         self._idle: dict[str, list[Guest]] = {}
         self._leased: Counter[str] = Counter()
         self._doomed: set[str] = set()
+        self._weigh_at = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -45,6 +68,11 @@ class Forks:
         """As `sandboxes.Provider.tier`."""
         return self._launcher.tier
 
+    @property
+    def forked(self) -> Forked:
+        """As `sandboxes.Provider.forked`."""
+        return self._tally.forked
+
     def close(self) -> None:
         """As `sandboxes.Provider.close`."""
         with self._lock:
@@ -55,15 +83,32 @@ class Forks:
             guest.close()
         self._launcher.close()
 
+    def prove(self, workspace: Workspace) -> None:
+        """Run a command in a state of that workspace, which should be a small one. What was started for it serves on.
+
+        Raises:
+            SandboxUnavailable: the guest does not run here; the message says why.
+        """
+        base = self.create(workspace)
+        with self.at(base) as fork:
+            done = fork.exec(["/bin/sh", "-c", ":"], timeout_s=_PROOF_TIMEOUT_S)
+        self.discard(base)
+        if done.exit_code:
+            raise SandboxUnavailable(f"a shell ended with {done.exit_code}: {done.stderr.decode(errors='replace')}")
+
     def create(self, workspace: Workspace) -> Snapshot:
         """As `sandboxes.Provider.create`."""
         layout = self._launcher.layout(workspace)
-        built = None
-        if workspace.environment:
-            with self._guest(layout.place, network=True) as guest:
-                built = environment(guest, layout, workspace, self._limits)
-        with self._guest(layout.place, network=bool(workspace.setup)) as guest:
-            return snapshot_of(layout.place, found(guest, layout, workspace, self._limits, built))
+        if disk := self._launcher.disk:
+            size = weigh(workspace.path, layout.leave_out) if workspace.path else 0
+            require(disk, 2 * size + 2 * RESERVE_BYTES, "a run on this workspace")
+        with self._guest(layout.place) as guest:
+            online = partial(self._guest, layout.place, network=True)
+            founding = Founding(guest, layout, workspace, self._limits, online, self.forked.checked)
+            founded = founding.informed().found()
+            if workspace.setup or workspace.environment:
+                tidy(guest, self._launcher.lives)
+        return snapshot_of(layout.place, founded)
 
     @contextmanager
     def at(self, snapshot: Snapshot) -> Iterator[Fork]:
@@ -72,22 +117,32 @@ class Forks:
             yield fork
 
     @contextmanager
-    def scratch(self, snapshot: Snapshot, base: Snapshot, put_back: Sequence[str] = ()) -> Iterator[Fork]:
+    def scratch(
+        self, snapshot: Snapshot, base: Snapshot, put_back: Sequence[str] = (), template: Template | None = None
+    ) -> Iterator[Fork]:
         """As `sandboxes.Provider.scratch`."""
         self._require(base)
-        paths = [_relative(path) for path in put_back]
-        with self._lease(snapshot, {"outside": state(base), "put_back": paths}) as fork:
+        paths = [relative(path) for path in put_back]
+        with self._lease(
+            snapshot, {"outside": state(base), "put_back": paths, "template": template is not None}, template
+        ) as fork:
             yield fork
 
     @contextmanager
-    def _lease(self, snapshot: Snapshot, fields: Mapping[str, object]) -> Iterator[Fork]:
+    def _lease(
+        self, snapshot: Snapshot, fields: Mapping[str, object], template: Template | None = None
+    ) -> Iterator[Fork]:
         self._require(snapshot)
         needed = [state(snapshot), *([str(fields["outside"])] if "outside" in fields else [])]
         with self._guest(place(snapshot)) as guest:
+            if template is not None:
+                guest.ensure_template(template, needed[-1], check=self.forked.checked)
             with self._lock:
                 self._leased.update(needed)
             try:
-                with Fork.lease(guest, place(snapshot), self._limits, id=state(snapshot), **fields) as fork:
+                with Fork.lease(
+                    guest, place(snapshot), self._limits, self._tally, id=state(snapshot), **fields
+                ) as fork:
                     yield fork
             finally:
                 self._unlease(guest, needed)
@@ -97,8 +152,8 @@ class Forks:
             self._leased.subtract(needed)
             free = {name for name in needed if name in self._doomed and not self._leased[name]}
             self._doomed -= free if guest.alive else set()
-        for name in free if guest.alive else ():
-            guest.ask("discard", id=name)
+        if free and guest.alive:
+            guest.ask("discard", ids=sorted(free))
 
     def _require(self, snapshot: Snapshot) -> None:
         if state(snapshot) in self._doomed:
@@ -107,7 +162,7 @@ class Forks:
     def changes(self, old: Snapshot, new: Snapshot) -> tuple[Change, ...]:
         """As `sandboxes.Provider.changes`."""
         header, _ = self._compare(old, new, content=False)
-        return tuple(Change(path, _kind(before, after)) for path, before, after in header["changes"])
+        return tuple(Change(path, kind_of(before, after)) for path, before, after in header["changes"])
 
     def diff(self, old: Snapshot, new: Snapshot) -> bytes:
         """As `sandboxes.Provider.diff`."""
@@ -119,7 +174,7 @@ class Forks:
         found = [
             Difference(path, _side(before, sides), _side(after, sides)) for path, before, after in header["changes"]
         ]
-        return patch([each for each in found if each.path not in left_out and _ours(each.path, header["nested"])])
+        return patch([each for each in found if each.path not in left_out and owned(each.path, header["nested"])])
 
     def _compare(self, old: Snapshot, new: Snapshot, *, content: bool) -> tuple[dict[str, Any], bytes]:
         self._require(old)
@@ -127,15 +182,47 @@ class Forks:
         with self._guest(place(new)) as guest:
             return guest.ask("compare", old=state(old), new=state(new), content=content)
 
-    def discard(self, snapshot: Snapshot) -> None:
+    def discard(self, *snapshots: Snapshot) -> None:
         """As `sandboxes.Provider.discard`. What a running lease stands on goes when that ends."""
-        self._require(snapshot)
+        going: dict[str, list[str]] = {}
+        for snapshot in snapshots:
+            self._require(snapshot)
+            with self._lock:
+                if self._leased[state(snapshot)]:
+                    self._doomed.add(state(snapshot))
+                else:
+                    going.setdefault(place(snapshot), []).append(state(snapshot))
+        for where, names in going.items():
+            with self._guest(where) as guest:
+                guest.ask("discard", ids=names)
+
+    def retain(self, snapshots: Collection[Snapshot]) -> None:
+        """As `sandboxes.Provider.retain`."""
+        for where in {place(snapshot) for snapshot in snapshots}:
+            with self._guest(where) as guest:
+                guest.ask("retain", ids=[state(snapshot) for snapshot in snapshots])
+
+    def require_room(self, *, to_finish: bool = False) -> None:
+        """As `sandboxes.Provider.require_room`. The states are weighed now and then only."""
+        if disk := self._launcher.disk:
+            require(disk, FINISH_BYTES if to_finish else RESERVE_BYTES, "going on safely")
+        if not to_finish:
+            self._weigh()
+
+    def _weigh(self) -> None:
         with self._lock:
-            if self._leased[state(snapshot)]:
-                self._doomed.add(state(snapshot))
-                return
-        with self._guest(place(snapshot)) as guest:
-            guest.ask("discard", id=state(snapshot))
+            known = [where for where, idle in self._idle.items() if idle]
+            due = time.monotonic() >= self._weigh_at and known
+            self._weigh_at = time.monotonic() + _WEIGH_EVERY_S if due else self._weigh_at
+        if due:
+            with self._guest(known[0]) as guest:
+                used = guest.ask("usage")[0]["bytes"]
+            if used > self._limits.store_bytes:
+                allowed = self._limits.store_bytes
+                raise StoreFull(
+                    f"the states of this run take {used >> 20} MiB and may take {allowed >> 20} MiB; look at what its "
+                    "commands leave on the disk, or set sandbox.limits.store_bytes higher"
+                )
 
     @contextmanager
     def _guest(self, where: str, *, network: bool = False) -> Iterator[Guest]:
@@ -163,7 +250,7 @@ class Forks:
             guest.close()
 
 
-def _relative(path: str) -> str:
+def relative(path: str) -> str:
     """A path below the workspace, in its plainest spelling.
 
     Raises:
@@ -175,7 +262,8 @@ def _relative(path: str) -> str:
     return "/".join(parts)
 
 
-def _kind(old: object, new: object) -> Any:
+def kind_of(old: object, new: object) -> Literal["added", "modified", "removed"]:
+    """Of a change from one thing to another; None where there is none."""
     return "added" if old is None else "removed" if new is None else "modified"
 
 
@@ -185,7 +273,7 @@ def _side(facts: Sequence[Any] | None, contents: io.BytesIO) -> Side | None:
     return Side(cast("str", facts[0]), facts[1], contents.read(facts[2]))
 
 
-def _ours(path: str, nested: Sequence[str]) -> bool:
+def owned(path: str, nested: Sequence[str]) -> bool:
     """Whether a path belongs to the repository itself."""
     inside = any(path.startswith(folder) for folder in nested)
     return not inside and not any(part.lower() == ".git" for part in path.split("/"))

@@ -2,105 +2,211 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sandboxes import Limits, SandboxError, SetupFailed, SnapshotMissing, Workspace
+from sandboxes.accounts import OWN, ROOT, Account, account, activated
 from sandboxes.borrow import borrow
 from sandboxes.checkout import Repository, names, pack, repository
 from sandboxes.fork import Fork
 from sandboxes.frames import Guest, Upload
 from sandboxes.launch import Layout
+from sandboxes.skeleton import HOSTS
 
-__all__ = ["environment", "found", "variables"]
+__all__ = ["ENV", "SETUP_DISK_BYTES", "SETUP_TIMEOUT_S", "SHARED", "Founding", "variables"]
 
-_ENV = {
+log = logging.getLogger(__name__)
+
+SHARED = "environments"
+"""The area of a guest's states that all runs of this machine share."""
+
+ENV = {
     "LANG": "C.UTF-8",
     "TZ": "UTC",
     "PYTHONDONTWRITEBYTECODE": "1",  # an edit within a second of the last one would meet stale byte code
     "PYTHONHASHSEED": "0",
 }
-_SETUP_TIMEOUT_S = 3600.0
-_SETUP_DISK_BYTES = 32 << 30
+SETUP_TIMEOUT_S = 3600.0
+SETUP_DISK_BYTES = 32 << 30
 _LISTING_TIMEOUT_S = 120.0
+_COMPILE_TIMEOUT_S = 120
+_COMPILE = """
+import compileall, py_compile, signal
+signal.alarm({})
+checked = py_compile.PycInvalidationMode.CHECKED_HASH
+compileall.compile_dir(".", quiet=2, force=True, workers=0, invalidation_mode=checked)
+"""
+_WAIT_S = 0.2
 
 
 def variables(layout: Layout, workspace: Workspace) -> dict[str, str]:
     """The environment of every action."""
-    return {**_ENV, **layout.env, **workspace.env}
+    return {**ENV, **layout.env, **workspace.env}
 
 
-def found(
-    guest: Guest, layout: Layout, workspace: Workspace, limits: Limits, environment: str | None
-) -> dict[str, Any]:
-    """The base state of a workspace: its id and digest.
+@dataclass(frozen=True, slots=True)
+class Founding:
+    """Makes the base state of one workspace. What its commands build is built once, in the area that runs share."""
 
-    Raises:
-        SetupFailed, StoreFull, SandboxError: as `sandboxes.Provider.create`.
-    """
-    known, layer, content = _import(guest, layout, workspace)
-    founded, _ = guest.ask(
-        "found",
-        mounts=layout.mounts,
-        layer=layer,
-        workdir=layout.workdir,
-        env=variables(layout, workspace),
-        key=f"{layout.key} {content}",
-        environment=environment,
-    )
-    with _prepared(guest, founded["id"], "store", limits, bool(workspace.setup)) as fork:
-        if workspace.path is None:
-            known = _listed(fork)
-        _run_all(fork, workspace.setup)
-        prepared = fork.freeze()
-    return _settle(guest, founded["id"], prepared, "store", tracked=known.tracked, exclude=known.exclude)
+    guest: Guest
+    layout: Layout
+    workspace: Workspace
+    limits: Limits
+    online: Callable[[], AbstractContextManager[Guest]]
+    """Starts a guest with a network, for commands that have to run."""
+    sealed: bool = False
+    """Whether the base is noted with a digest, for forks that are compared with it."""
+    account: Account = ROOT
+    """Who runs the commands of states; those of the set-up are root's."""
+
+    def found(self) -> dict[str, Any]:
+        """The base state: its id and digest.
+
+        Raises:
+            SetupFailed, StoreFull, SandboxError: as `sandboxes.Provider.create`.
+        """
+        known, first = self._first_state()
+        with Fork.lease(self.guest, "", self._generous, id=first, seal=self.sealed, set_up=True) as fork:
+            if self.workspace.path is None or self.account != ROOT:
+                _give(fork, self.account)
+            if self.workspace.path is None:
+                known = _listed(fork)
+            if self.workspace.byte_code:
+                _compile(fork)
+                if self.account != ROOT:
+                    _give(fork, self.account)
+            _name_itself(fork)
+            last = fork.freeze()["id"]  # with the directories that mounts go to, made once
+        settled, _ = self.guest.ask("settle", id=last, tracked=known.tracked, exclude=known.exclude)
+        self.guest.ask("discard", ids=sorted({first, last}))
+        return settled
+
+    def informed(self) -> Founding:
+        """The same, with the user and the environment that commands have inside an image."""
+        if not self.layout.user and "BASH_ENV" not in self.layout.env:
+            return self
+        before = self._state("store", "/", self.layout.key)
+        try:
+            with Fork.lease(self.guest, "", self.limits, id=before) as fork:
+                who = account(fork.read, self.layout.user) if self.layout.user else ROOT
+                env = who.at_home(variables(self.layout, self.workspace))
+                layout = replace(self.layout, env=activated(fork, env))
+                return replace(self, layout=layout, account=who)
+        finally:
+            self.guest.ask("discard", ids=[before])
+
+    @property
+    def _generous(self) -> Limits:
+        return replace(self.limits, disk_bytes=max(self.limits.disk_bytes, SETUP_DISK_BYTES))
+
+    def _first_state(self) -> tuple[Repository, str]:
+        """What git knows of the workspace, and a state that holds it with all commands run."""
+        layout, workspace = self.layout, self.workspace
+        environment = self._environment() if workspace.environment else None
+        if not workspace.setup:
+            known, layer, content = _import(self.guest, layout, workspace, "store")
+            return known, self._state("store", layout.workdir, f"{layout.key} {content}", layer, environment)
+        known, layer, content = _import(self.guest, layout, workspace, SHARED)
+        first = self._state(SHARED, layout.workdir, f"{layout.key} {content}", layer, environment)
+        targets, env = [target for target, _ in layout.mounts], variables(layout, workspace)
+        borrowed = sorted(borrow().env)
+        key = _key(layout.key, targets, layout.workdir, environment, content, workspace.setup, env, borrowed)
+        self._build_once(key, first, workspace.setup, on=environment)
+        return known, self._state("store", layout.workdir, f"{layout.key} {content}", None, key)
+
+    def _environment(self) -> str:
+        """The name of the shared environment that the workspace's commands build."""
+        layout, commands = self.layout, self.workspace.environment
+        key = _key(layout.key, [target for target, _ in layout.mounts], commands)
+        self._build_once(key, self._state(SHARED, "/", layout.key), commands)
+        return key
+
+    def _state(
+        self, area: str, workdir: str, key: str, layer: str | None = None, environment: str | None = None
+    ) -> str:
+        """A state in which nothing has run yet."""
+        env = variables(self.layout, self.workspace)
+        header, _ = self.guest.ask(
+            "found",
+            area=area,
+            mounts=self.layout.mounts,
+            workdir=workdir,
+            key=key,
+            env=env,
+            user=[self.account.user, self.account.group],
+            layer=layer,
+            environment=environment,
+        )
+        return str(header["id"])
+
+    def _build_once(self, key: str, first: str, commands: Sequence[str], on: str | None = None) -> None:
+        """Make the shared entry `key` of a first state, which is used up, unless it is there or another process makes
+        it. Commands that fail leave nothing."""
+        try:
+            if not self._known(key):
+                with self.online() as builder:
+                    if _reserved(builder, key):
+                        self._build(builder, key, first, commands, on)
+        finally:
+            self.guest.ask("discard", area=SHARED, ids=[first])
+
+    def _known(self, key: str) -> bool:
+        try:
+            self.guest.ask("info", area=SHARED, id=key)
+        except SnapshotMissing:
+            return False
+        return True
+
+    def _build(self, builder: Guest, key: str, first: str, commands: Sequence[str], on: str | None) -> None:
+        borrowed = borrow()
+        lent = {"borrowed": borrowed.files, "set_up": True}
+        with Fork.lease(builder, "", self._generous, None, id=first, area=SHARED, **lent) as fork:
+            home = {"HOME": "/root"} if self.account.user else {}
+            _run_all(fork, commands, {**borrowed.env, **home})
+            last = fork.freeze()["id"]
+        builder.ask("settle", area=SHARED, id=last, entry=key, on=on)
+        builder.ask("discard", area=SHARED, ids=[last])
 
 
-def environment(guest: Guest, layout: Layout, workspace: Workspace, limits: Limits) -> str:
-    """The name of the shared environment that the workspace's commands build, built now if it never was."""
-    key = _key(layout.key, [target for target, _ in layout.mounts], workspace.environment)
-    try:
-        guest.ask("info", area="environments", id=key)
-    except SnapshotMissing:
-        env = variables(layout, workspace)
-        founded, _ = guest.ask("found", area="environments", mounts=layout.mounts, workdir="/", env=env, key=layout.key)
-        with _prepared(guest, founded["id"], "environments", limits, True) as fork:
-            _run_all(fork, workspace.environment)
-            prepared = fork.freeze()
-        _settle(guest, founded["id"], prepared, "environments", **{"as": key})
-    return key
+def _reserved(builder: Guest, key: str) -> bool:
+    """Whether the entry is the builder's to make, until it ends; False once another has made it."""
+    while True:
+        answer, _ = builder.ask("reserve", id=key)
+        if answer["ours"] or answer["built"]:
+            return bool(answer["ours"])
+        time.sleep(_WAIT_S)
 
 
-@contextmanager
-def _prepared(guest: Guest, state: str, area: str, limits: Limits, online: bool) -> Iterator[Fork]:
-    """A fork in which set-up commands run: with what they may borrow, and room on the disk."""
-    borrowed = borrow() if online else None
-    generous = replace(limits, disk_bytes=max(limits.disk_bytes, _SETUP_DISK_BYTES))
-    files = borrowed.files if borrowed else {}
-    with Fork.lease(guest, "", generous, id=state, area=area, borrowed=files) as fork:
-        yield fork
-
-
-def _run_all(fork: Fork, commands: Sequence[str]) -> None:
-    env = borrow().env if commands else {}
+def _run_all(fork: Fork, commands: Sequence[str], env: Mapping[str, str]) -> None:
     for command in commands:
-        done = fork.exec(["sh", "-c", command], timeout_s=_SETUP_TIMEOUT_S, env=env)
+        done = fork.exec(["sh", "-c", command], timeout_s=SETUP_TIMEOUT_S, env=env)
         if done.exit_code:
             tail = (done.stdout + done.stderr)[-4000:].decode(errors="replace")
             raise SetupFailed(f"`{command}` ended with exit code {done.exit_code}:\n{tail}")
 
 
-def _import(guest: Guest, layout: Layout, workspace: Workspace) -> tuple[Repository, str | None, str]:
+def _give(fork: Fork, who: Account) -> None:
+    """Make the workspace theirs who run commands in it: an action has no capability to write to others' files."""
+    done = fork.exec(["sh", "-c", OWN, "sh", str(who.user), str(who.group)], timeout_s=SETUP_TIMEOUT_S)
+    if done.stdout:
+        log.info("the workspace belonged to others; it is given to user %d", who.user)
+
+
+def _import(guest: Guest, layout: Layout, workspace: Workspace, area: str) -> tuple[Repository, str | None, str]:
     """Copy the workspace in; what git knows of it, the layer that holds it, and a name of its content."""
     if workspace.path is None:
         return Repository(), None, ""
     known = repository(workspace.path)
-    guest.send({"op": "import", "mounts": layout.mounts, "workdir": layout.workdir})
+    guest.send({"op": "import", "area": area, "mounts": layout.mounts, "workdir": layout.workdir})
     try:
         with io.BufferedWriter(Upload(guest), 1 << 20) as stream:
             pack(workspace.path, known.tracked or (), layout.leave_out, stream)
@@ -109,6 +215,23 @@ def _import(guest: Guest, layout: Layout, workspace: Workspace) -> tuple[Reposit
         raise
     header = guest.answer()
     return known, header["layer"], header["digest"]
+
+
+def _compile(fork: Fork) -> None:
+    """Put byte code beside the workspace's Python files: actions write none, and would compile every file that they
+    import anew. It is checked by content, so that no edit meets another file's. Where there is no Python, none is
+    needed, and what cannot be compiled in time is left."""
+    program = _COMPILE.format(_COMPILE_TIMEOUT_S)
+    fork.exec(
+        ["sh", "-c", 'for p in python3 python; do "$p" -I -c "$0" && break; done', program], timeout_s=SETUP_TIMEOUT_S
+    )
+
+
+def _name_itself(fork: Fork) -> None:
+    """An image's own /etc/hosts is empty: whoever runs the image lends it another."""
+    with contextlib.suppress(OSError):
+        if not fork.read("/etc/hosts"):
+            fork.write("/etc/hosts", HOSTS.encode())
 
 
 def _listed(fork: Fork) -> Repository:
@@ -122,14 +245,6 @@ def _listed(fork: Fork) -> Repository:
     except OSError:
         exclude = ""
     return Repository(names(done.stdout), exclude)
-
-
-def _settle(guest: Guest, first: str, last: Mapping[str, Any], area: str, **fields: object) -> dict[str, Any]:
-    """Make the last state a base, and drop the ones on the way to it."""
-    settled, _ = guest.ask("settle", area=area, id=last["id"], **fields)
-    for name in {first, last["id"]}:
-        guest.ask("discard", area=area, id=name)
-    return settled
 
 
 def _key(*parts: object) -> str:

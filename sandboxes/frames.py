@@ -7,8 +7,18 @@ import json
 import struct
 from typing import Any
 
-from sandboxes import SandboxError, SandboxLost, SandboxUnavailable, SnapshotMissing, StoreFull
+from sandboxes import (
+    SandboxError,
+    SandboxLost,
+    SandboxUnavailable,
+    SnapshotMissing,
+    StateDamaged,
+    StoreFull,
+    Template,
+    TemplateLost,
+)
 from sandboxes.launch import Channel
+from sandboxes.shipping import program
 
 __all__ = ["Guest", "Upload"]
 
@@ -16,8 +26,9 @@ Header = dict[str, Any]
 _ERRORS: dict[str, type[SandboxError]] = {
     "unavailable": SandboxUnavailable,
     "missing": SnapshotMissing,
-    "full": StoreFull,
     "lost": SandboxLost,
+    "template": TemplateLost,
+    "damaged": StateDamaged,
     "sandbox": SandboxError,
 }
 
@@ -33,6 +44,7 @@ class Guest:
         self._closed = False
         self._waiting = True
         self._channel = channel
+        self._template: tuple[Template, str] | None = None
         try:
             self._receive()
         except SandboxLost as error:
@@ -62,6 +74,13 @@ class Guest:
             raise SandboxLost("the guest's last request was interrupted")
         self.send({"op": op, **fields}, payload)
         return self._receive()
+
+    def ensure_template(self, template: Template, state: str, *, check: bool) -> None:
+        """Have this template over that state, started now unless it was the last one; `check` as of a lease."""
+        if self._template != (template, state):
+            text = program(template.program)
+            self.ask("template", text, id=state, argv=template.argv, env=dict(template.env), check=check)
+            self._template = (template, state)
 
     def send(self, header: Header, payload: bytes | memoryview = b"") -> None:
         """A frame, without waiting for an answer.
@@ -96,6 +115,8 @@ class Guest:
             raise self._gone() from error
         self._waiting = False
         if "error" in header:
+            if header["error"] == "template":
+                self._template = None
             raise _error(header)
         return header, payload
 
@@ -106,6 +127,9 @@ class Guest:
 def _error(header: Header) -> Exception:
     if header["error"] == "os":
         return OSError(header["errno"], header["message"], header["path"] or None)
+    if header["error"] == "full":
+        remedy = "free some space (`ramify clean` shows what is ours), or use another disk (--out)"
+        return StoreFull(f"no room for another state: {header['message']}; {remedy}")
     return _ERRORS[header["error"]](header["message"])
 
 

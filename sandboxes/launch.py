@@ -51,6 +51,8 @@ class Layout:
     """Environment of every action (PATH, HOME, ...), under `Workspace.env`."""
     key: str
     """Names the content of the lower directories: part of the environment cache's keys and of digests."""
+    user: str = ""
+    """Who runs commands, as an image says it (a name or number, and a group); "" is root."""
     leave_out: tuple[Path, ...] = ()
     """Directories on this machine that are never copied as part of a workspace: the store, if it lies in one."""
 
@@ -77,6 +79,16 @@ class Launcher(Protocol):
         Raises:
             SandboxUnavailable: it cannot be started; the message says what to change.
         """
+        ...
+
+    @property
+    def disk(self) -> Path | None:
+        """A directory of this machine on the disk that the states lie on; None where that is another machine's."""
+        ...
+
+    def lives(self, store: str) -> bool:
+        """Whether a store is still there, by the name that its guests were started with: what shared entries know
+        their users by."""
         ...
 
     def close(self) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sandboxes import SandboxError
 
-__all__ = ["Difference", "Side", "ignored", "patch"]
+__all__ = ["Difference", "Side", "applied", "ignored", "patch"]
 
 _TIMEOUT_S = 120.0
 _NO_CONFIG = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -55,6 +55,36 @@ def patch(differences: Sequence[Difference]) -> bytes:
         new = git.tree((each.path, each.new) for each in differences)
         return git.run("diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv",
                        "--no-color", "--src-prefix=a/", "--dst-prefix=b/", old, new)  # fmt: skip
+
+
+def applied(patch: bytes, before: Callable[[str], Side | None]) -> dict[str, Side | None]:
+    """What a git patch makes of each path that it touches; `before` says what is there. For places without a git.
+
+    Raises:
+        SandboxError: git does not apply it; a link is involved; a path leads out of the workspace.
+    """
+    with tempfile.TemporaryDirectory(prefix="ramify-apply-") as directory:
+        git = _Git(Path(directory))
+        git.work_tree.mkdir()
+        listing = git.run("apply", "--numstat", "-z", stdin=patch)
+        paths = [os.fsdecode(entry.split(b"\t", 2)[2]) for entry in listing.split(b"\0") if entry]
+        for path in paths:
+            if path.startswith("/") or ".." in path.split("/"):
+                raise SandboxError(f"the patch names {path!r}, which is not in the workspace")
+            side = before(path)
+            if side is not None:
+                place = git.work_tree / path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(side.content)
+                place.chmod(side.mode)
+        git.run("apply", "--whitespace=nowarn", stdin=patch)
+        return {path: _found(git.work_tree / path) for path in paths}
+
+
+def _found(place: Path) -> Side | None:
+    if place.is_symlink():
+        raise SandboxError(f"{place.name} is a link, which cannot be made without git in the sandbox")
+    return Side("f", place.stat().st_mode & 0o777, place.read_bytes()) if place.is_file() else None
 
 
 def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> frozenset[str]:

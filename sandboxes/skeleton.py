@@ -7,7 +7,10 @@ import shutil
 import uuid
 from pathlib import Path
 
-__all__ = ["make", "system_directories"]
+__all__ = ["HOSTS", "make", "system_directories"]
+
+HOSTS = "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n"
+"""The names that every sandbox knows: its own."""
 
 _DIRECTORIES = {
     "root": 0o700, "home": 0o755, "tmp": 0o1777, "var/tmp": 0o1777, "var/cache": 0o755, "var/lib": 0o755,
@@ -23,7 +26,7 @@ _SHARED = (
 _WRITTEN = {
     "passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     "group": "root:x:0:\nnogroup:x:65534:\n",
-    "hosts": "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n",
+    "hosts": HOSTS,
     "hostname": "sandbox\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
     "resolv.conf": "",

@@ -1,0 +1,111 @@
+"""What an action may not do: its system call filter, its masked /proc, no capability for good."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+from functools import lru_cache
+from typing import Sequence, Tuple
+
+from .frames import Refused
+from .kernel import LIBC, MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, MS_REMOUNT, checked, mount, prctl
+
+CLONE_NEW_ANY = 0x7E020000
+AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+CLONE = {"x86_64": 56, "aarch64": 220}
+CLONE3 = 435
+SOCKET = {"x86_64": 41, "aarch64": 198}
+FAMILIES = (1, 2, 10, 16)
+"""Of sockets: local, IPv4, IPv6, netlink. Of the others AF_VSOCK reaches the machine below a virtual one, which no
+network namespace holds."""
+FALLOCATE = {"x86_64": 285, "aarch64": 47}
+"""It takes gigabytes within a millisecond, sooner than any watch on the disk could look."""
+DENIED = {
+    # mount umount2 pivot_root chroot unshare setns ptrace process_vm_readv/writev kcmp bpf keyctl add_key request_key
+    # userfaultfd perf_event_open kexec_load kexec_file_load init/finit/delete_module open_by_handle_at acct swapon
+    # swapoff reboot settimeofday clock_settime adjtimex clock_adjtime quotactl syslog sethostname setdomainname
+    # vhangup lookup_dcookie; x86 also iopl ioperm
+    "x86_64": "165 166 155 161 272 308 101 310 311 312 321 250 248 249 323 298 246 320 175 313 176 304 163 167 168 169 "
+    "164 227 159 305 179 103 170 171 153 212 172 173",
+    "aarch64": "40 39 41 51 97 268 117 270 271 272 280 219 217 218 282 241 104 294 105 273 106 265 89 224 225 142 170 "
+    "112 171 266 60 116 161 162 58 18",
+}
+DENIED_ANYWHERE = "425 426 427 428 429 430 431 432 433 438 442 443 467"
+"""io_uring, open_tree .. fspick, pidfd_getfd, mount_setattr, quotactl_fd, open_tree_attr."""
+
+
+@lru_cache(maxsize=None)
+def filter_program(spared: Tuple[int, ...] = ()) -> bytes:
+    """The seccomp program of an action: no namespaces, mounts, tracing, keys, kernel modules; clone3 is not there, and
+    space on the disk is not to be had without writing. `spared` are system calls that are let through all the same."""
+    machine = platform.machine()
+    if machine not in DENIED:
+        raise Refused("unavailable", "no system call filter for %s processors" % machine)
+    allow, refuse, absent = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+    unsupported, no_family = 0x00050000 | errno.EOPNOTSUPP, 0x00050000 | errno.EAFNOSUPPORT
+    load, equal, at_least, any_bit, answer = 0x20, 0x15, 0x35, 0x45, 0x06
+    code = [(load, 0, 0, 4), (equal, 1, 0, AUDIT_ARCH[machine]), (answer, 0, 0, 0x80000000), (load, 0, 0, 0)]
+    if machine == "x86_64":
+        code += [(at_least, 0, 1, 0x40000000), (answer, 0, 0, refuse)]  # the x32 numbers
+    for number in map(int, (DENIED[machine] + " " + DENIED_ANYWHERE).split()):
+        if number not in spared:
+            code += [(equal, 0, 1, number), (answer, 0, 0, refuse)]
+    code += [(equal, 0, 1, CLONE3), (answer, 0, 0, absent)]  # its flags are in memory, out of a filter's sight
+    code += [(equal, 0, 1, FALLOCATE[machine]), (answer, 0, 0, unsupported)]
+    code += [(equal, 0, len(FAMILIES) + 2, SOCKET[machine]), (load, 0, 0, 16)]
+    code += [(equal, len(FAMILIES) - number, 0, family) for number, family in enumerate(FAMILIES)]
+    code += [(answer, 0, 0, no_family)]
+    code += [(equal, 0, 3, CLONE[machine]), (load, 0, 0, 16), (any_bit, 0, 1, CLONE_NEW_ANY), (answer, 0, 0, refuse)]
+    code += [(answer, 0, 0, allow)]
+    return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
+
+
+SET_UP = (0, 1, 3, 4, 5, 6, 7)
+"""CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID: what installing a package takes. They count for files of
+the fork and for its own processes; mounts, devices and the network's settings stay closed."""
+
+
+def give_up_privileges(program: bytes, keep: Sequence[int] = (), user: Tuple[int, int] = (0, 0)) -> None:
+    """For good: all capabilities but some, none to be had by exec, and the filter. From then on we are that user."""
+    for capability in range(64):
+        if capability not in keep and LIBC.prctl(24, capability, 0, 0, 0) < 0:
+            break
+    if user != (0, 0):
+        os.setgroups([user[1]])
+        os.setresgid(user[1], user[1], user[1])
+        os.setresuid(user[0], user[0], user[0])
+    kept = sum(1 << capability for capability in keep)
+    checked(LIBC.capset(struct.pack("Ii", 0x20080522, 0), struct.pack("6I", kept, kept, 0, 0, 0, 0)), "capset")
+    prctl(38, 1)
+    buffer = ctypes.create_string_buffer(program, len(program))
+    loaded = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
+    checked(LIBC.prctl(22, 2, loaded, 0, 0), "seccomp")
+
+
+def be_closed() -> None:
+    """Nobody without capabilities may look into this process's memory or use its descriptors. A program that it becomes
+    is open again."""
+    prctl(4, 0)
+
+
+HIDDEN_PROC = ("kcore", "keys", "key-users", "timer_list", "timer_stats", "latency_stats", "sched_debug", "kmsg",
+               "kallsyms", "kpagecount", "kpageflags", "kpagecgroup", "vmallocinfo", "slabinfo", "modules")  # fmt: skip
+
+
+PROC_FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC
+
+
+def mount_proc() -> None:
+    """A /proc of this process id namespace, without what tells of the machine."""
+    mount("proc", "/proc", "proc", PROC_FLAGS)
+    for name in HIDDEN_PROC:
+        if os.path.exists("/proc/" + name):
+            mount("/dev/null", "/proc/" + name, "", MS_BIND)
+
+
+def close_proc() -> None:
+    """Nothing there can be changed any more: neither the kernel's settings, nor who dies first when memory runs out."""
+    mount("", "/proc", "", MS_BIND | MS_REMOUNT | MS_RDONLY | PROC_FLAGS)

@@ -1,0 +1,83 @@
+"""What a fork takes of the disk, watched while a command runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Iterator, List, Optional, Tuple
+
+from .frames import Refused
+from .taken import deleted, in_tree
+
+CHECK_S = 0.05
+SLICE_S = 0.005
+"""Looking at a large tree must not make anybody late for a deadline."""
+SPARE_BYTES = 64 << 20
+ENTRY_BYTES = 4096
+"""The least that anything counts for: an empty file takes an inode and a name."""
+
+
+class Disk:
+    """Watches what a fork takes of the disk. `processes` is a /proc that shows who may hold deleted files open."""
+
+    def __init__(self, uppers: List[int], processes: int, limit: int) -> None:
+        self.uppers, self.processes, self.limit = uppers, processes, limit
+        self.most = self.first = free(uppers[0])
+        self.next = time.monotonic() + CHECK_S
+        self.counting: Optional[Iterator[os.stat_result]] = None
+        self.total = 0
+
+    def wait_s(self, now: float) -> float:
+        """How long until it wants to look again."""
+        return 0.0 if self.counting else max(0.0, self.next - now)
+
+    def exceeded(self, now: float) -> bool:
+        """Looked at now and then; the files are counted, a slice at a time, only when much of the whole disk went."""
+        if self.counting is None:
+            if now < self.next:
+                return False
+            self.next = now + CHECK_S
+            left = free(self.uppers[0])
+            if self._short(left[0]):
+                return True
+            if self._taken(left) <= self.limit // 2:
+                return False
+            self.counting, self.total = self._counted(), 0
+        return self._count(now + SLICE_S)
+
+    def _short(self, left: int) -> bool:
+        """Whether the machine runs out of disk, whoever took it."""
+        return left < SPARE_BYTES or (left < self.first[0] // 2 and self.first[0] - left > 4 * self.limit)
+
+    def _taken(self, left: Tuple[int, int]) -> int:
+        """The most that this command may have taken since the disk had most to give."""
+        self.most = max(self.most[0], left[0]), max(self.most[1], left[1])
+        return max(self.most[0] - left[0], (self.most[1] - left[1]) * ENTRY_BYTES)
+
+    def _count(self, until: float) -> bool:
+        assert self.counting is not None
+        try:
+            for facts in self.counting:
+                self.total += max(facts.st_blocks * 512, ENTRY_BYTES)
+                if self.total > self.limit:
+                    return True
+                if time.monotonic() > until:
+                    return False
+        except Refused:  # nested too deep to be counted
+            self.counting = None
+            return self._taken(free(self.uppers[0])) > self.limit
+        self.counting = None
+        return False
+
+    def _counted(self) -> Iterator[os.stat_result]:
+        devices = {os.stat("/").st_dev}
+        for upper in self.uppers:
+            devices.add(os.fstat(upper).st_dev)
+            yield from in_tree(upper)
+        yield from deleted(self.processes, devices)
+
+
+def free(directory: int) -> Tuple[int, int]:
+    """Bytes and files that the disk has room for."""
+    facts = os.fstatvfs(directory)
+    return facts.f_bavail * facts.f_frsize, facts.f_favail

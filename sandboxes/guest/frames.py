@@ -1,0 +1,72 @@
+"""The guest's side of the channel: requests in on stdin, replies out on stdout, errors as frames."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import select
+import struct
+from typing import Any, Dict, Tuple
+
+Json = Dict[str, Any]
+OVER, CLOSE, FREEZE = 0, 10, 11
+"""How a lease's process ends: all is said, or the server is to close the lease, or to freeze it."""
+
+
+IDLE_S = [6 * 3600.0]
+"""Seconds without a request after which a guest ends. The end of a process closes its pipes at once; this is for a
+connection to another machine that was lost without being closed."""
+
+
+class Refused(Exception):
+    """A request that fails; becomes an error frame."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def read_exactly(size: int) -> bytes:
+    """From stdin. Ends the process when the host is gone."""
+    parts = []
+    while size:
+        part = os.read(0, min(size, 1 << 20))
+        if not part:
+            os._exit(OVER)
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def receive() -> Tuple[Json, bytes]:
+    """The next request. A host that has nothing to say for too long is taken for gone."""
+    if not select.select([0], [], [], IDLE_S[0])[0]:
+        os._exit(OVER)
+    head, body = struct.unpack("!II", read_exactly(8))
+    header: Json = json.loads(read_exactly(head))
+    return header, read_exactly(body)
+
+
+def reply(header: Json, payload: bytes = b"") -> None:
+    """Send a frame. Ends the process when the host is gone."""
+    head = json.dumps(header).encode()
+    data = memoryview(struct.pack("!II", len(head), len(payload)) + head + payload)
+    try:
+        while data:
+            data = data[os.write(1, data) :]
+    except BrokenPipeError:
+        os._exit(OVER)
+
+
+def failure(error: Exception) -> Json:
+    """The error frame that says it."""
+    if isinstance(error, Refused):
+        return {"error": error.kind, "message": str(error)}
+    if isinstance(error, OSError):
+        kind = "full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "os"
+        path = error.filename if isinstance(error.filename, str) else ""
+        return {"error": kind, "errno": error.errno or 0, "message": error.strerror or str(error), "path": path}
+    if isinstance(error, RecursionError):
+        return {"error": "sandbox", "message": "directories are nested too deep for a state"}
+    return {"error": "sandbox", "message": "%s: %s" % (type(error).__name__, error)}

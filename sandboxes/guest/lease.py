@@ -1,0 +1,211 @@
+"""One fork of a state: a process that lives in the fork's file system and serves requests about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import List, NoReturn, Optional, Tuple
+
+from .action import Action
+from .duplicate import imitate
+from .files import read_file, remove, restore, write_file
+from .frames import CLOSE, FREEZE, OVER, Json, Refused, failure, receive, reply
+from .kernel import (
+    CLONE_NEWNS,
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_RDONLY,
+    MS_REMOUNT,
+    PIVOT_ROOT,
+    attach,
+    call,
+    cloned,
+    detached,
+    die_with_parent,
+    mount,
+    overlay,
+    unmount,
+    unshare,
+)
+from .seal import Seals, check, opened_all
+from .store import Store, covered, differing_in, home_of, upper_and_work
+from .template import Template
+from .views import root_of, seen
+
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+
+
+class Lease:
+    """One fork of a state: a process that lives in the fork's file system and serves requests about it."""
+
+    def __init__(
+        self,
+        store: Store,
+        state: Json,
+        request: Json,
+        place: str,
+        config: Json,
+        template: Optional[Template] = None,
+    ) -> None:
+        self.store, self.state, self.request, self.place, self.config = store, state, request, place, config
+        self.template = template
+        self.uppers: List[int] = []
+        self.seals = Seals(place) if request.get("seal") or request.get("check") else None
+        root = request.get("set_up") or not state.get("user")
+        self.user: Tuple[int, int] = (0, 0) if root else tuple(state["user"])
+
+    def serve(self) -> NoReturn:
+        """Be that process."""
+        try:
+            die_with_parent()
+            self.enter()
+        except (OSError, Refused) as error:
+            reply(failure(error))
+            os._exit(OVER)
+        reply({"workdir": self.state["workdir"], "env": self.state["env"]})
+        while True:
+            self.answer(*receive())
+
+    def answer(self, request: Json, payload: bytes) -> None:
+        """One request; ends the process when it ends the lease."""
+        operation = request["op"]
+        if operation == "close":
+            os._exit(CLOSE)
+        try:
+            if operation == "snapshot":
+                if self.seals:
+                    self.seals.take(self.uppers)
+                os._exit(FREEZE)
+            os.chdir(self.state["workdir"])
+            if operation == "exec":
+                header, output = self._action(request, payload).run(self.uppers)
+                reply(header, output)
+                if header["timed_out"]:
+                    os._exit(OVER)
+            elif operation == "read":
+                reply({}, read_file(request["path"], request["max_bytes"]))
+            else:
+                if operation == "write":
+                    write_file(request["path"], payload, request["executable"], self.user)
+                else:
+                    remove(request["path"])
+                reply({})
+        except (OSError, Refused, RecursionError) as error:
+            reply(failure(error))
+
+    def _action(self, request: Json, stdin: bytes) -> Action:
+        ordered = bool(request.get("ordered"))
+        if ordered and self.template is None:
+            raise Refused("template", "there is no template")
+        if ordered and self.user != (0, 0):
+            raise Refused("template", "a template's commands are root's, and those of this image are not")
+        set_up = bool(self.request.get("set_up"))
+        return Action(request, stdin, self.config, self.user, set_up, self.template if ordered else None)
+
+    def enter(self) -> None:
+        """Mount the fork and make it this process's root. Nothing is looked up in it before, so that no symbolic
+        link in it can lead outside."""
+        unshare(CLONE_NEWNS)
+        spare = os.path.join(self.place, "spare")
+        trees = [self._overlay(number, mount, spare) for number, mount in enumerate(self.state["mounts"])]
+        sources = self._sources(spare)
+        devices = [cloned("/dev/" + name) for name in DEVICES]
+        proc = detached("proc", [])
+        root = os.path.join(self.place, "root")
+        attach(trees[0], root)
+        self._mounted(root)
+        os.chdir(root)
+        call(PIVOT_ROOT[platform.machine()], "pivot_root", b".", b".")
+        unmount(".")
+        os.chdir("/")
+        for tree, entry in zip(trees[1:], self.state["mounts"][1:]):  # noqa: B905 - Python 3.8
+            os.makedirs(entry["target"], exist_ok=True)
+            attach(tree, entry["target"])
+            self._mounted(entry["target"])
+        if self.seals and self.request.get("check"):
+            self.seals.check(self.state)
+        self.config["processes_fd"] = mount_kernel_files(proc, devices)
+        for number, (path, text) in enumerate(sorted(self.request.get("borrowed", {}).items())):
+            lend(path, text, "/dev/.borrowed-%d" % number)
+        mount("", "/dev", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID)
+        for source, target, paths in sources:
+            put_in(source, target, paths)
+
+    def _mounted(self, target: str) -> None:
+        if self.seals:
+            self.seals.roots.append(root_of(cloned(target)))
+
+    def _overlay(self, number: int, entry: Json, spare: str) -> int:
+        lowers = self.store.lowers(entry)
+        if self.seals:
+            self.seals.layers.append(opened_all(lowers[:-1]))
+        upper, work = upper_and_work(self.place, number)
+        for path in (upper, work):
+            os.makedirs(path)
+        self.uppers.append(os.open(upper, os.O_RDONLY | os.O_DIRECTORY))
+        original = os.open(lowers[0], os.O_RDONLY | os.O_DIRECTORY)
+        imitate(original, self.uppers[-1], ".")
+        os.close(original)
+        return overlay(lowers, upper, work, spare)
+
+    def _sources(self, spare: str) -> List[Tuple[int, str, List[str]]]:
+        """What a scratch fork gets from two states, opened while they can still be seen: the workspace of the one,
+        then what is to be as in the other; each as a directory, where it is to go, and the paths."""
+        if not self.request.get("outside"):
+            return []
+        wanted = self.store.load(self.request["id"])
+        entry, folder = home_of(self.state)
+        brought = differing_in(folder, self.state, wanted)
+        put_back = covered([os.path.join(folder, path) for path in self.request["put_back"]], brought)
+        sources = [(wanted, brought), (self.state, put_back)]
+        return [(self._seen(state, spare), entry["target"], paths) for state, paths in sources if paths]
+
+    def _seen(self, state: Json, spare: str) -> int:
+        """A view of the workspace's mount of a state."""
+        entry = home_of(state)[0]
+        lowers = self.store.lowers(entry)
+        root = seen(lowers, spare)
+        if self.request.get("check"):
+            check(state, entry, root, opened_all(lowers[:-1]))
+        return root
+
+
+def put_in(source: int, target: str, paths: List[str]) -> None:
+    """Make each path below `target` what it is in `source`, and close that."""
+    root = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
+    for path in paths:
+        restore(source, root, path.split("/"))
+    os.close(root)
+    os.close(source)
+
+
+def mount_kernel_files(proc: int, devices: List[int]) -> int:
+    """/proc and /dev. Our own /proc, which is returned, is covered at once: it only licenses an action's. The devices
+    are the machine's own: they are written to, and their modes and times are not."""
+    os.makedirs("/proc", exist_ok=True)
+    attach(proc, "/proc")
+    processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+    mount("tmpfs", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k,nr_inodes=8")
+    os.makedirs("/dev/shm", mode=0o1777, exist_ok=True)
+    shared = cloned("/dev/shm")
+    mount("tmpfs", "/dev", "tmpfs", MS_NOSUID, "size=4m,nr_inodes=128,mode=755")
+    os.mkdir("/dev/shm")
+    attach(shared, "/dev/shm")
+    for name, device in zip(DEVICES, devices):  # noqa: B905 - Python 3.8
+        os.close(os.open("/dev/" + name, os.O_CREAT, 0o666))
+        attach(device, "/dev/" + name)
+        mount("", "/dev/" + name, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC)
+    for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
+        os.symlink("/proc/self/fd" + target, "/dev/" + name)
+    return processes
+
+
+def lend(path: str, text: str, spare: str) -> None:
+    """Show a file that is no part of the state: anywhere in /dev, elsewhere only over a file that is there."""
+    place = path if path.startswith("/dev/") else spare
+    with open(place, "w") as file:
+        file.write(text)
+    if place == spare and os.path.isfile(path) and not os.path.islink(path):
+        mount(spare, path, "", MS_BIND)

@@ -1,0 +1,239 @@
+"""The guest: keeps states and lets one lease at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from typing import Callable, Dict, List, NoReturn, Optional, Tuple
+
+from .action import OWN_PIDS
+from .comparing import compare
+from .frames import CLOSE, FREEZE, OVER, Json, Refused, failure, receive, reply
+from .freeze import freeze
+from .imports import import_tree
+from .kernel import exit_code
+from .lease import Lease
+from .removing import remove_tree
+from .shared import expire, listing, reserve, size, usage, use
+from .store import Store, digest_of, hashed, home, needs, new_id
+from .sweeping import sweep
+from .taken import check_frozen
+from .template import Template
+
+VERSION = 1
+SHARED = "environments"
+"""The area that the runs of one machine share."""
+
+
+class Server:
+    """Keeps states and lets one lease at a time."""
+
+    def __init__(self, config: Json) -> None:
+        self.config = config
+        self.areas: Dict[str, Store] = {name: Store(config[name]) for name in ("store", SHARED)}
+        self.name = new_id()
+        self.count = 0
+        self.template: Optional[Template] = None
+        self.trash = start_remover()
+        for area, store in self.areas.items():
+            with store.locked():
+                left = sweep(store, shared=area == SHARED)
+                self.claim(store)
+            for path in left:
+                self.throw_away(path)
+        for limit in ("memory", "pids"):
+            if config.get(limit + "_events"):
+                config[limit + "_fd"] = os.open(config[limit + "_events"], os.O_RDONLY)
+        OWN_PIDS.append(os.open("/proc/self/ns/pid", os.O_RDONLY))
+
+    def claim(self, store: Store) -> None:
+        """A directory of our own, locked as long as we live."""
+        os.makedirs(self._spare(store))
+        fcntl.flock(os.open(store.at("leases", self.name), os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_EX)
+
+    def _spare(self, store: Store) -> str:
+        """A directory to mount things at for a moment."""
+        return store.at("leases", self.name, "spare")
+
+    def throw_away(self, path: str) -> None:
+        """Let a directory be removed; what is not removed when we end is swept by a later guest."""
+        os.write(self.trash, os.fsencode(path) + b"\0")
+
+    def serve(self) -> NoReturn:
+        """Answer for ever."""
+        operations: Dict[str, Callable[[Json], Tuple[Json, bytes]]] = {
+            "import": lambda request: import_tree(self._area(request), request),
+            "found": self.found,
+            "settle": self.settle,
+            "info": self._info,
+            "compare": lambda request: compare(self._area(request), request, self._spare(self._area(request))),
+            "discard": self._discard,
+            "retain": self._retain,
+            "usage": lambda request: ({"bytes": usage(self._area(request))}, b""),
+            "reserve": lambda request: reserve(self.areas[SHARED], request),
+            "entries": lambda request: listing(self.areas[SHARED]),
+            "expire": lambda request: expire(self.areas[SHARED], request),
+        }
+        reply({"guest": VERSION})
+        while True:
+            request, payload = receive()
+            try:
+                if request["op"] == "lease":
+                    self.lease(request)
+                elif request["op"] == "template":
+                    self.start_template(request, payload)
+                    reply({})
+                elif request["op"] in operations:
+                    reply(*operations[request["op"]](request))
+                else:
+                    raise Refused("sandbox", "no lease: %s" % request["op"])
+            except (OSError, Refused, RecursionError) as error:
+                reply(failure(error))
+
+    def _area(self, request: Json) -> Store:
+        return self.areas[request.get("area", "store")]
+
+    def _discard(self, request: Json) -> Tuple[Json, bytes]:
+        self._area(request).discard(request["ids"])
+        return {}, b""
+
+    def _retain(self, request: Json) -> Tuple[Json, bytes]:
+        store = self._area(request)
+        store.discard(sorted(set(store.names()) - set(request["ids"])))
+        return {}, b""
+
+    def _info(self, request: Json) -> Tuple[Json, bytes]:
+        state = self._area(request).load(request["id"])
+        return {name: state[name] for name in ("id", "digest", "workdir", "env")}, b""
+
+    def found(self, request: Json) -> Tuple[Json, bytes]:
+        """The first state of a workspace or of an environment."""
+        store = self._area(request)
+        mounts = [
+            {"target": target, "lower": lower, "chain": [], "base": 0, "delta": {}}
+            for target, lower in request["mounts"]
+        ]
+        environment = self._build_on(store, mounts, request["environment"]) if request.get("environment") else ""
+        if request.get("layer"):
+            target = home([entry["target"] for entry in mounts], request["workdir"])[0]
+            entry = next(entry for entry in mounts if entry["target"] == target)
+            entry.update(chain=[*entry["chain"], request["layer"]], base=entry["base"] + 1)
+        state = {
+            "id": new_id(),
+            "base": hashed([environment, request["key"]]),
+            "mounts": mounts,
+            "workdir": request["workdir"],
+            "env": request["env"],
+            "user": request.get("user") or [0, 0],
+        }
+        state["digest"] = digest_of(state)
+        return store.save(state), b""
+
+    def _build_on(self, store: Store, mounts: List[Json], name: str) -> str:
+        """Put a shared entry's layers under every mount that it has too; its digest."""
+        area = self.areas[SHARED]
+        built = area.load(name) if store is area else use(area, name, self.config["name"])
+        layers = {entry["target"]: entry["chain"] for entry in built["mounts"]}
+        for entry in mounts:
+            chain = layers.get(entry["target"], [])
+            entry["chain"] = list(chain) if store is area else [area.at(layer) for layer in chain]
+            entry["base"] = len(chain)
+        return str(built["digest"])
+
+    def settle(self, request: Json) -> Tuple[Json, bytes]:
+        """A state that later ones are compared with; with `entry`, its name, one that other stores may stand on."""
+        store = self._area(request)
+        state = store.load(request["id"])
+        if "entry" in request:
+            below = needs(store.load(request["on"])) if request.get("on") else set()
+            state["entry"] = size(store, needs(state) - below)
+        for entry in state["mounts"]:
+            entry["base"], entry["delta"] = len(entry["chain"]), {}
+        repository = {"tracked": request.get("tracked"), "exclude": request.get("exclude", "")}
+        name = hashed(repository)
+        state.update(id=request.get("entry") or new_id(), base=state["digest"], repository=name)
+        state["digest"] = digest_of(state)
+        with store.locked():
+            store.write(store.at("repositories", name + ".json"), json.dumps(repository))
+            return store.save(state), b""
+
+    # -- leases
+
+    def lease(self, request: Json) -> None:
+        """Let a process of its own serve a fork until it ends, then freeze or drop what it changed."""
+        store = self._area(request)
+        state = self.forked(store, request)
+        place = self._place(store)
+        holder = os.fork()
+        if holder == 0:
+            Lease(store, state, request, place, self.config, self.template if request.get("template") else None).serve()
+        code = self.wait(holder)
+        try:
+            if code == FREEZE:
+                check_frozen(os.path.join(place, "upper"), request["disk_bytes"])
+                reply(freeze(store, state, place, self._spare(store)))
+            elif code == CLOSE:
+                reply({})
+            elif code != OVER:
+                raise Refused("lost", "the process that held the fork died (%d)" % code)
+        finally:
+            self.throw_away(place)
+
+    def start_template(self, request: Json, program: bytes) -> None:
+        """In a fork of a state; it takes the place of the one before, which ends when nobody is connected to it."""
+        if self.template:
+            self.template.end()
+        store = self._area(request)
+        state = store.load(request["id"])
+        lease = Lease(store, state, request, self._place(store), self.config)
+        env = {**state["env"], **request["env"]}
+        self.template = Template(lease.enter, request["argv"], env, state["workdir"], program)
+
+    def _place(self, store: Store) -> str:
+        """A directory for one fork."""
+        self.count += 1
+        place = store.at("leases", self.name, str(self.count))
+        for name in ("root", "spare"):
+            os.makedirs(os.path.join(place, name))
+        return place
+
+    def forked(self, store: Store, request: Json) -> Json:
+        """The state to fork: the other one when that is wanted outside the workspace."""
+        state = store.load(request["id"])
+        if request.get("outside"):
+            outside = store.load(request["outside"])
+            if (state["base"], state["workdir"]) != (outside["base"], outside["workdir"]):
+                raise Refused("sandbox", "%s and %s do not come from one base" % (state["id"], outside["id"]))
+            state = outside
+        return state
+
+    def wait(self, holder: int) -> int:
+        """For one child, reaping orphans; its exit code."""
+        while True:
+            child, status = os.wait()
+            if child == holder:
+                return exit_code(status)
+
+
+def start_remover() -> int:
+    """Fork a process that removes directories in its own time; where to write their paths, each with a NUL.
+
+    What it does not come to is swept by a later guest.
+    """
+    source, sink = os.pipe()
+    if os.fork():
+        os.close(source)
+        return sink
+    os.close(sink)
+    os.dup2(source, 0)
+    with open(os.devnull, "w") as nothing:
+        os.dup2(nothing.fileno(), 1)
+    rest = b""
+    while True:
+        data = os.read(0, 1 << 16)
+        if not data:
+            os._exit(0)
+        *paths, rest = (rest + data).split(b"\0")
+        for path in paths:
+            remove_tree(os.fsdecode(path))

@@ -1,0 +1,183 @@
+"""The directory of states and layers, and what a state says of its mounts."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+from contextlib import contextmanager
+from typing import Any, Iterator, List, Optional, Set, Tuple
+
+from .frames import Json, Refused
+from .removing import remove_tree
+
+FOLDERS = ("layers", "flat", "states", "imports", "leases", "repositories", "building", "users")
+UNCOUNTED = ("__pycache__", ".pytest_cache")
+"""Left out of digests: caches that hold nothing of their own."""
+
+
+def new_id() -> str:
+    """A name that nobody has."""
+    return os.urandom(8).hex()
+
+
+def hashed(value: Any) -> str:
+    """Of anything that JSON can say, whatever the order of its keys."""
+    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+class Store:
+    """A directory of states and layers. Several guests use one at a time."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.realpath(path)
+        for name in FOLDERS:
+            os.makedirs(os.path.join(self.path, name), exist_ok=True)
+
+    def at(self, *names: str) -> str:
+        """A path in the store."""
+        return os.path.join(self.path, *names)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """No other guest saves, discards, sweeps or claims meanwhile."""
+        descriptor = os.open(self.at("lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def load(self, name: str) -> Json:
+        """A state."""
+        try:
+            with open(self.at("states", name + ".json")) as file:
+                state: Json = json.load(file)
+        except FileNotFoundError as error:
+            raise Refused("missing", "there is no state %s: it was discarded, or never made" % name) from error
+        except ValueError as error:  # the machine went down before the disk had it
+            raise Refused("missing", "the state %s is damaged" % name) from error
+        return state
+
+    def save(self, state: Json) -> Json:
+        """Write a state whole; its id and digest."""
+        self.write(self.at("states", state["id"] + ".json"), json.dumps(state))
+        return {"id": state["id"], "digest": state["digest"]}
+
+    def write(self, path: str, text: str) -> None:
+        """A file, whole or not at all."""
+        temporary = "%s.%s" % (path, new_id())
+        with open(temporary, "w") as file:
+            file.write(text)
+        os.rename(temporary, path)
+
+    def lowers(self, mount: Json, layers: Optional[int] = None) -> List[str]:
+        """A mount's directories, top-most first, with only so many of its layers."""
+        chain = mount["chain"] if layers is None else mount["chain"][:layers]
+        return [self.at(name) for name in reversed(chain)] + [self.at(mount["lower"])]
+
+    def names(self) -> List[str]:
+        """Of all states."""
+        return [name[: -len(".json")] for name in os.listdir(self.at("states")) if name.endswith(".json")]
+
+    def discard(self, names: List[str]) -> None:
+        """Remove states and what no other state needs."""
+        with self.locked():
+            unneeded = self.forget(names)
+        self.remove(unneeded)
+
+    def forget(self, names: List[str]) -> Set[str]:
+        """Remove states; what no other state needs now. Only while the store is locked."""
+        unneeded: Set[str] = set().union(*(needs(self.load(name)) for name in names))
+        for name in names:
+            os.unlink(self.at("states", name + ".json"))
+        for other in self.names() if unneeded else ():
+            unneeded -= needs(self.load(other))
+            if not unneeded:
+                break
+        return {gone for path in unneeded for gone in self.taken_away(path)}
+
+    def taken_away(self, path: str) -> List[str]:
+        """What is left to remove of something that nobody needs. Where the name tells the content, another state may
+        have one of that name soon: it is out of the way now. Only while the store is locked."""
+        if path.startswith("repositories/"):
+            os.unlink(self.at(path))
+            return []
+        if path.startswith("flat/"):
+            home = os.path.dirname(path)
+            path = "%s.%s" % (home, new_id())
+            os.rename(self.at(home), self.at(path))
+        return [path]
+
+    def remove(self, directories: Set[str]) -> None:
+        """What `forget` found."""
+        for path in directories:
+            remove_tree(self.at(path))
+            if path.startswith("layers/"):
+                remove_empty(os.path.dirname(self.at(path)))
+
+
+def needs(state: Json) -> Set[str]:
+    """What a state needs of its own store besides its own file, by paths in it."""
+    names = {name for mount in state["mounts"] for name in [*mount["chain"], mount["lower"]]}
+    found = {name for name in names if name.startswith(("layers/", "flat/", "imports/"))}
+    return found | ({"repositories/%s.json" % state["repository"]} if "repository" in state else set())
+
+
+def remove_empty(path: str) -> None:
+    """A directory, if nothing is in it."""
+    try:
+        os.rmdir(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
+            raise
+
+
+def digest_of(state: Json) -> str:
+    """Of what differs from the base, and of the base; in any order, without times."""
+    counted = [
+        (mount["target"], path, entry)
+        for mount in state["mounts"]
+        for path, entry in mount["delta"].items()
+        if not any(name in UNCOUNTED for name in path.split("/"))
+    ]
+    return hashed([state["base"], sorted(counted)])
+
+
+def home(targets: List[str], workdir: str) -> Tuple[str, str]:
+    """The mount that holds the workspace, and the workspace's path in it; "" when it is all of it."""
+    above = [target for target in targets if (workdir + "/").startswith(target.rstrip("/") + "/")]
+    target = max(above, key=len)
+    return target, workdir[len(target.rstrip("/")) :].strip("/")
+
+
+def home_of(state: Json) -> Tuple[Json, str]:
+    """As `home`, with the mount of a state."""
+    target, folder = home([entry["target"] for entry in state["mounts"]], state["workdir"])
+    entry: Json = next(entry for entry in state["mounts"] if entry["target"] == target)
+    return entry, folder
+
+
+def near(path: str, folder: str) -> bool:
+    """Whether a path is a folder, or below it, or above it."""
+    return not folder or (path + "/").startswith(folder + "/") or folder.startswith(path + "/")
+
+
+def differing_in(folder: str, one: Json, other: Json) -> List[str]:
+    """The paths of a mount, at, below or above a folder, at which two states can differ."""
+    before, after = home_of(one)[0]["delta"], home_of(other)[0]["delta"]
+    both = sorted(path for path in set(before) | set(after) if path and near(path, folder))
+    return [path for path in both if before.get(path) != after.get(path)]
+
+
+def covered(wanted: List[str], paths: List[str]) -> List[str]:
+    """Those of the paths that lie at or below a wanted one, and the wanted ones that lie below a path."""
+    found = [path for path in paths if any((path + "/").startswith(name + "/") for name in wanted)]
+    return found + [name for name in wanted if any(name.startswith(path + "/") for path in paths)]
+
+
+def upper_and_work(place: str, number: int) -> Tuple[str, str]:
+    """Where a lease's own part of a mount lives."""
+    return os.path.join(place, "upper", str(number)), os.path.join(place, "work", str(number))

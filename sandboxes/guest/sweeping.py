@@ -1,0 +1,59 @@
+"""What guests left behind that died at their work."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import Iterator, List
+
+from .frames import Refused
+from .store import Store, needs
+
+
+def sweep(store: Store, shared: bool) -> List[str]:
+    """Directories that nobody needs, to be removed in our own time; called before our own claim, with the store locked.
+
+    What guests have begun and not saved is told from what they work on by their being dead: while one lives, it stays.
+    """
+    leases = [store.at("leases", name) for name in os.listdir(store.at("leases"))]
+    dead = [path for path in leases if is_dead(path)]
+    return dead if len(dead) < len(leases) else [*dead, *orphans(store, shared)]
+
+
+def is_dead(lease: str) -> bool:
+    """Whether the guest that had this directory is gone."""
+    descriptor = os.open(lease, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def orphans(store: Store, shared: bool) -> Iterator[str]:
+    """Directories that no state needs; needless files are removed at once. A shared area keeps its entries alone."""
+    try:
+        states = [store.load(name) for name in store.names()]
+    except Refused:  # what it needs cannot be told, so nothing is needless
+        return
+    kept = [state for state in states if "entry" in state or not shared]
+    needed = {path for state in kept for path in [*needs(state), "states/%s.json" % state["id"]]}
+    for folder in ("states", "repositories", "building"):
+        for path in below(store, folder):
+            if path not in needed:
+                os.unlink(store.at(path))
+    entries = {"users/" + state["id"] for state in kept}
+    for path in below(store, "flat"):
+        if path + "/layer" not in needed:
+            yield from map(store.at, [path] if "." in path else store.taken_away(path + "/layer"))
+    layers = [path for folder in below(store, "layers") for path in below(store, folder)]
+    for path in [*layers, *below(store, "imports"), *below(store, "users")]:
+        if path not in needed and path not in entries:
+            yield store.at(path)
+
+
+def below(store: Store, folder: str) -> List[str]:
+    """What is in a folder of the store, by paths in the store."""
+    return [folder + "/" + name for name in os.listdir(store.at(folder))]

@@ -1,0 +1,99 @@
+"""What files take that somebody may be changing all the while: in a tree, and deleted but still open."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import Any, Iterator, List, Set, Tuple
+
+from .entries import open_at
+from .frames import Refused
+
+MAX_NESTING = 200
+"""Levels of directories in what a fork changes. Each takes descriptors, here and where a state is read."""
+MAX_SPARSENESS = 4
+"""How many times longer the files of a state may be than what they may take: every byte of them is read."""
+
+
+def in_tree(directory: int) -> Iterator[os.stat_result]:
+    """Everything below a directory, never through a symbolic link.
+
+    Raises:
+        Refused: directories are nested too deep.
+    """
+    levels = [opened(directory, ".")]
+    try:
+        while levels:
+            here, entries = levels[-1]
+            entry = next(entries, None)
+            if entry is None:
+                closed(levels.pop())
+                continue
+            with suppress(FileNotFoundError, NotADirectoryError):
+                facts = os.lstat(entry.name, dir_fd=here)
+                yield facts
+                if stat.S_ISDIR(facts.st_mode):
+                    if len(levels) == MAX_NESTING:
+                        raise Refused("sandbox", "directories are nested more than %d deep" % MAX_NESTING)
+                    levels.append(opened(here, entry.name))
+    finally:
+        for level in levels:
+            closed(level)
+
+
+def opened(directory: int, name: str) -> Tuple[int, Any]:
+    """A directory, and what is in it."""
+    here = open_at(directory, name, os.O_DIRECTORY)
+    return here, os.scandir(here)
+
+
+def closed(level: Tuple[int, Any]) -> None:
+    """Done with a directory."""
+    level[1].close()
+    os.close(level[0])
+
+
+def check_frozen(directory: str, disk_bytes: int) -> None:
+    """That what a fork leaves can be read to its end in good time.
+
+    Raises:
+        Refused: directories are nested too deep, or files are long beyond measure.
+    """
+    top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        length = sum(facts.st_size for facts in in_tree(top) if stat.S_ISREG(facts.st_mode))
+    finally:
+        os.close(top)
+    if length > MAX_SPARSENESS * disk_bytes:
+        raise Refused("sandbox", "the files of a state are %d bytes long, most of them holes" % length)
+
+
+def used_bytes(directory: int) -> int:
+    """What a tree takes on disk."""
+    return sum(facts.st_blocks * 512 for facts in in_tree(directory))
+
+
+def deleted(processes: int, devices: Set[int]) -> Iterator[os.stat_result]:
+    """Files without a name, on one of the devices, that processes of a /proc have open."""
+    seen: Set[Tuple[int, int]] = set()
+    for process in filter(str.isdigit, os.listdir(processes)):
+        for facts in open_files(processes, process):
+            file = facts.st_dev, facts.st_ino
+            if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 0 and facts.st_dev in devices and file not in seen:
+                seen.add(file)
+                yield facts
+
+
+def open_files(processes: int, process: str) -> List[os.stat_result]:
+    """Of what a process has open; nothing when it has ended, or is one of the guest's own that nobody may look into."""
+    found = []
+    with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+        descriptors = os.open(process + "/fd", os.O_RDONLY | os.O_DIRECTORY, dir_fd=processes)
+        try:
+            for name in os.listdir(descriptors):
+                with suppress(FileNotFoundError, ProcessLookupError):
+                    found.append(os.stat(name, dir_fd=descriptors))
+        finally:
+            os.close(descriptors)
+    return found

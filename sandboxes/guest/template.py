@@ -1,0 +1,76 @@
+"""The guest's side of templates: starting one in a fork of its own, and handing it the namespaces of an action."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import socket
+from typing import Callable, Dict, List, Tuple
+
+from .confine import filter_program, give_up_privileges
+from .door import SOCKET, content, send
+from .files import filled, find_program
+from .frames import Refused
+from .kernel import die_with_parent, write_text
+
+KEPT = (8, 18, 21)
+"""SETPCAP, SYS_CHROOT and SYS_ADMIN: what it takes to go into namespaces and to give these up there."""
+SAID_BYTES = 2000
+SETNS = {"x86_64": 308, "aarch64": 268}
+
+
+class Template:
+    """One that runs, as the server knows it."""
+
+    def __init__(
+        self, enter: Callable[[], None], argv: List[str], env: Dict[str, str], cwd: str, program: bytes
+    ) -> None:
+        self.log = os.memfd_create("log")
+        self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if os.fork() == 0:
+            try:
+                _prepare(enter, cwd, program, self.log, theirs.detach())
+                os.execve(find_program(argv[0], env.get("PATH", "")), argv, env)
+            except (OSError, Refused) as error:
+                os.write(self.log, str(error).encode())
+            finally:
+                os._exit(1)  # who hands it an order finds it gone
+        theirs.close()
+
+    def said(self) -> str:
+        """The end of what it printed."""
+        return content(self.log)[-SAID_BYTES:].decode(errors="replace").strip()
+
+    def end(self) -> None:
+        """It ends when nobody is connected to it any more."""
+        self.connection.close()
+        os.close(self.log)
+
+
+def _prepare(enter: Callable[[], None], cwd: str, program: bytes, log: int, connection: int) -> None:
+    """Be in the fork, with the connection, the program as stdin, and few privileges."""
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    die_with_parent()
+    write_text("/proc/self/oom_score_adj", "1000")  # so do its copies, in whose forks nobody can
+    enter()
+    os.dup2(filled(program), 0)
+    os.dup2(connection, SOCKET)
+    os.closerange(SOCKET + 1, 1 << 16)
+    os.chdir(cwd)
+    give_up_privileges(filter_program((SETNS[platform.machine()],)), KEPT)
+
+
+def hand_over(connection: socket.socket, cwd: str, limits: List[Tuple[int, int]]) -> int:
+    """Let the template on the other end run what is on stdin in this process's namespaces; its exit code."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans need no other reaping
+    namespaces = [os.open("/proc/self/ns/" + kind, os.O_RDONLY) for kind in ("mnt", "ipc", "pid")]
+    listening, done = os.pipe()
+    send(connection, {"cwd": cwd, "limits": limits}, [*namespaces, 1, 2, done, 0, filled(filter_program())])
+    for descriptor in (*namespaces, 1, 2, done):
+        os.close(descriptor)
+    code = os.read(listening, 16)
+    if not code:
+        raise Refused("template", "the template did not take the order")
+    return int(code)

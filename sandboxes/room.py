@@ -1,0 +1,49 @@
+"""Room for states: what is free on a disk, and what has to be before work begins or goes on."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection
+from pathlib import Path
+
+from sandboxes import StoreFull
+
+__all__ = ["FINISH_BYTES", "RESERVE_BYTES", "free_bytes", "require", "weigh"]
+
+RESERVE_BYTES = 256 << 20
+"""Left free on the disk of the states when no more are made: enough to verify a patch and to say what came of it."""
+FINISH_BYTES = 96 << 20
+"""With less than that, no test can be trusted to run: the guest ends commands when the disk has 64 MiB left."""
+_MIB = 1 << 20
+
+
+def require(directory: Path, needed_bytes: int, what: str) -> None:
+    """Raise StoreFull when the disk of that directory, which need not exist yet, has less free."""
+    free = free_bytes(directory)
+    if free < needed_bytes:
+        raise StoreFull(
+            f"the disk of {directory} has {free // _MIB} MiB free, and {what} takes {-(-needed_bytes // _MIB)} MiB; "
+            "free some space (`ramify clean` shows what is ours), or use another disk (--out)"
+        )
+
+
+def free_bytes(directory: Path) -> int:
+    """What an ordinary user may still write on the disk of a directory."""
+    place = next(part for part in (directory, *directory.parents) if part.exists())
+    disk = os.statvfs(place)
+    return disk.f_bavail * disk.f_frsize
+
+
+def weigh(path: Path, leave_out: Collection[Path] = ()) -> int:
+    """Bytes of the files in a directory, links not followed; what cannot be read counts nothing."""
+    total = 0
+    for here, folders, files in os.walk(path):
+        folders[:] = [name for name in folders if Path(here, name) not in leave_out]
+        for name in files:
+            try:
+                facts = os.lstat(os.path.join(here, name))  # noqa: PTH118 - millions of them
+            except OSError:
+                continue
+            total += facts.st_size if stat.S_ISREG(facts.st_mode) else 0
+    return total
