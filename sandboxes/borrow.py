@@ -6,6 +6,7 @@ Nothing of it is part of a state, and no later action sees it.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,13 @@ _NAMES = frozenset(
         *("GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO", "GOPROXY", "GOSUMDB", "GONOSUMDB"),
     ]
 )
+_BUNDLE_NAMES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO",
+                 "NODE_EXTRA_CA_CERTS", "CARGO_HTTP_CAINFO")  # fmt: skip
+_BUNDLES = tuple(
+    Path(path)
+    for path in ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+)
+"""Where distributions keep the certificates that a machine trusts."""
 _MAX_FILE_BYTES = 4 << 20
 
 
@@ -31,17 +39,20 @@ class Borrowed:
     files: dict[str, str]
 
 
-def borrow() -> Borrowed:
-    """What this process's environment and machine offer."""
+def borrow(place: str = "/dev") -> Borrowed:
+    """What this process's environment and machine offer; certificates and the like are to be seen in `place`."""
     env, files = {}, {}
     for name, value in os.environ.items():
         if name in _NAMES or name.startswith(_PREFIXES):
             text = _text(Path(value)) if value.startswith("/") else None
-            env[name] = value if text is None else f"/dev/borrowed-{name}"
             if text is not None:
-                files[env[name]] = text
+                files[f"{place}/borrowed-{name}"] = text
+                env[name] = f"{place}/borrowed-{name}"
+            elif not value.startswith("/"):  # a path that is not lent leads nowhere inside
+                env[name] = value
+    env |= _bundle(env, files, place)
     if "PIP_CONFIG_FILE" not in env:
-        env.update(_pip_config(files))
+        env.update(_pip_config(files, place))
     for path in ("/etc/resolv.conf", "/etc/hosts"):
         text = _text(Path(path))
         if text is not None:
@@ -49,13 +60,23 @@ def borrow() -> Borrowed:
     return Borrowed(env, files)
 
 
-def _pip_config(files: dict[str, str]) -> dict[str, str]:
+def _bundle(env: Mapping[str, str], files: dict[str, str], place: str) -> dict[str, str]:
+    """The machine's certificates under every name by which a program looks for them and which is not taken."""
+    named = next((env[name] for name in _BUNDLE_NAMES if name in env), "")
+    text = files[named] if named in files else next(filter(None, map(_text, _BUNDLES)), None)
+    if text is None:
+        return {}
+    files[f"{place}/borrowed-certificates"] = text
+    return {name: f"{place}/borrowed-certificates" for name in _BUNDLE_NAMES if name not in env}
+
+
+def _pip_config(files: dict[str, str], place: str) -> dict[str, str]:
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     for path in (home / "pip" / "pip.conf", Path.home() / ".pip" / "pip.conf", Path("/etc/pip.conf")):
         text = _text(path)
         if text is not None:
-            files["/dev/borrowed-pip.conf"] = text
-            return {"PIP_CONFIG_FILE": "/dev/borrowed-pip.conf"}
+            files[f"{place}/borrowed-pip.conf"] = text
+            return {"PIP_CONFIG_FILE": f"{place}/borrowed-pip.conf"}
     return {}
 
 

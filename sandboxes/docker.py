@@ -1,38 +1,39 @@
 """Launches guests in Docker containers: a hardened container a guest, the states of a run on one volume.
 
 A container lives as long as the connection that started it. When this process ends, however it ends, the engine
-closes the guest's stdin, the guest ends, and the engine removes the container.
+closes the guest's stdin, the guest ends, and the engine removes the container. Where the connection is lost without
+being closed (the engine is on another machine), the guest ends after `guest.frames.IDLE_S`. A process that is stopped,
+or a machine that sleeps, keeps its containers: they use no time, and go on with it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandboxes import ImageMissing, Limits, SandboxError, SandboxUnavailable, Workspace
+from sandboxes import ImageMissing, Limits, SandboxError, SandboxUnavailable, Workspace, caching
 from sandboxes.attach import Attached, attach
-from sandboxes.engine import connect, labels, sweep
+from sandboxes.engine import ENVIRONMENTS_VOLUME, connect, is_podman, labels, sweep, translated
 from sandboxes.forks import Forks
-from sandboxes.images import BASE_IMAGE, base_volume, find, has_directory
+from sandboxes.images import BASE_IMAGE, base_volume, environment_of, find, has_directory, outward, root_of
 from sandboxes.launch import Layout
+from sandboxes.leftover import Leftover
+from sandboxes.shipping import LOADER, STARTED, package
 
 if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.images import Image
 
-__all__ = ["DockerLauncher", "DockerProvider", "probe"]
+__all__ = ["DockerLauncher", "DockerProvider", "probe", "proven"]
 
 _BASE, _STATES, _ENVIRONMENTS = "/base", "/states", "/environments"
-_ENVIRONMENTS_VOLUME = "ramify-environments"
 _GUEST_BYTES = 192 << 20
 """Memory of the guest itself and of what the kernel keeps for it, over what an action may use."""
 _GUEST_PIDS = 6
@@ -48,34 +49,20 @@ done
 echo "the image has no Python 3.8 or newer" >&2
 exit 127
 """
-# The guest's text comes on stdin, so that it need not be in the image and can be longer than an argument.
-_LOAD_GUEST = """
-import os
-
-def take(size):
-    data = b""
-    while len(data) < size:
-        part = os.read(0, size - len(data))
-        if not part:
-            raise SystemExit
-        data += part
-    return data
-
-os.write(1, b"+")
-exec(compile(take(int.from_bytes(take(4), "big")), "guest.py", "exec"))
-"""
 
 
 class DockerLauncher:
     """Starts guests on a Docker engine. `store` is a directory that holds the name of the volume with the states."""
 
     def __init__(self, store: Path, *, limits: Limits) -> None:
+        self._store = store
         self._limits = limits
         self._client = connect()
         sweep(self._client)
-        with _translated():
+        with translated():
+            self._disk = root_of(self._client)
             self._states = _volume_of(store, self._client)
-            self._client.volumes.create(_ENVIRONMENTS_VOLUME, labels=labels("base"))
+            self._client.volumes.create(ENVIRONMENTS_VOLUME, labels=labels("base"))
         self._lock = threading.Lock()
         self._rootfs: dict[str, str] = {}
 
@@ -86,7 +73,7 @@ class DockerLauncher:
 
     def layout(self, workspace: Workspace) -> Layout:
         """As `Launcher.layout`; the image is pulled when the engine lacks it."""
-        with _translated():
+        with translated():
             name = workspace.image or BASE_IMAGE
             image = find(self._client, name)
             self._ensure_rootfs(_place(image))
@@ -99,19 +86,20 @@ class DockerLauncher:
             place=_place(image),
             mounts=(("/", f"{_BASE}/rootfs"),),
             workdir=workdir,
-            env=_environment(config.get("Env") or ()),
+            env=environment_of(image),
+            user=str(config.get("User") or ""),
             key=str(image.id),
         )
 
     def start(self, place: str, *, network: bool) -> Attached:
         """As `Launcher.start`."""
-        with _translated():
+        with translated():
             rootfs = self._ensure_rootfs(place)
-            settings = self._host_config(rootfs, _outward(self._client) if network else "none")
+            settings = self._host_config(rootfs, outward(self._client) if network else "none")
             container = self._client.api.create_container(
                 place,
                 entrypoint=["sh", "-c", _FIND_PYTHON, "sh"],
-                command=[_LOAD_GUEST, json.dumps(self._guest_arguments(network))],
+                command=[LOADER, json.dumps(self._guest_arguments(network))],
                 user="0:0",
                 working_dir="/",
                 stdin_open=True,
@@ -120,8 +108,8 @@ class DockerLauncher:
             )
             connection = attach(self._client, str(container["Id"]))
         try:
-            connection.receive(1)
-            connection.send(_sized(_text("guest.py")))
+            connection.receive(len(STARTED))
+            connection.send(package())
         except (EOFError, OSError) as error:
             said = connection.close() or error
             raise SandboxUnavailable(
@@ -129,14 +117,25 @@ class DockerLauncher:
             ) from error
         return connection
 
+    @property
+    def disk(self) -> Path | None:
+        """As `Launcher.disk`."""
+        return self._disk
+
+    def lives(self, store: str) -> bool:
+        """As `Launcher.lives`."""
+        with translated():
+            return bool(self._client.volumes.list(filters={"name": store}))
+
     def close(self) -> None:
         """As `Launcher.close`; the volumes stay."""
         self._client.close()
 
     def forget(self) -> None:
         """Remove the states; `close` comes before."""
-        with _translated():
+        with translated():
             self._client.volumes.get(self._states).remove()
+        (self._store / "volume").unlink(missing_ok=True)
 
     def _ensure_rootfs(self, place: str) -> str:
         """The volume with the root file system of the image of that place."""
@@ -157,11 +156,19 @@ class DockerLauncher:
         pids = "pids.events" if unified else "pids/pids.events"
         return {
             "store": _STATES,
+            "name": self._states,
             "environments": _ENVIRONMENTS,
             "network": network,
             "memory_events": f"/sys/fs/cgroup/{memory}",
             "pids_events": f"/sys/fs/cgroup/{pids}",
         }
+
+    def _filters(self) -> list[str]:
+        """What keeps the guest from the kernel, over what it keeps its actions from. Podman takes a filter only as a
+        file on its side, and asks in its own way to leave /proc unmasked."""
+        if is_podman(self._client):
+            return ["seccomp=unconfined", "unmask=ALL"]
+        return [f"seccomp={_text('seccomp.json').decode()}"]
 
     def _host_config(self, rootfs: str, network: str) -> dict[str, object]:
         """Everything off that forking and running tests do not need.
@@ -179,7 +186,7 @@ class DockerLauncher:
             read_only=True,
             cap_drop=["ALL"],
             cap_add=["SETUID", "SETGID", "SETFCAP"],
-            security_opt=["no-new-privileges", f"seccomp={_text('seccomp.json').decode()}", "apparmor=unconfined"],
+            security_opt=["no-new-privileges", *self._filters(), "apparmor=unconfined"],
             mem_limit=memory,
             memswap_limit=memory,
             pids_limit=self._limits.pids + _GUEST_PIDS,
@@ -188,20 +195,41 @@ class DockerLauncher:
             mounts=[
                 Mount(_BASE, rootfs, read_only=True),
                 Mount(_STATES, self._states),
-                Mount(_ENVIRONMENTS, _ENVIRONMENTS_VOLUME),
+                Mount(_ENVIRONMENTS, ENVIRONMENTS_VOLUME),
             ],
         )
         return {**config, "MaskedPaths": [], "ReadonlyPaths": []}
 
 
-def DockerProvider(store: Path, limits: Limits | None = None) -> Forks:  # noqa: N802 - it reads as a Provider's class
-    """A provider of sandboxes in containers; a later one on the same store finds the states again.
+def DockerProvider(  # noqa: N802 - it reads as a Provider's class
+    store: Path, limits: Limits | None = None, *, paranoid: bool = False
+) -> Forks:
+    """A provider of sandboxes in containers; a later one on the same store finds the states again. `paranoid` as in
+    `Forks`.
 
     Raises:
         SandboxUnavailable: no engine answers.
     """
     limits = limits or Limits()
-    return Forks(DockerLauncher(store, limits=limits), limits)
+    return Forks(DockerLauncher(store, limits=limits), limits, paranoid=paranoid)
+
+
+def proven(store: Path, limits: Limits, image: str | None = None, *, paranoid: bool = False) -> Forks:
+    """As `DockerProvider`, once a command has run in that image; nothing is left where it could not.
+
+    Raises:
+        SandboxUnavailable: no engine answers, or the guest does not run in that image or on that engine.
+        ImageMissing, StoreFull: the image cannot be had.
+    """
+    launcher = DockerLauncher(store, limits=limits)
+    provider = Forks(launcher, limits, paranoid=paranoid)
+    try:
+        provider.prove(Workspace(image=image, mount="/usr"))
+    except SandboxError:
+        provider.close()
+        launcher.forget()
+        raise
+    return provider
 
 
 def probe(image: str = BASE_IMAGE) -> str:
@@ -222,6 +250,21 @@ def probe(image: str = BASE_IMAGE) -> str:
     return "" if ended.exit_code == 0 else f"`true` ended with exit code {ended.exit_code} in a container of {image}"
 
 
+def shared_leftovers(unused_s: float) -> Iterator[Leftover]:
+    """Environments and set-ups on the engine that no store's states stand on and nobody used for so long.
+
+    Raises:
+        SandboxUnavailable, ImageMissing: no engine answers, or it lacks the base image, whose Python is needed to look.
+    """
+    with tempfile.TemporaryDirectory(prefix="ramify-clean-") as store:
+        launcher = DockerLauncher(Path(store), limits=Limits())
+        try:
+            yield from caching.leftovers(launcher, launcher.layout(Workspace(mount="/usr")).place, unused_s)
+        finally:
+            launcher.close()
+            launcher.forget()
+
+
 def _volume_of(store: Path, client: DockerClient) -> str:
     """The volume that holds the states of a store: named in a file there, made when there is none."""
     note = store / "volume"
@@ -231,7 +274,7 @@ def _volume_of(store: Path, client: DockerClient) -> str:
         draft.write_text(f"ramify-run-{secrets.token_hex(6)}", encoding="ascii")
         draft.replace(note)
     name = note.read_text(encoding="ascii")
-    client.volumes.create(name, labels=labels(name))
+    client.volumes.create(name, labels=labels(name, store))
     return name
 
 
@@ -243,45 +286,10 @@ def _has(client: DockerClient, image: Image, path: str) -> bool:
     """Whether the image has a directory there."""
     container = client.containers.create(image, ["true"], labels=labels("base"), network_mode="none")
     try:
-        return has_directory(container, path)
+        return has_directory(client, container, path)
     finally:
         container.remove(v=True, force=True)
 
 
-def _environment(image_env: Iterable[str]) -> Mapping[str, str]:
-    """What the image says, over the least that commands expect."""
-    stated = dict(entry.split("=", 1) for entry in image_env)
-    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root", "BASH_ENV": "/root/.bashrc", **stated}
-
-
-def _outward(client: DockerClient) -> str:
-    """The network of commands that may use it: the engine's bridge, or the machine's own where that leads nowhere.
-
-    Such commands see this machine's /etc/resolv.conf, and a name server on its loopback is out of the bridge's reach.
-    """
-    servers = re.findall(r"^nameserver\s+(\S+)", Path("/etc/resolv.conf").read_text(), re.MULTILINE)
-    local = bool(servers) and all(server.startswith("127.") or server == "::1" for server in servers)
-    return "host" if local or not client.networks.list(names=["bridge"]) else "bridge"
-
-
 def _text(name: str) -> bytes:
     return resources.files("sandboxes").joinpath(name).read_bytes()
-
-
-def _sized(data: bytes) -> bytes:
-    return len(data).to_bytes(4, "big") + data
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """The engine's refusals as ours."""
-    from docker.errors import DockerException
-    from requests import RequestException
-
-    try:
-        yield
-    except (DockerException, RequestException) as error:
-        said = getattr(error, "explanation", None) or error
-        raise SandboxUnavailable(
-            f"the Docker engine failed: {said}; see its log, or use the namespace sandbox"
-        ) from error

@@ -8,39 +8,77 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandboxes import SandboxUnavailable
+from sandboxes.leftover import Leftover
 
 if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.volumes import Volume
 
-__all__ = ["clean", "connect", "labels", "sweep"]
+__all__ = [
+    "ENVIRONMENTS_VOLUME",
+    "OUR_IMAGES",
+    "addresses",
+    "connect",
+    "is_podman",
+    "labels",
+    "leftovers",
+    "sweep",
+    "translated",
+]
+
+ENVIRONMENTS_VOLUME = "ramify-environments"
+"""Environments and set-ups that runs share. Its entries go one by one (`sandboxes.caching`)."""
+
+OUR_IMAGES = ("ramify-state:", "ramify-environment:", "ramify-setup:", "ramify-image:")
+"""Names of the images that we make. Others may carry our label, because they were built on one of these."""
 
 
 def connect() -> DockerClient:
-    """A client of the engine that `DOCKER_HOST`, else the current docker context, names.
+    """A client of the engine that `DOCKER_HOST` names, else of the current docker context's, else of the first that
+    answers: Docker, rootless Docker, the user's podman, the machine's podman.
 
     Raises:
-        SandboxUnavailable: no engine answers there.
+        SandboxUnavailable: none answers; the message names all that were tried.
     """
     import docker
-    from docker.context import ContextAPI
     from docker.errors import DockerException
 
-    host = os.environ.get("DOCKER_HOST") or ContextAPI.get_current_context().Host or ""
-    try:
-        _knock(host)
-        return docker.from_env(timeout=120, environment={**os.environ, "DOCKER_HOST": host})
-    except (DockerException, OSError) as error:
-        raise SandboxUnavailable(
-            f"no Docker engine answers at {host} ({_innermost(error)}); start one (scripts/start-docker), set "
-            "DOCKER_HOST, or use the namespace sandbox"
-        ) from error
+    problems = []
+    for address in addresses():
+        try:
+            _knock(address)
+            return docker.from_env(timeout=120, environment={**os.environ, "DOCKER_HOST": address})
+        except (DockerException, OSError) as error:
+            problems.append(f"{address} ({_innermost(error)})")
+    raise SandboxUnavailable(
+        f"no Docker engine answers at {', '.join(problems)}; start one (scripts/start-docker), set DOCKER_HOST, or use "
+        "the namespace sandbox"
+    )
+
+
+def addresses() -> tuple[str, ...]:
+    """Where an engine is looked for, in that order; one that was named is the only one."""
+    from docker.context import ContextAPI
+
+    named = os.environ.get("DOCKER_HOST")
+    context = ContextAPI.get_current_context()
+    if named or context.Name != "default":
+        return (named or str(context.Host or ""),)
+    own = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+    sockets = ("/var/run/docker.sock", f"{own}/docker.sock", f"{own}/podman/podman.sock", "/run/podman/podman.sock")
+    return tuple(f"unix://{socket}" for socket in sockets)
+
+
+def is_podman(client: DockerClient) -> bool:
+    """Whether the engine is podman, behind the interface of Docker."""
+    return any(part.get("Name") == "Podman Engine" for part in client.version().get("Components") or ())
 
 
 def _knock(host: str) -> None:
@@ -51,9 +89,25 @@ def _knock(host: str) -> None:
             door.connect(path)
 
 
-def labels(run: str) -> dict[str, str]:
-    """What marks a container or volume as ours, made by this process, now."""
+@contextmanager
+def translated() -> Iterator[None]:
+    """The engine's refusals as ours."""
+    from docker.errors import DockerException
+    from requests import RequestException
+
+    try:
+        yield
+    except (DockerException, RequestException) as error:
+        said = getattr(error, "explanation", None) or error
+        raise SandboxUnavailable(
+            f"the Docker engine failed: {said}; see its log, or use the namespace sandbox"
+        ) from error
+
+
+def labels(run: str, store: Path | None = None) -> dict[str, str]:
+    """What marks a container, a volume or an image as ours, made by this process, now; and the store that it is of."""
     return {
+        **({"ramify.store": str(store.resolve())} if store else {}),
         "ramify": "1",
         "ramify.run": run,
         "ramify.pid": str(os.getpid()),
@@ -77,24 +131,45 @@ def sweep(client: DockerClient) -> tuple[str, ...]:
     return tuple(str(box.name) for box in gone if _removed(partial(box.remove, v=True, force=True)))
 
 
-def clean(
-    older_than_s: float = 0, *, client: DockerClient | None = None, now: Callable[[], float] = time.time
-) -> tuple[str, ...]:
-    """Remove what Ramify left on the engine and nothing uses; the names of what went.
+def leftovers(
+    client: DockerClient,
+    wanted: Callable[[Path], bool],
+    older_than_s: float = 0,
+    now: Callable[[], float] = time.time,
+) -> Iterator[Leftover]:
+    """What Ramify left on the engine and nothing uses.
 
-    Containers whose owner is gone go at once, those of other machines when they are older than `older_than_s`; so do
-    volumes (states, environments, root file systems of images) of that age that no container and no living owner has.
+    Containers whose owner is gone, and states (volumes, images) whose store on this machine is not `wanted` any more.
+    What belongs to other machines, and root file systems, which are made again when they are needed, goes by its age.
     """
-    client = client or connect()
-    removed = list(sweep(client))
     oldest = now() - older_than_s
     for box in client.containers.list(all=True, filters={"label": "ramify=1"}, ignore_removed=True):
-        if _owner(box.labels) == "elsewhere" and _created(box.labels) <= oldest:
-            removed += [str(box.name)] * _removed(partial(box.remove, v=True, force=True))
+        owner = _owner(box.labels)
+        if owner == "gone" or (owner == "elsewhere" and _created(box.labels) <= oldest):
+            yield Leftover(f"container {box.name}", 0, partial(_removed, partial(box.remove, v=True, force=True)))
+    used = client.df()
+    sizes = {each["Name"]: each["UsageData"]["Size"] for each in used["Volumes"] or ()}
+    alone = {each["Id"]: each["Size"] - max(0, each["SharedSize"]) for each in used["Images"] or ()}
     for volume in client.volumes.list(filters={"label": "ramify=1"}):
-        if not _in_use(volume) and _created(_labels_of(volume)) <= oldest:
-            removed += [str(volume.name)] * _removed(volume.remove)
-    return tuple(removed)
+        if volume.name != ENVIRONMENTS_VOLUME and _may_go(_labels_of(volume), wanted, oldest):
+            size = max(0, sizes.get(volume.name, 0))
+            yield Leftover(f"volume {volume.name}", size, partial(_removed, volume.remove))
+    for image in client.images.list(filters={"label": "ramify=1"}):
+        if _may_go(image.labels, wanted, oldest):
+            for tag in [tag for tag in image.tags if tag.startswith(OUR_IMAGES)]:
+                yield Leftover(
+                    f"image {tag}", alone.get(image.id, 0), partial(_removed, partial(client.images.remove, tag))
+                )
+
+
+def _may_go(marks: Mapping[str, str], wanted: Callable[[Path], bool], oldest: float) -> bool:
+    """Whether nobody misses a volume or an image."""
+    owner, store = _owner(marks), marks.get("ramify.store")
+    if marks.get("ramify.run") == "base":
+        return _created(marks) <= oldest
+    if owner == "elsewhere" or not store:
+        return owner != "alive" and _created(marks) <= oldest
+    return owner == "gone" and not wanted(Path(store))
 
 
 def _owner(marks: Mapping[str, str]) -> str:
@@ -118,12 +193,6 @@ def _created(marks: Mapping[str, str]) -> float:
 
 def _labels_of(volume: Volume) -> dict[str, str]:
     return volume.attrs.get("Labels") or {}
-
-
-def _in_use(volume: Volume) -> bool:
-    """States belong to their run while it lives; what can be made again is refused to `remove` while it is mounted."""
-    marks = _labels_of(volume)
-    return marks.get("ramify.run") != "base" and _owner(marks) == "alive"
 
 
 def _removed(remove: Callable[[], object]) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
-import os
+import re
 import tarfile
 import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandboxes import ImageMissing, SandboxUnavailable, StoreFull
+from sandboxes import ImageMissing, SandboxUnavailable, room
 from sandboxes.engine import labels, sweep
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from docker.models.images import Image
     from docker.types import Mount
 
-__all__ = ["BASE_IMAGE", "base_volume", "find", "has_directory"]
+__all__ = ["BASE_IMAGE", "base_volume", "environment_of", "find", "has_directory", "outward", "root_of"]
 
 BASE_IMAGE = "ramify-base:latest"
 """Made by scripts/base-image; never pulled, so that nobody else's image of that name can take its place."""
@@ -28,6 +28,8 @@ _PULLS = threading.BoundedSemaphore(4)
 _PULL_WAITS_S = (5.0, 20.0, 60.0)
 _PULL_TIMEOUT_S = 3600.0
 _PULL_SPACE_BYTES = 6 << 30
+_GO_DIRECTORY = 1 << 31
+"""Of a file mode as the engine, which is written in Go, has it."""
 _SPARE_BYTES = 1 << 30
 _FILL_TIMEOUT_S = 1800.0
 
@@ -48,7 +50,7 @@ def find(client: DockerClient, name: str) -> Image:
             continue
     if name == BASE_IMAGE:
         raise ImageMissing(f"there is no image {name}; make it with scripts/base-image (`make image`), or name another")
-    _require_space(client, _PULL_SPACE_BYTES)
+    _require_space(client, _PULL_SPACE_BYTES, f"pulling {name}")
     with _PULLS:
         problem = _pull(client, name)
     if problem:
@@ -93,18 +95,16 @@ def _pull_once(client: DockerClient, name: str) -> str:
     return ""
 
 
-def _require_space(client: DockerClient, needed_bytes: int) -> None:
-    """Raise StoreFull when the engine's disk, where it is this machine's, has less free than that."""
+def root_of(client: DockerClient) -> Path | None:
+    """Where the engine keeps images and volumes; None when that is not on this machine."""
     root = Path(str(client.info()["DockerRootDir"]))
-    if not str(client.api.base_url).startswith("http+docker://local") or not root.exists():
-        return
-    disk = os.statvfs(root)
-    free = disk.f_bavail * disk.f_frsize
-    if free < needed_bytes:
-        raise StoreFull(
-            f"{root} has {free / 1e9:.1f} GB free and {needed_bytes / 1e9:.1f} GB are needed; "
-            "free some space, or run `ramify clean`"
-        )
+    return root if str(client.api.base_url).startswith("http+docker://local") and root.exists() else None
+
+
+def _require_space(client: DockerClient, needed_bytes: int, what: str) -> None:
+    """Raise StoreFull when the engine's disk, where it is this machine's, has less free than that."""
+    if root := root_of(client):
+        room.require(root, needed_bytes, what)
 
 
 def base_volume(client: DockerClient, image: Image) -> str:
@@ -119,7 +119,7 @@ def base_volume(client: DockerClient, image: Image) -> str:
     mount = VolumeMount("/mnt", volume.name, type="volume", no_copy=True)
     filler = _only_one(client, f"ramify-fill-{digest}", image, mount)
     try:
-        if not has_directory(filler, "/mnt/complete"):
+        if not has_directory(client, filler, "/mnt/complete"):
             _fill(client, image, filler)
     finally:
         filler.remove(v=True, force=True)
@@ -145,19 +145,22 @@ def _only_one(client: DockerClient, name: str, image: Image, mount: Mount) -> Co
         sweep(client)
 
 
-def has_directory(container: Container, path: str) -> bool:
-    """Whether a container, running or not, has that directory: the engine unpacks nothing, an empty archive, there."""
-    from docker.errors import NotFound
+def has_directory(client: DockerClient, container: Container, path: str) -> bool:
+    """Whether a container, running or not, has that directory."""
+    from docker.utils import decode_json_header
 
-    try:
-        container.put_archive(path, _tar())
-    except NotFound:
-        return False
-    return True
+    api = client.api
+    answer = api.head(
+        f"{api.base_url}/v{api.api_version}/containers/{container.id}/archive",
+        params={"path": path},
+        timeout=api.timeout,
+    )
+    facts = decode_json_header(answer.headers["X-Docker-Container-Path-Stat"]) if answer.ok else {"mode": 0}
+    return bool(facts["mode"] & _GO_DIRECTORY)
 
 
 def _fill(client: DockerClient, image: Image, filler: Container) -> None:
-    _require_space(client, int(image.attrs["Size"]) + _SPARE_BYTES)
+    _require_space(client, int(image.attrs["Size"]) + _SPARE_BYTES, "unpacking the image")
     source = client.containers.create(image, ["true"], labels=labels("base"), network_mode="none")
     try:
         filler.put_archive("/mnt", _tar("rootfs"))
@@ -175,3 +178,19 @@ def _tar(*directories: str) -> bytes:
             entry.type, entry.mode = tarfile.DIRTYPE, 0o755
             tar.addfile(entry)
     return archive.getvalue()
+
+
+def environment_of(image: Image) -> dict[str, str]:
+    """What the image says, over the least that commands expect."""
+    stated = dict(entry.split("=", 1) for entry in image.attrs["Config"].get("Env") or ())
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root", "BASH_ENV": "/root/.bashrc", **stated}
+
+
+def outward(client: DockerClient) -> str:
+    """The network of commands that may use it: the engine's bridge, or the machine's own where that leads nowhere.
+
+    Such commands see this machine's /etc/resolv.conf, and a name server on its loopback is out of the bridge's reach.
+    """
+    servers = re.findall(r"^nameserver\s+(\S+)", Path("/etc/resolv.conf").read_text(), re.MULTILINE)
+    local = bool(servers) and all(server.startswith("127.") or server == "::1" for server in servers)
+    return "host" if local or not client.networks.list(names=["bridge"]) else "bridge"

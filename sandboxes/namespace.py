@@ -16,11 +16,13 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from sandboxes import ExecResult, Limits, SandboxError, SandboxUnavailable, Workspace, cgroups, guest, skeleton
+from sandboxes import ExecResult, Limits, SandboxError, SandboxUnavailable, Workspace, caching, cgroups, skeleton
 from sandboxes.forks import Forks
 from sandboxes.launch import Layout
+from sandboxes.leftover import Leftover
+from sandboxes.shipping import LOADER, STARTED, package
 
-__all__ = ["NamespaceProvider", "probe"]
+__all__ = ["NamespaceProvider", "probe", "shared_leftovers"]
 
 _OLDEST_KERNEL = (5, 11)
 _STDERR_BYTES = 4000
@@ -28,10 +30,16 @@ _END_TIMEOUT_S = 5.0
 _JOIN = 'for file in $JOIN; do echo $$ >"$file" || exit 1; done; unset JOIN; exec "$@"'
 
 
-def NamespaceProvider(store: Path, limits: Limits = Limits(), expose: Sequence[Path] = ()) -> Forks:  # noqa: N802, B008
+def NamespaceProvider(  # noqa: N802 - it reads as a Provider's class
+    store: Path,
+    limits: Limits = Limits(),  # noqa: B008
+    expose: Sequence[Path] = (),
+    *,
+    paranoid: bool = False,
+) -> Forks:
     """States in `store`, a directory on a disk of this machine; `expose` are further directories that are seen inside
-    as they are outside, and can be changed there without an effect outside."""
-    return Forks(NamespaceLauncher(store, limits, expose), limits)
+    as they are outside, and can be changed there without an effect outside. `paranoid` as in `Forks`."""
+    return Forks(NamespaceLauncher(store, limits, expose), limits, paranoid=paranoid)
 
 
 def probe(store: Path | None = None) -> str:
@@ -67,6 +75,16 @@ def _remedy() -> str:
     return "use Docker, or a store on ext4, xfs or btrfs"
 
 
+def shared_leftovers(unused_s: float) -> Iterator[Leftover]:
+    """Environments and set-ups on this machine that no store's states stand on and nobody used for so long.
+
+    Raises:
+        SandboxUnavailable: such a sandbox does not work here.
+    """
+    with tempfile.TemporaryDirectory(prefix="ramify-clean-") as store:
+        yield from caching.leftovers(NamespaceLauncher(Path(store, "own"), Limits(), ()), "", unused_s)
+
+
 class NamespaceLauncher:
     """Starts guests as child processes of this one."""
 
@@ -82,8 +100,9 @@ class NamespaceLauncher:
     @property
     def tier(self) -> str:
         """As `Provider.tier`."""
-        bound = "control groups" if cgroups.available() else "process limits, each process by itself"
-        return f"namespace: user namespaces on this machine's own programs, shared kernel; states are exact; {bound}"
+        return (
+            f"namespace: user namespaces on this machine's own programs, shared kernel; states are exact; {_bounds()}"
+        )
 
     def layout(self, workspace: Workspace) -> Layout:
         """As `Launcher.layout`."""
@@ -117,6 +136,7 @@ class NamespaceLauncher:
         group = cgroups.make(self._limits)
         config: dict[str, object] = {
             "store": str(self._store),
+            "name": str(self._store),
             "environments": str(self._environments),
             "network": network,
         }
@@ -124,10 +144,33 @@ class NamespaceLauncher:
             config["memory_events"] = str(group.memory_events)
         if group.pids_events:
             config["pids_events"] = str(group.pids_events)
-        return Process([sys.executable, "-I", "-S", guest.__file__, json.dumps(config)], group)
+        process = Process([sys.executable, "-BIS", "-c", LOADER, json.dumps(config)], group)
+        try:
+            process.receive(len(STARTED))
+            process.send(package())
+        except (EOFError, OSError) as error:
+            raise SandboxUnavailable(f"the guest does not start: {process.close() or error}") from error
+        return process
+
+    @property
+    def disk(self) -> Path:
+        """As `Launcher.disk`."""
+        return self._store
+
+    def lives(self, store: str) -> bool:
+        """As `Launcher.lives`."""
+        return Path(store).is_dir()
 
     def close(self) -> None:
         """Nothing is shared."""
+
+
+def _bounds() -> str:
+    """What holds the limits of memory and of processes. The kernel excepts root from its limit of processes."""
+    by_group = cgroups.limited()
+    memory = "memory limited" if "memory" in by_group else "memory limited for each process by itself"
+    alone = "processes not limited" if os.geteuid() == 0 else "processes limited"
+    return f"{memory}, {'processes limited' if 'pids' in by_group else alone}"
 
 
 class Process:

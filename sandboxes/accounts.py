@@ -1,0 +1,87 @@
+"""Who runs the commands of an image, and with which environment: what the image says, found out inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sandboxes import Sandbox, SandboxUnavailable
+
+__all__ = ["OWN", "ROOT", "Account", "account", "activated"]
+
+_ACTIVATION_TIMEOUT_S = 120.0
+_OF_THE_SHELL = frozenset(["_", "SHLVL", "PWD", "OLDPWD", "BASHOPTS", "SHELLOPTS", "PS1"])
+
+OWN = """
+command -v find >/dev/null && find . ! -user "$1" -o ! -group "$2" | head -n 1 | grep -q . || exit 0
+chown -hR "$1:$2" . && echo changed
+"""
+"""Gives the workspace to a user, if some of it is not theirs, and says so; the arguments are its numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A user of an image."""
+
+    user: int = 0
+    group: int = 0
+    home: str = ""
+    """"" when it is not known."""
+
+    @property
+    def numbers(self) -> str:
+        """`user:group`."""
+        return f"{self.user}:{self.group}"
+
+    def at_home(self, env: Mapping[str, str]) -> dict[str, str]:
+        """That environment, with what is root's by default at this user's home."""
+        ours = {"HOME": self.home, "BASH_ENV": f"{self.home}/.bashrc"}
+        roots = {"HOME": "/root", "BASH_ENV": "/root/.bashrc"}
+        moved = {name for name in roots if self.user and self.home and env.get(name) == roots[name]}
+        return {**env, **{name: ours[name] for name in moved}}
+
+
+ROOT = Account()
+
+
+def account(read: Callable[[str], bytes], stated: str) -> Account:
+    """Whom an image means by `stated`, a name or number with an optional group; `read` gives its files.
+
+    Raises:
+        SandboxUnavailable: there is no such user.
+    """
+    user, _, group = stated.partition(":")
+    home = ""
+    for line in _lines(read, "/etc/passwd"):
+        if len(line) > 5 and user in (line[0], line[2]):
+            user, group, home = line[2], group or line[3], line[5]
+            break
+    for line in _lines(read, "/etc/group"):
+        if len(line) > 2 and group == line[0]:
+            group = line[2]
+    group = group or "0"
+    if not (user.isdigit() and group.isdigit()):
+        raise SandboxUnavailable(f"the image's user {stated} is not in its /etc/passwd; name another image")
+    return Account(int(user), int(group), home)
+
+
+def _lines(read: Callable[[str], bytes], path: str) -> list[list[str]]:
+    try:
+        text = read(path).decode(errors="replace")
+    except OSError:
+        return []
+    return [line.split(":") for line in text.splitlines()]
+
+
+def activated(box: Sandbox, env: Mapping[str, str]) -> dict[str, str]:
+    """The environment that the image's `BASH_ENV` makes of `env`, as an activated conda environment; `env` itself where
+    there is no bash or the file fails. So every command gets it, and not only those that bash runs.
+    """
+    if "BASH_ENV" not in env:
+        return dict(env)
+    done = box.exec(["bash", "-c", "exec env -0"], timeout_s=_ACTIVATION_TIMEOUT_S, env=env, cwd="/")
+    if done.exit_code or done.stdout_bytes > len(done.stdout):
+        return dict(env)
+    told = [entry.decode("utf-8", "surrogateescape").partition("=") for entry in done.stdout.split(b"\0") if entry]
+    found = {name: value for name, equals, value in told if equals and name not in _OF_THE_SHELL}
+    return {**env, **{name: value for name, value in found.items() if not name.startswith("BASH_FUNC_")}}

@@ -1,0 +1,294 @@
+"""The provider for images and engines in which the guest cannot run: a container a fork, an image a state.
+
+It needs nothing of the image but `/bin/sh` and `rm`. It is slower than the other providers by a factor of fifty, and
+weaker: `/dev/shm` is empty at the start of each command; `/etc/hosts`, `/etc/hostname` and `/etc/resolv.conf` are the
+engine's; times are kept in whole seconds; outside the workspace a digest covers what the engine's `diff` notices, which
+is types, modes, sizes and times, and not a file that was changed in place without any of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from sandboxes import (
+    Change,
+    Forked,
+    Limits,
+    SandboxError,
+    SandboxUnavailable,
+    Snapshot,
+    SnapshotMissing,
+    Template,
+    Workspace,
+)
+from sandboxes.commit.archives import Files
+from sandboxes.commit.container import Box, leased, make, remove
+from sandboxes.commit.founding import found
+from sandboxes.commit.manifest import Entry, Manifest, delta, differing, nested_in, put_back
+from sandboxes.commit.states import State, States
+from sandboxes.engine import connect, sweep, translated
+from sandboxes.fork import Tally
+from sandboxes.forks import kind_of, owned, relative
+from sandboxes.images import root_of
+from sandboxes.patches import Difference, Side, ignored, patch
+from sandboxes.room import FINISH_BYTES, RESERVE_BYTES, require
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+__all__ = ["CommitProvider"]
+
+_REMOVE_TIMEOUT_S = 600.0
+
+
+class CommitProvider:
+    """States as images of a Docker engine. `store` is a directory that says which; `why` ends the tier's line."""
+
+    def __init__(self, store: Path, limits: Limits | None = None, why: str = "") -> None:
+        self._limits = limits or Limits()
+        self._why = why
+        self._client = connect()
+        sweep(self._client)
+        self._states = States(self._client, store)
+        self._lock = threading.Lock()
+        self._tally = Tally()
+        self._boxes: set[Box] = set()
+        self._leased: Counter[str] = Counter()
+        self._doomed: dict[str, State] = {}
+        self._bases: dict[str, _Base] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def tier(self) -> str:
+        """As `sandboxes.Provider.tier`."""
+        because = f" ({self._why})" if self._why else ""
+        return (
+            "docker commit: SLOW, a second or so a command and a state; a container without network or capabilities, "
+            "an image a state; NOT EXACT: shared memory is not kept, times are in whole seconds, and outside the "
+            f"workspace states are told apart by what the engine's diff sees{because}"
+        )
+
+    @property
+    def forked(self) -> Forked:
+        """As `sandboxes.Provider.forked`."""
+        return self._tally.forked
+
+    def prove(self, image: str | None = None) -> None:
+        """Run a command in a state of an image; nothing is left of it.
+
+        Raises:
+            SandboxUnavailable, ImageMissing: containers of that image do not run here.
+        """
+        base = self.create(Workspace(image=image, mount="/tmp"))  # noqa: S108 - of the image
+        with self.at(base) as box:
+            done = box.exec(["/bin/sh", "-c", ":"], timeout_s=_REMOVE_TIMEOUT_S)
+        self.discard(base)
+        if done.exit_code:
+            raise SandboxUnavailable(f"a shell ended with {done.exit_code}: {done.stderr.decode(errors='replace')}")
+
+    def create(self, workspace: Workspace) -> Snapshot:
+        """As `sandboxes.Provider.create`."""
+        self.require_room()
+        with translated():
+            return found(self._client, self._states, workspace, self._limits).snapshot
+
+    @contextmanager
+    def at(self, snapshot: Snapshot) -> Iterator[Box]:
+        """As `sandboxes.Provider.at`."""
+        with translated(), self._lease(snapshot) as (box, _):
+            yield box
+
+    @contextmanager
+    def scratch(
+        self, snapshot: Snapshot, base: Snapshot, put_back: Sequence[str] = (), template: Template | None = None
+    ) -> Iterator[Box]:
+        """As `sandboxes.Provider.scratch`. There are no templates here."""
+        paths = [relative(path) for path in put_back]
+        with translated(), self._lease(base) as (box, founded):
+            self._turn_into(box, founded, self._load(snapshot), paths)
+            yield box
+
+    @contextmanager
+    def _lease(self, snapshot: Snapshot) -> Iterator[tuple[Box, State]]:
+        state = self._load(snapshot)
+        with self._lock:
+            self._leased[state.id] += 1
+        try:
+            with leased(self._client, self._states, state, self._limits, base_entry=self._base(state).entry) as box:
+                self._boxes.add(box)
+                self._tally.count()
+                yield box, state
+        finally:
+            self._boxes = {other for other in self._boxes if other.is_open}
+            self._unlease(state)
+
+    def _unlease(self, state: State) -> None:
+        with self._lock:
+            self._leased[state.id] -= 1
+            doomed = None if self._leased[state.id] else self._doomed.pop(state.id, None)
+        if doomed:
+            self._states.discard(doomed)
+
+    def _load(self, snapshot: Snapshot) -> State:
+        if snapshot.id in self._doomed:
+            raise SnapshotMissing(f"the snapshot {snapshot.id} was discarded")
+        return self._states.load(snapshot.id)
+
+    def _base(self, state: State) -> _Base:
+        with self._lock:
+            if state.base not in self._bases:
+                self._bases[state.base] = _Base(self._client, self._states, state.base, self._limits)
+            return self._bases[state.base]
+
+    def _turn_into(self, box: Box, founded: State, wanted: State, put_back_: Sequence[str]) -> None:
+        """Give a fork of the base the workspace of another state, all but some paths."""
+        tree = self._states.manifest(founded)
+        changed = delta(tree, put_back(tree, self._states.manifest(wanted), put_back_))
+        gone = [f"{box.workdir}/{path}" for path in _outermost([path for path in changed if changed[path] is None])]
+        if gone:
+            done = box.exec(["rm", "-rf", "--", *gone], timeout_s=_REMOVE_TIMEOUT_S, cwd="/")
+            if done.exit_code:
+                raise SandboxError(f"cannot remove {gone[0]}: {done.stderr.decode(errors='replace')}")
+        there = {path for path, entry in changed.items() if entry is not None}
+        if there:
+            with self._lease(wanted.snapshot) as (source, _), source.files.some(box.workdir, there) as archive:
+                box.files.put(box.workdir, archive)
+
+    def changes(self, old: Snapshot, new: Snapshot) -> tuple[Change, ...]:
+        """As `sandboxes.Provider.changes`."""
+        _, _, before, after = self._both(old, new)
+        return tuple(
+            Change(path, kind_of(_leaf(before, path), _leaf(after, path))) for path in differing(before, after)
+        )
+
+    def diff(self, old: Snapshot, new: Snapshot) -> bytes:
+        """As `sandboxes.Provider.diff`."""
+        one, other, before, after = self._both(old, new)
+        tracked = self._states.base(one.base).tracked
+        nested = nested_in(after)
+        paths = [path for path in differing(before, after) if owned(path, nested)]
+        rules = {path for path in after if path.rpartition("/")[2] == ".gitignore" and after[path][0] == "f"}
+        with translated():
+            sides = self._contents(one, before, paths), self._contents(other, after, {*paths, *rules})
+        texts = {path: sides[1][path].decode("utf-8", "surrogateescape") for path in rules}
+        unknown = [path for path in paths if path not in tracked]
+        left_out = ignored(unknown, texts, self._states.base(one.base).exclude)
+        return patch(
+            [
+                Difference(path, _side(before, path, sides[0]), _side(after, path, sides[1]))
+                for path in paths
+                if path not in left_out
+            ]
+        )
+
+    def _both(self, old: Snapshot, new: Snapshot) -> tuple[State, State, Manifest, Manifest]:
+        one, other = self._load(old), self._load(new)
+        if one.base != other.base:
+            raise SandboxError(f"{old.id} and {new.id} do not come from one base")
+        return one, other, self._states.manifest(one), self._states.manifest(other)
+
+    def _contents(self, state: State, tree: Manifest, paths: Sequence[str] | set[str]) -> dict[str, bytes]:
+        wanted = {path for path in paths if path in tree and tree[path][0] in ("f", "l")}
+        if not wanted:
+            return {}
+        with self._lease(state.snapshot) as (box, _):
+            return box.files.contents(state.workdir, wanted)
+
+    def discard(self, *snapshots: Snapshot) -> None:
+        """As `sandboxes.Provider.discard`. What a running lease stands on goes when that ends."""
+        for state in [self._load(snapshot) for snapshot in snapshots]:
+            with self._lock:
+                if self._leased[state.id]:
+                    self._doomed[state.id] = state
+                    continue
+                base = self._bases.pop(state.id, None)
+            with translated():
+                if base:
+                    base.close()
+                self._states.discard(state)
+
+    def retain(self, snapshots: Collection[Snapshot]) -> None:
+        """As `sandboxes.Provider.retain`."""
+        kept = {snapshot.id for snapshot in snapshots}
+        with translated():
+            for name in self._states.names():
+                if name not in kept:
+                    self._states.discard(self._states.load(name))
+
+    def require_room(self, *, to_finish: bool = False) -> None:
+        """As `sandboxes.Provider.require_room`, of the disk alone: images share what they take."""
+        with translated():
+            disk = root_of(self._client)
+        if disk:
+            require(disk, FINISH_BYTES if to_finish else RESERVE_BYTES, "going on safely")
+
+    def close(self) -> None:
+        """As `sandboxes.Provider.close`."""
+        with self._lock:
+            boxes, bases = list(self._boxes), list(self._bases.values())
+            self._boxes.clear()
+            self._bases.clear()
+        with translated():
+            for box in boxes:
+                box.end()
+            for base in bases:
+                base.close()
+        self._client.close()
+
+
+class _Base:
+    """What a base state has outside the workspace, read as it is asked for from a container that never runs."""
+
+    def __init__(self, client: DockerClient, states: States, base: str, limits: Limits) -> None:
+        self._client, self._states, self._name, self._limits = client, states, base, limits
+        self._lock = threading.Lock()
+        self._container = ""
+        self._known: dict[str, Entry | None] = {}
+
+    def entry(self, path: str) -> Entry | None:
+        """What it has at an absolute path."""
+        with self._lock:
+            if path not in self._known:
+                if not self._container:
+                    state = self._states.base(self._name)
+                    self._container = make(self._client, state, self._limits, self._states.run)
+                self._known[path] = Files(self._client, self._container).entry(path)
+            return self._known[path]
+
+    def close(self) -> None:
+        """Remove the container."""
+        if self._container:
+            remove(self._client, self._container)
+
+
+def _outermost(paths: Sequence[str]) -> list[str]:
+    """Those that are not below another of them; the paths are sorted."""
+    kept: list[str] = []
+    for path in sorted(paths, key=lambda path: path.split("/")):
+        if not kept or not path.startswith(kept[-1] + "/"):
+            kept.append(path)
+    return kept
+
+
+def _leaf(tree: Manifest, path: str) -> Entry | None:
+    """What is there, unless it is a directory."""
+    entry = tree.get(path)
+    return None if entry is None or entry[0] == "d" else entry
+
+
+def _side(tree: Manifest, path: str, contents: dict[str, bytes]) -> Side | None:
+    entry = _leaf(tree, path)
+    return Side(entry[0], entry[1], contents.get(path, b"")) if entry else None

@@ -1,0 +1,200 @@
+"""One command in a container that is started for it: when its first process ends, the kernel ends all others.
+
+The container's first process is the image's `sh`, which reads from its stdin what it has to run. So a container can be
+started any number of times, each time with another command, and its files stay in between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+import shlex
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sandboxes import ExecResult, Limits, SandboxLost, SandboxUnavailable
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+__all__ = ["FIRST_PROCESS", "Command", "run"]
+
+_END = secrets.token_hex(8)
+FIRST_PROCESS = (
+    "/bin/sh",
+    "-c",
+    'script=; while IFS= read -r line; do [ "$line" = "$0" ] && break; script="$script$line\n"; done; eval "$script"',
+    _END,
+)
+"""The entry point of every container of this process."""
+
+_STARTED = b"+"
+"""The first byte of stdout: from now on the command's time counts."""
+_START_TIMEOUT_S = 120.0
+_DISK_CHECK_S = 2.0
+_XFSZ = 25
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run."""
+
+    argv: Sequence[str]
+    timeout_s: float
+    cwd: str
+    env: Mapping[str, str]
+    """Over the container's own."""
+    stdin: bytes = b""
+
+    def script(self) -> bytes:
+        """For the container's first process."""
+        exports = [f"export {name}={shlex.quote(value)}" for name, value in self.env.items() if _NAME.fullmatch(name)]
+        odd = [f"{name}={value}" for name, value in self.env.items() if not _NAME.fullmatch(name)]
+        argv = [*(["env", *odd] if odd else []), *self.argv]
+        source = "" if self.stdin else " </dev/null"
+        lines = [
+            "printf +; umask 022",
+            f"cd {shlex.quote(self.cwd)} || exit 126",
+            *exports,
+            f"(exec {shlex.join(argv)}){source}",
+            "exit $?",
+            _END,
+        ]
+        return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+
+
+class _Output:
+    """The two streams of a running container; of each the head is kept and the rest counted."""
+
+    def __init__(self, stream: Any, limit: int) -> None:
+        self._stream = stream
+        self.socket: socket.socket = getattr(stream, "_sock", stream)
+        self._limit = limit
+        self._raw = bytearray()
+        self.kept = {1: bytearray(), 2: bytearray()}
+        self.written = {1: 0, 2: 0}
+        self.started_at: float | None = None
+
+    def receive(self, until: float) -> bool:
+        """Take in what comes next, or nothing when `until` passes; False at the end."""
+        self.socket.settimeout(max(0.001, until - time.monotonic()))
+        try:
+            part = self.socket.recv(1 << 16)
+        except TimeoutError:
+            return True
+        self._raw += part
+        while len(self._raw) >= 8 and len(self._raw) >= 8 + (size := struct.unpack(">xxxxL", self._raw[:8])[0]):
+            self._keep(self._raw[0], bytes(self._raw[8 : 8 + size]))
+            del self._raw[: 8 + size]
+        return bool(part)
+
+    def _keep(self, stream: int, data: bytes) -> None:
+        if stream == 1 and self.started_at is None:
+            self.started_at = time.monotonic()
+            data = data.removeprefix(_STARTED)
+        self.kept[stream] += data[: max(0, self._limit - len(self.kept[stream]))]
+        self.written[stream] += len(data)
+
+    def send(self, data: bytes, *, last: bool) -> None:
+        """Send it from a thread of its own, since a command need not read before it writes."""
+
+        def work() -> None:
+            with contextlib.suppress(OSError):
+                self.socket.sendall(data)
+                if last:
+                    self.socket.shutdown(socket.SHUT_WR)
+
+        threading.Thread(target=work, daemon=True).start()
+
+    def close(self) -> None:
+        self._stream.close()
+        self.socket.close()
+
+
+def run(client: DockerClient, container: str, command: Command, limits: Limits, size: Callable[[], int]) -> ExecResult:
+    """Run it to its end; after a time-out or a full disk the container has been killed.
+
+    `size` says how many bytes the container holds over its image; it is asked every few seconds.
+
+    Raises:
+        SandboxUnavailable: the image has no `sh`.
+        SandboxLost: the container's first process does not do its work.
+    """
+    output = _start(client, container, limits.output_bytes)
+    try:
+        output.send(command.script() + command.stdin, last=bool(command.stdin))
+        ended_by, duration_s = _watch(output, command.timeout_s, limits.disk_bytes, size)
+        if ended_by:
+            _kill(client, container)
+            while output.receive(time.monotonic() + 5):
+                continue
+        code = client.api.wait(container)["StatusCode"]
+    finally:
+        output.close()
+    if output.started_at is None:
+        said = bytes(output.kept[2]).decode(errors="replace").strip()
+        raise SandboxLost(f"/bin/sh in the container does not run commands any more: {said or f'exit code {code}'}")
+    return ExecResult(
+        exit_code=124 if ended_by == "time" else code,
+        stdout=bytes(output.kept[1]),
+        stderr=bytes(output.kept[2]),
+        stdout_bytes=output.written[1],
+        stderr_bytes=output.written[2],
+        duration_s=duration_s,
+        timed_out=ended_by == "time",
+        limit="disk" if ended_by == "disk" or code == 128 + _XFSZ else _limit(client, container, code),
+    )
+
+
+def _start(client: DockerClient, container: str, limit: int) -> _Output:
+    from docker.errors import APIError
+
+    streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+    output = _Output(client.api.attach_socket(container, params=streams), limit)
+    try:
+        client.api.start(container)
+    except APIError as error:
+        output.close()
+        if "no such file" in str(error.explanation):
+            raise SandboxUnavailable("the image has no /bin/sh, without which no command can be run in it") from error
+        raise
+    return output
+
+
+def _watch(output: _Output, timeout_s: float, disk_bytes: int, size: Callable[[], int]) -> tuple[str, float]:
+    """What the command has to be killed for, "" when it ended by itself; and how long it ran."""
+    begun = time.monotonic()
+    look_at = begun + _DISK_CHECK_S
+    while True:
+        deadline = begun + _START_TIMEOUT_S if output.started_at is None else output.started_at + timeout_s
+        now = time.monotonic()
+        if now >= deadline:
+            return "time", now - (output.started_at or begun)
+        if now >= look_at:
+            if size() > disk_bytes:
+                return "disk", now - (output.started_at or begun)
+            look_at = time.monotonic() + _DISK_CHECK_S
+        if not output.receive(min(deadline, look_at)):
+            return "", time.monotonic() - (output.started_at or begun)
+
+
+def _kill(client: DockerClient, container: str) -> None:
+    from docker.errors import APIError
+
+    try:
+        client.api.kill(container)
+    except APIError as error:
+        if error.status_code not in (404, 409):  # it has just ended by itself
+            raise
+
+
+def _limit(client: DockerClient, container: str, code: int) -> Any:
+    """`memory` where the engine says so."""
+    return "memory" if code and client.api.inspect_container(container)["State"].get("OOMKilled") else ""

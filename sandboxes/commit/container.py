@@ -1,0 +1,247 @@
+"""One leased container: commands, files, and freezing it into a state."""
+
+from __future__ import annotations
+
+import posixpath
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sandboxes import ExecResult, Limits, SandboxLost, Snapshot, SnapshotMissing, TemplateLost
+from sandboxes.commit.archives import Files
+from sandboxes.commit.command import FIRST_PROCESS, Command, run
+from sandboxes.commit.manifest import Entry, Manifest, delta
+from sandboxes.commit.states import State, States
+from sandboxes.engine import labels
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+__all__ = ["Box", "leased", "make", "remove", "upwards"]
+
+_REMOVE_TIMEOUT_S = 120.0
+_MOUNTED = ("/dev", "/proc", "/sys", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/.dockerenv")
+"""What the engine makes anew for each container or command: no part of a state."""
+
+
+@contextmanager
+def leased(
+    client: DockerClient,
+    states: States,
+    state: State,
+    limits: Limits,
+    network: str = "none",
+    capabilities: Sequence[str] = (),
+    base_entry: Callable[[str], Entry | None] = lambda _: None,
+) -> Iterator[Box]:
+    """A container for the block. `base_entry` is what the base has at an absolute path."""
+    box = Box(client, states, state, make(client, state, limits, states.run, network, capabilities), limits, base_entry)
+    try:
+        yield box
+    finally:
+        box.end()
+
+
+def make(
+    client: DockerClient,
+    state: State,
+    limits: Limits,
+    run: str,
+    network: str = "none",
+    capabilities: Sequence[str] = (),
+) -> str:
+    """A hardened container over a state's image, not started; its name."""
+    from docker.errors import ImageNotFound
+    from docker.types import Healthcheck, LogConfig, Ulimit
+
+    config = client.api.create_host_config(
+        network_mode=network,
+        cap_drop=["ALL"],
+        cap_add=list(capabilities) or None,
+        security_opt=["no-new-privileges"],
+        mem_limit=limits.memory_bytes,
+        memswap_limit=limits.memory_bytes,
+        pids_limit=limits.pids,
+        ulimits=[
+            Ulimit(name="core", soft=0, hard=0),
+            Ulimit(name="fsize", soft=limits.disk_bytes, hard=limits.disk_bytes),
+        ],
+        log_config=LogConfig(type="none"),
+    )
+    try:
+        made = client.api.create_container(
+            state.image,
+            entrypoint=list(FIRST_PROCESS),
+            command=[],
+            user=state.user,
+            hostname="sandbox" if network != "host" else None,
+            working_dir="/",
+            environment=dict(state.env),
+            stdin_open=True,
+            host_config=config,
+            healthcheck=Healthcheck(test=["NONE"]),
+            labels=labels(run),
+        )
+    except ImageNotFound as error:
+        raise SnapshotMissing(f"the image {state.image} is gone from the engine") from error
+    return str(made["Id"])
+
+
+class Box:
+    """A container of our own over a state, as `sandboxes.Sandbox`. It runs only while a command does."""
+
+    def __init__(
+        self,
+        client: DockerClient,
+        states: States,
+        state: State,
+        container: str,
+        limits: Limits,
+        base_entry: Callable[[str], Entry | None],
+    ) -> None:
+        self._client, self._states, self._limits = client, states, limits
+        self._state = state
+        self.container = container
+        self._base_entry = base_entry
+        self._written: set[str] = set()
+        self._ran = False
+        self._open = True
+        self.workdir = state.workdir
+        self.files = Files(client, container)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the container is there."""
+        return self._open
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise SandboxLost("the fork is gone: its last command timed out, or its lease ended")
+
+    def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> ExecResult:
+        """As `sandboxes.Sandbox.exec`."""
+        self._require_open()
+        self._ran = True
+        command = Command(argv, timeout_s, posixpath.join(self.workdir, cwd or ""), env or {}, stdin)
+        done = run(self._client, self.container, command, self._limits, self._size)
+        if done.timed_out:
+            self.end()
+        return done
+
+    def perform(self, order: bytes, *, timeout_s: float) -> ExecResult:
+        """As `sandboxes.Sandbox.perform`: never."""
+        raise TemplateLost("a container of a committed image has no template")
+
+    def _size(self) -> int:
+        """Bytes that the container holds over its image."""
+        found = self._client.api.containers(all=True, size=True, filters={"id": self.container})
+        return int(found[0].get("SizeRw") or 0) if found else 0
+
+    def read(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
+        """As `sandboxes.Sandbox.read`."""
+        self._require_open()
+        return self.files.read(self._absolute(path), max_bytes)
+
+    def write(self, path: str, data: bytes, *, executable: bool | None = None) -> None:
+        """As `sandboxes.Sandbox.write`."""
+        self._require_open()
+        place = self.files.write(self._absolute(path), data, executable, self._state.owner, time.time())
+        self._written.add(place)
+
+    def remove(self, path: str) -> None:
+        """As `sandboxes.Sandbox.remove`."""
+        self._require_open()
+        place = self._absolute(path)
+        if self.files.look(place) is None:
+            return
+        done = self.exec(["rm", "-rf", "--", place], timeout_s=_REMOVE_TIMEOUT_S, cwd="/")
+        if done.exit_code:
+            raise PermissionError(f"cannot remove {path}: {done.stderr.decode(errors='replace').strip()}")
+
+    def _absolute(self, path: str) -> str:
+        return posixpath.normpath(posixpath.join(self.workdir, path))
+
+    def snapshot(self) -> Snapshot:
+        """As `sandboxes.Sandbox.snapshot`. The lease goes on in the same container, which holds just that state."""
+        self._require_open()
+        tree, outside = self.compare()
+        facts = replace(
+            self._state,
+            tree=delta(self._states.base_tree(self._state.base), tree),
+            outside=outside,
+            tracked=(),
+            exclude="",
+        )
+        return self._states.new(self.container, facts).snapshot
+
+    def compare(self) -> tuple[Manifest, dict[str, Entry | None]]:
+        """The workspace, and what differs from the base outside of it."""
+        outside = dict(self._state.outside)
+        top = self.workdir + "/"
+        for path in self._changed():
+            if not path.startswith(top):
+                self._note(path, outside)
+        if self._ran:
+            return self.files.tree(self.workdir), outside
+        tree = dict(self._states.manifest(self._state))
+        for path in self._changed():
+            entry = self.files.entry(path) if path.startswith(top) else None
+            if entry:
+                tree[path.removeprefix(top)] = entry
+        return tree, outside
+
+    def _changed(self) -> list[str]:
+        """Absolute paths that may differ from the container's image: all that do outside the workspace, and inside it
+        where no command was run."""
+        if not self._ran:
+            return sorted({above for path in self._written for above in upwards(path)})
+        listed = [str(change["Path"]) for change in self._client.api.diff(self.container) or ()]
+        inside = (self.workdir, self.workdir + "/")
+        return sorted(p for p in listed if not (p + "/").startswith(inside[1]) and not _is_mounted(p))
+
+    def _note(self, path: str, outside: dict[str, Entry | None]) -> None:
+        entry = self.files.entry(path)
+        if entry is None:
+            for below in [name for name in outside if name.startswith(path + "/")]:
+                del outside[below]
+        if entry == self._base_entry(path):
+            outside.pop(path, None)
+        else:
+            outside[path] = entry
+
+    def end(self) -> None:
+        """Remove the container, if that was not done."""
+        if self._open:
+            self._open = False
+            remove(self._client, self.container)
+
+
+def remove(client: DockerClient, container: str) -> None:
+    """Kill and remove a container, unless somebody else has."""
+    from docker.errors import APIError
+
+    try:
+        client.api.remove_container(container, v=True, force=True)
+    except APIError as error:
+        if error.status_code not in (404, 409):
+            raise
+
+
+def upwards(path: str) -> list[str]:
+    """A path and every directory above it but the root."""
+    parts = path.strip("/").split("/")
+    return ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+
+
+def _is_mounted(path: str) -> bool:
+    return any(path == place or path.startswith(place + "/") for place in _MOUNTED)

@@ -1,0 +1,82 @@
+"""What is in a workspace, path by path, and what follows from it: digests, differences, what to measure in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["Entry", "Manifest", "apply", "delta", "differing", "digest", "hash_of", "nested_in", "put_back"]
+
+Entry = tuple[str, int, str]
+"""[kind, mode, content hash or link target]; kind is f, l, d or o(ther)."""
+
+Manifest = dict[str, Entry]
+"""By path: relative to the workspace, `/`-separated; bytes that are not UTF-8 are surrogate-escaped."""
+
+
+def hash_of(content: bytes) -> str:
+    """Of a file's bytes."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def delta(old: Manifest, new: Manifest) -> dict[str, Entry | None]:
+    """What turns one into the other; None where nothing is any more."""
+    return {path: new.get(path) for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)}
+
+
+def apply(base: Manifest, changed: Mapping[str, Entry | None]) -> Manifest:
+    """The manifest that `changed` is the delta to."""
+    merged = {**base, **changed}
+    return {path: entry for path, entry in merged.items() if entry is not None}
+
+
+def digest(key: str, *deltas: Mapping[str, Entry | None]) -> str:
+    """Of everything in which a state differs from the base that `key` names. Caches of byte code are no difference."""
+    counted = [sorted((path, entry) for path, entry in each.items() if not _is_cache(path)) for each in deltas]
+    return hashlib.blake2b(json.dumps([key, counted]).encode(), digest_size=16).hexdigest()
+
+
+def _is_cache(path: str) -> bool:
+    return any(part in ("__pycache__", ".pytest_cache") for part in path.split("/"))
+
+
+def differing(old: Manifest, new: Manifest) -> tuple[str, ...]:
+    """The paths that differ, sorted; of directories only what is in them."""
+    found = delta(old, new)
+    return tuple(path for path in found if any(side[path][0] != "d" for side in (old, new) if path in side))
+
+
+def nested_in(manifest: Iterable[str]) -> tuple[str, ...]:
+    """The directories, each ending in a slash, that are repositories of their own."""
+    return tuple(path.removesuffix(".git") for path in manifest if path.endswith("/.git"))
+
+
+def put_back(base: Manifest, new: Manifest, paths: Sequence[str]) -> Manifest:
+    """`new` with these paths, and all below them, as they are in `base`; absent where `base` lacks them."""
+    result = dict(new)
+    for path in paths:
+        _clear(result, path)
+        for parent in _parents(path):
+            if parent in base and base[parent][0] == "d" and result.get(parent, ("", 0, ""))[0] != "d":
+                _clear(result, parent)
+                result[parent] = base[parent]
+        parent_is_there = all(result.get(parent, ("", 0, ""))[0] == "d" for parent in _parents(path))
+        if parent_is_there:
+            result.update({name: entry for name, entry in base.items() if _at_or_below(name, path)})
+    return result
+
+
+def _clear(manifest: Manifest, path: str) -> None:
+    for name in [name for name in manifest if _at_or_below(name, path)]:
+        del manifest[name]
+
+
+def _at_or_below(name: str, path: str) -> bool:
+    return name == path or name.startswith(path + "/")
+
+
+def _parents(path: str) -> list[str]:
+    """Every directory above a path, the outermost first."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
