@@ -35,7 +35,9 @@ class SuiteReport:
     collected: int = 0
     """Tests that the runner found, run or not."""
     complete: bool = True
-    """Every test was asked for. False: only some (the goal tests) were."""
+    """Every test was asked for and none left out. False: only some (the goal tests) were, or the run was cut short."""
+    left_out: int = 0
+    """Tests that were not run any more, because enough had failed that passed in the base state."""
     valid: bool = True
     """The runner came to its end, collected something, and its exit code agrees with the outcomes."""
     problem: str = ""
@@ -50,6 +52,12 @@ class SuiteReport:
     """Seconds per test id, where the runner tells."""
     messages: Mapping[str, str] = field(default_factory=dict)
     """The failure text per failed test id, limited."""
+    start: str = "new"
+    """How the run began: in a `new` process, or copied from a template, with pytest and its `packages` imported or in
+    the midst of a `session` of the base state."""
+    unsafe: tuple[str, ...] | None = None
+    """Of the base state only: tests that end differently in a copied run, so that they are never copied. None: this was
+    not looked at."""
     flaky: tuple[str, ...] = ()
     """Of the base state only: tests that ended differently in two runs of it. They decide nothing."""
 
@@ -64,10 +72,10 @@ class SuiteReport:
         """
         if test_id in self.outcomes:
             return self.outcomes[test_id]
+        if self.outcomes.get(file_of(test_id)) is Outcome.ERROR:
+            return Outcome.ERROR
         inside = {outcome for other, outcome in self.outcomes.items() if holds(test_id, other)}
-        if inside:
-            return next((o for o in WORST_FIRST if o in inside), Outcome.SKIPPED)
-        return Outcome.ERROR if self.outcomes.get(file_of(test_id)) is Outcome.ERROR else None
+        return next((o for o in WORST_FIRST if o in inside), Outcome.SKIPPED) if inside else None
 
     @property
     def failures(self) -> tuple[str, ...]:

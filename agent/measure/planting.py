@@ -32,7 +32,7 @@ OMITTED = ["*/site-packages/*", "*/dist-packages/*", "*/.venv/*", "*/venv/*"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long tests may take."""
+    """How long tests may take, and how much may go wrong before the rest is left out."""
 
     cpu_s: float
     """CPU seconds of one test."""
@@ -41,7 +41,11 @@ class Limits:
     run_s: float
     """Seconds on the clock of the whole run."""
     timeouts: int
-    """Tests that may run out of time before the rest is left out."""
+    """Tests that may run out of time before the rest is skipped."""
+    must_pass: frozenset[str] = frozenset()
+    """Tests that are regressions when they do not pass."""
+    regressions: int = 1_000_000
+    """Regressions after which the rest is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,8 @@ def plant_reporter(box: Sandbox, planned: Plan, wanted: Sequence[str], limits: L
         cpu_s=limits.cpu_s,
         wall_s=limits.wall_s,
         max_timeouts=limits.timeouts,
+        must_pass=sorted(limits.must_pass),
+        max_regressions=limits.regressions,
         report=planned.report,
         nonce=planned.nonce,
         folder=planned.folder,

@@ -34,9 +34,11 @@ class Told:
     """The lines of a report, sorted."""
 
     opened: bool = False
+    start: str = "new"
     started: list[str] = field(default_factory=list)
     tests: dict[str, dict[str, Any]] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
+    left_out: set[str] = field(default_factory=set)
     ends: list[dict[str, Any]] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
@@ -62,6 +64,8 @@ def _sort(told: Told, fact: dict[str, Any]) -> None:
     match fact["kind"]:
         case "open":
             told.opened = True
+        case "copied":
+            told.start = fact["at"]
         case "start":
             told.started.append(fact["id"])
         case "broken":
@@ -70,6 +74,8 @@ def _sort(told: Told, fact: dict[str, Any]) -> None:
             before = told.tests.setdefault(fact["id"], fact)
             if before["outcome"] != fact["outcome"]:
                 told.doubts.append(f"{fact['id']} is reported as {before['outcome']} and as {fact['outcome']}")
+        case "left":
+            told.left_out.add(fact["id"])
         case "end":
             told.ends.append(fact)
 
@@ -86,7 +92,8 @@ def from_plugin(told: Told, result: ExecResult, wanted: Sequence[str] = ()) -> S
         outcomes=outcomes,
         duration_s=result.duration_s,
         collected=told.ends[-1]["collected"] if told.ends else 0,
-        complete=not wanted,
+        complete=not wanted and not told.left_out,
+        left_out=len(told.left_out),
         exit_code=result.exit_code,
         timed_out=result.timed_out,
         output=_tail(result),
@@ -135,10 +142,12 @@ def _problems(told: Told, result: ExecResult, report: SuiteReport, wanted: Seque
         yield "no tests were collected"
     if end["tests"] != len(told.tests):
         yield f"{end['tests']} tests ran and {len(told.tests)} are reported"
+    if end["left_out"] != len(told.left_out):
+        yield f"{end['left_out']} tests were left out and {len(told.left_out)} are reported"
     for name, code in (("pytest's status", end["exit"]), ("the command's exit code", result.exit_code)):
         if (code != 0) != bool(report.failures):
             yield f"{name} is {code}, but {len(report.failures)} tests failed"
-    missing = [test_id for test_id in wanted if report.outcome(test_id) is None]
+    missing = [t for t in wanted if t not in told.left_out and report.outcome(t) is None]
     if missing:
         yield f"not reported: {', '.join(missing[:3])}{' and more' if len(missing) > 3 else ''}"
 

@@ -5,17 +5,19 @@ Law: the fork is the base state but for the workspace, and there every protected
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.guard import Protection, protect
 from agent.measure import Outcome, SuiteReport
 from agent.measure.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
 from agent.measure.reading import Told, from_exit_code, from_plugin, read
+from agent.measure.warm import Warm, find_warm
 from agent.task import Task
-from sandboxes import ExecResult, Provider, Sandbox, Snapshot
+from sandboxes import Change, ExecResult, Provider, Sandbox, Snapshot
 
-__all__ = ["GENEROUS", "Rules", "calibrate", "rules_for", "run_planned", "run_suite"]
+__all__ = ["GENEROUS", "Rules", "calibrate", "copy_run", "rules_for", "run_planned", "run_suite"]
 
 GENEROUS = Limits(cpu_s=20, wall_s=120, run_s=600, timeouts=1_000_000)
 """For a suite of which nothing is known yet."""
@@ -33,6 +35,8 @@ class Rules:
     """Where the reporting plugin is put besides."""
     limits: Limits = GENEROUS
     adapter: str = "pytest"
+    warm: Warm | None = None
+    """How runs are copied from a template; None: each begins with a new process."""
 
 
 def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport | None = None) -> Rules:
@@ -40,9 +44,10 @@ def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteRep
     and by `task.protected_paths`."""
     with provider.at(base) as box:
         site_packages = find_site_packages(box, task.test_command)
-    if baseline is None:
-        return Rules(protect(task, SuiteReport()), site_packages)
-    return Rules(protect(task, baseline), site_packages, calibrate(baseline), baseline.adapter)
+        if baseline is None:
+            return Rules(protect(task, SuiteReport()), site_packages)
+        warm = find_warm(box, task.test_command) if baseline.adapter == "pytest" else None
+    return Rules(protect(task, baseline), site_packages, calibrate(baseline), baseline.adapter, warm)
 
 
 def calibrate(baseline: SuiteReport) -> Limits:
@@ -76,9 +81,36 @@ def run_suite(
     return from_plugin(told, result, tests)
 
 
+def copy_run(
+    provider: Provider, snapshot: Snapshot, base: Snapshot, tests: Sequence[str], rules: Rules, *, session: bool
+) -> SuiteReport:
+    """As `run_suite`, by a run copied from the template of `rules.warm`: from a `session` of the base state where that
+    can be, else from the imported packages.
+
+    Raises:
+        sandboxes.TemplateLost: there is no such template in this sandbox, or it failed.
+    """
+    warm, protection, limits = rules.warm, rules.protection, rules.limits
+    assert warm is not None
+    changes = provider.changes(base, snapshot)
+    put_back = [change.path for change in changes if protection.covers(change)]
+    edited = _edited([change for change in changes if not protection.covers(change)]) if session else None
+    report, nonce = f"/tmp/{secrets.token_hex(16)}", secrets.token_hex(16)  # noqa: S108  # inside the sandbox
+    with provider.scratch(snapshot, base, put_back, warm.template) as box:
+        result = box.perform(warm.order(tests, edited, report, nonce, limits), timeout_s=limits.run_s)
+        told = _told(box, report, nonce, result)
+    return replace(from_plugin(told, result, tests), start=told.start)
+
+
 def _put_back(provider: Provider, base: Snapshot, snapshot: Snapshot, protection: Protection) -> list[str]:
     """The protected paths that a state has changed, added or removed."""
     return [change.path for change in provider.changes(base, snapshot) if protection.covers(change)]
+
+
+def _edited(changes: Sequence[Change]) -> list[str] | None:
+    """The Python files that were edited; None when there are other changes too."""
+    edited = [change.path for change in changes if change.kind == "modified" and change.path.endswith(".py")]
+    return edited if len(edited) == len(changes) else None
 
 
 def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules) -> tuple[Told, ExecResult]:
@@ -90,9 +122,13 @@ def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules)
 def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tuple[Told, ExecResult]:
     """Run the command with what was planted, and read what it told; nothing when the fork was lost."""
     result = box.exec(shell(command, planned), timeout_s=limits.run_s)
+    return _told(box, planned.report, planned.nonce, result), result
+
+
+def _told(box: Sandbox, report: str, nonce: str, result: ExecResult) -> Told:
     if result.timed_out:
-        return Told(), result
+        return Told()
     try:
-        return read(box.read(planned.report), planned.nonce), result
+        return read(box.read(report), nonce)
     except FileNotFoundError:
-        return Told(), result
+        return Told()

@@ -5,15 +5,23 @@ PYTEST_DONT_REWRITE
 
 from __future__ import annotations
 
-import os
-import select
+import ctypes
+import platform
 import signal
+import struct
 from types import FrameType
 
 import pytest
 
 # Tests patch these modules; the alarm must not depend on what they leave there.
-set_timer, write_bytes = signal.setitimer, os.write
+set_timer, pack = signal.setitimer, struct.pack
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+CLOCK_MONOTONIC = 1
+TIMER_CALLS = {"x86_64": (222, 223), "aarch64": (107, 110)}
+"""The numbers of timer_create and timer_settime."""
+MERCY_S = 5.0
+"""How long a test may go on after its time on the clock is up."""
 
 
 class OutOfTime(pytest.fail.Exception):  # type: ignore[misc, name-defined]  # an attribute of a function
@@ -24,13 +32,14 @@ class OutOfTime(pytest.fail.Exception):  # type: ignore[misc, name-defined]  # a
 
 class Alarm:
     """Raises OutOfTime into a phase of a test: after `cpu_s` seconds of its own CPU time, whatever else the machine
-    does, and after `wall_s` seconds on the clock, which a watching process of its own counts."""
+    does, and after `wall_s` seconds on the clock. It rings again every second, as a test may swallow it, and kills the
+    process when that does not help on the clock."""
 
     def __init__(self, cpu_s: float, wall_s: float) -> None:
-        self.cpu_s = cpu_s
+        self.cpu_s, self.wall_s = cpu_s, wall_s
         self.armed = False
         self.rang = False
-        self._strings = watch(wall_s)
+        self._clocks = [Clock(signal.SIGPROF), Clock(signal.SIGKILL)] if platform.machine() in TIMER_CALLS else []
         signal.signal(signal.SIGPROF, self._ring)
 
     def _ring(self, number: int, frame: FrameType | None) -> None:
@@ -41,49 +50,30 @@ class Alarm:
 
     def arm(self) -> None:
         self.armed = True
-        # Rings again every second: a test may swallow the first one.
         set_timer(signal.ITIMER_PROF, self.cpu_s, 1.0)
-        write_bytes(self._strings, b"+")
+        for clock, delay_s in zip(self._clocks, (self.wall_s, self.wall_s + MERCY_S)):  # noqa: B905 - Python 3.8
+            clock.set(delay_s)
 
     def disarm(self) -> None:
         self.armed = False
         set_timer(signal.ITIMER_PROF, 0)
-        write_bytes(self._strings, b"-")
+        for clock in self._clocks:
+            clock.set(0)
 
 
-def watch(wall_s: float) -> int:
-    """Start a process that signals this one when `+` is not followed by `-` within `wall_s`, and kills it when that
-    does not help. A thread would do too, but tests count threads and fork. Returns the descriptor to write to."""
-    target = os.getpid()
-    receiving, sending = os.pipe()
-    child = os.fork()
-    if child == 0:
-        if os.fork() == 0:
-            os.close(sending)
-            try:
-                _keep_watch(receiving, target, wall_s)
-            finally:
-                os._exit(0)
-        os._exit(0)
-    os.waitpid(child, 0)
-    os.close(receiving)
-    return sending
+class Clock:
+    """A timer of the kernel's that sends a signal, and again every second. Python's own one belongs to the tests; a
+    thread or a process that waits would be seen by them."""
 
+    def __init__(self, number: int) -> None:
+        create, self._settime = TIMER_CALLS[platform.machine()]
+        event = struct.pack("Pii48x", 0, number, 0)
+        timer = ctypes.c_int()
+        if LIBC.syscall(create, CLOCK_MONOTONIC, event, ctypes.byref(timer)):
+            raise OSError(ctypes.get_errno(), "timer_create")
+        self._timer = timer.value
 
-def _keep_watch(receiving: int, target: int, wall_s: float) -> None:
-    patience = [wall_s, 1.0, 1.0, 1.0, 1.0, 1.0]
-    rung = 0
-    running = False
-    while True:
-        ready, _, _ = select.select([receiving], [], [], patience[rung] if running else None)
-        if ready:
-            said = os.read(receiving, 4096)
-            if not said:
-                return
-            running, rung = said.endswith(b"+"), 0
-        elif rung + 1 < len(patience):
-            os.kill(target, signal.SIGPROF)
-            rung += 1
-        else:
-            os.kill(target, signal.SIGKILL)
-            return
+    def set(self, delay_s: float) -> None:
+        """Ring after so long; 0: not at all."""
+        interval = 1 if delay_s else 0
+        LIBC.syscall(self._settime, self._timer, 0, pack("llll", interval, 0, int(delay_s), int(delay_s % 1 * 1e9)), 0)

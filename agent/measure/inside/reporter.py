@@ -26,24 +26,37 @@ MESSAGE_CHARACTERS = 2000
 FAILURES = ("error", "failed", "timeout")
 
 # Tests patch these modules (frozen clocks, fake file systems); the report must not depend on what they leave there.
-clock, getpid, write_bytes = time.perf_counter, os.getpid, os.write
+clock, getpid, write_bytes, dumps = time.perf_counter, os.getpid, os.write, json.dumps
 
 
-def open_channel(path: str, nonce: str) -> Callable[..., None]:
-    """A function that appends one line of facts to the report; only this process can write through it.
+class Channel:
+    """Where the facts go: lines that only the process that opened it can write. What is said before waits till then.
 
     A line is sealed with a hash of the nonce, its number and itself: who reads the report cannot continue it.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    owner, dumps, sha256, numbers = os.getpid(), json.dumps, hashlib.sha256, itertools.count()
 
-    def say(kind: str, **facts: object) -> None:
-        if getpid() == owner:
-            line = dumps(dict(facts, kind=kind))
-            seal = sha256((nonce + str(next(numbers)) + line).encode()).hexdigest()
-            write_bytes(descriptor, (seal + " " + line + "\n").encode())
+    def __init__(self) -> None:
+        self.waiting: list[str] = []
+        self.owner = 0
 
-    return say
+    def open(self, path: str, nonce: str) -> None:
+        """From now on this process, and no copy of it, writes."""
+        self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self.nonce, self.owner, self.numbers, self.sha256 = nonce, getpid(), itertools.count(), hashlib.sha256
+        for line in self.waiting:
+            self._write(line)
+
+    def say(self, kind: str, **facts: object) -> None:
+        """One line."""
+        line = dumps(dict(facts, kind=kind))
+        if not self.owner:
+            self.waiting.append(line)
+        elif getpid() == self.owner:
+            self._write(line)
+
+    def _write(self, line: str) -> None:
+        seal = self.sha256((self.nonce + str(next(self.numbers)) + line).encode()).hexdigest()
+        write_bytes(self.descriptor, (seal + " " + line + "\n").encode())
 
 
 def covers(wanted: Collection[str], nodeid: str) -> bool:
@@ -72,17 +85,26 @@ class Attempt:
 class Reporter:
     """The hooks."""
 
-    def __init__(self, say: Callable[..., None], orders: dict[str, Any]) -> None:
-        self.say = say
+    def __init__(self, orders: dict[str, Any]) -> None:
+        self.channel = Channel()
+        self.say = self.channel.say
         self.wanted = frozenset(orders["wanted"])
         self.wanted_files: frozenset[str] = frozenset()
-        self.timeouts_left = orders["max_timeouts"]
-        self.alarm = Alarm(orders["cpu_s"], orders["wall_s"])
         self.attempt: Attempt | None = None
         self.root = ""
         self.found = 0
         self.told: set[str] = set()
-        say("open")
+        self.left_out: set[str] = set()
+        self.broken: list[str] = []
+        self.say("open")
+
+    def start(self, orders: dict[str, Any]) -> None:
+        """Open the report; before a test can run."""
+        self.timeouts_left = orders["max_timeouts"]
+        self.must_pass = frozenset(orders["must_pass"])
+        self.regressions_left = orders["max_regressions"]
+        self.alarm = Alarm(orders["cpu_s"], orders["wall_s"])
+        self.channel.open(orders["report"], orders["nonce"])
 
     # -- before the tests
 
@@ -125,11 +147,20 @@ class Reporter:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self.say("broken", id=report.nodeid or ".", message=str(report.longrepr)[-MESSAGE_CHARACTERS:])
+            self.broken.append(report.nodeid + "::")
 
     # -- the tests
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        self.regressions_left -= sum(each.startswith(tuple(self.broken)) for each in self.must_pass)
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        if self.regressions_left <= 0:
+            self.left_out.add(item.nodeid)
+            self.say("left", id=item.nodeid)
+            return True
         if self.timeouts_left <= 0:
             self.attempt = Attempt(item.nodeid)
             self.attempt.learn("skipped", "not run: too many tests before it ran out of time")
@@ -205,6 +236,7 @@ class Reporter:
         if not done.outcome:
             done.learn("error", "the test was not called")
         self.timeouts_left -= done.outcome == "timeout"
+        self.regressions_left -= done.outcome != "passed" and done.nodeid in self.must_pass
         self.told.add(done.nodeid)
         self.say(
             "test",
@@ -221,7 +253,9 @@ class Reporter:
         yield
         if self.attempt is not None:
             self.finish(self.attempt)
-        self.say("end", exit=int(session.exitstatus), collected=self.found, tests=len(self.told))
+        self.say(
+            "end", exit=int(session.exitstatus), collected=self.found, tests=len(self.told), left_out=len(self.left_out)
+        )
 
 
 def _is_timeout(error: BaseException) -> bool:
@@ -233,15 +267,22 @@ def begin(orders: dict[str, Any]) -> Callable[[pytest.Config], None]:
     for copy in orders["copies"]:
         shutil.rmtree(copy, ignore_errors=True)
     clean_environment(orders["folder"], orders["plugins"])
-    reporter = Reporter(open_channel(orders["report"], orders["nonce"]), orders)
+    reporter = Reporter(orders)
+    reporter.start(orders)
+    return first_hook(reporter, orders["plugins"])
+
+
+def first_hook(reporter: Reporter, names: Collection[str], *others: object) -> Callable[[pytest.Config], None]:
+    """The hook that sets the reporter, and other plugins, to work, and hides the modules of these names."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-        for module in [m for m in sys.modules if m.split(".")[0] in orders["plugins"]]:
+        for module in [m for m in sys.modules if m.split(".")[0] in names]:
             del sys.modules[module]
         if hasattr(early_config.known_args_namespace, "cov_source"):
             early_config.known_args_namespace.cov_source = None  # a coverage threshold is no test
-        early_config.pluginmanager.register(reporter)
+        for plugin in (reporter, *others):
+            early_config.pluginmanager.register(plugin)
 
     return pytest_load_initial_conftests
 

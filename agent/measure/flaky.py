@@ -1,0 +1,30 @@
+"""Flaky tests: what two runs of one state say differently, and what follows from it.
+
+Law: a test that fails twice in a row is no flaky one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from agent.measure import Outcome, SuiteReport
+
+__all__ = ["forgiven", "unsteady"]
+
+
+def unsteady(reports: Iterable[SuiteReport]) -> tuple[str, ...]:
+    """The tests that did not end the same way in all of these runs of one state, in the order of running."""
+    found: dict[str, None] = {}
+    for one, other in pairwise(reports):
+        ids = dict.fromkeys([*one.outcomes, *other.outcomes])
+        found |= dict.fromkeys(test for test in ids if one.outcomes.get(test) is not other.outcomes.get(test))
+    return tuple(found)
+
+
+def forgiven(report: SuiteReport, again: SuiteReport, tests: Sequence[str]) -> SuiteReport:
+    """The report, with those of these failing tests that passed in a second run as passed, and listed as flaky."""
+    flaky = tuple(test for test in tests if again.passed(test))
+    outcomes = {**report.outcomes, **dict.fromkeys(flaky, Outcome.PASSED)}
+    return replace(report, outcomes=outcomes, flaky=flaky)

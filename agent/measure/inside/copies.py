@@ -1,0 +1,68 @@
+"""What a copy of a process has to make its own: open files, and what was remembered."""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import os
+import random
+import stat
+import sys
+from typing import TYPE_CHECKING, Dict, List, Tuple
+
+if TYPE_CHECKING:
+    from sandboxes.guest import door
+else:
+    from ramify_door import door  # put there before this program begins
+
+DESCRIPTORS = 256
+"""Open files that are looked at."""
+
+
+def start_afresh() -> None:
+    """Forget what was remembered of the file system, and the state of random numbers."""
+    importlib.invalidate_caches()
+    linecache.clearcache()
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+
+
+def replace_descriptors(old: int, new: int) -> None:
+    """Let everything that is open as `old` be open as `new`."""
+    known = os.fstat(old)
+    for number, facts in open_files():
+        if (facts.st_dev, facts.st_ino) == (known.st_dev, known.st_ino):
+            os.dup2(new, number, inheritable=os.get_inheritable(number))
+
+
+def own_unnamed_files() -> None:
+    """Files without a name, such as those that pytest captures output in, are shared with all copies: no more."""
+    copies: Dict[Tuple[int, int], int] = {}
+    for number, facts in list(open_files()):
+        if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 0:
+            key = (facts.st_dev, facts.st_ino)
+            if key not in copies:
+                copies[key] = copied(number)
+            os.dup2(copies[key], number, inheritable=os.get_inheritable(number))
+    for copy in copies.values():
+        os.close(copy)
+
+
+def copied(number: int) -> int:
+    """A file of the same content, at the same place in it."""
+    copy = os.memfd_create("copy")
+    os.write(copy, door.content(number))
+    os.lseek(copy, os.lseek(number, 0, os.SEEK_CUR), os.SEEK_SET)
+    return copy
+
+
+def open_files() -> List[Tuple[int, os.stat_result]]:
+    """Each open descriptor."""
+    found = []
+    for number in range(DESCRIPTORS):
+        try:
+            found.append((number, os.fstat(number)))
+        except OSError:
+            continue
+    return found

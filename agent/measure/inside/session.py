@@ -1,0 +1,97 @@
+"""One run of pytest in a copy of the template."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import runpy
+import socket
+import sys
+import threading
+from typing import Any, Dict, NoReturn, Optional
+
+from .ahead import installed, packed
+from .copies import start_afresh
+from .reporter import Reporter, clean_environment, first_hook
+from .stops import Stops, Wish
+
+OURS = ("ramify_door", "ramify_inside")
+"""Packages that tests do not see."""
+
+
+class Session:
+    """One run of pytest: a candidate's from its beginning, or the base state's until it is stopped and copied."""
+
+    def __init__(self, workspace: str, wish: Wish) -> None:
+        self.workspace, self.wish = workspace, wish
+        self.reporter = Reporter(wish["session"])
+        self.stops: Optional[Stops] = None
+
+    def run_afresh(self) -> NoReturn:
+        """Be a candidate's run."""
+        start_afresh()
+        self.reporter.start(self.wish["run"])
+        self.reporter.say("copied", at="packages")
+        self._run()
+
+    def run_until(self, connection: socket.socket) -> NoReturn:
+        """Be the base state's run, which is copied before it reads one of the changed files, or else the tests run."""
+        self.stops = Stops(self.workspace, connection, set(self.wish["changed"]), self.reporter, self._more)
+        sys.meta_path.insert(0, self.stops)
+        sys.addaudithook(self.stops.notice)
+        try:
+            self._run()
+        finally:
+            if self.stops.active:
+                self.stops.tell(None, "the session ended before it was stopped")
+                os._exit(0)
+
+    def _more(self) -> Dict[str, Any]:
+        """What later sessions can have ahead, when this one was to find out."""
+        if not self.wish.get("whole"):
+            return {}
+        return {"installed": list(installed(self.workspace)), "rewritten": packed()}
+
+    def _run(self) -> NoReturn:
+        try:
+            self._be_program()
+        except SystemExit as ended:
+            code = ended.code
+        else:
+            code = 0
+        if not (self.stops and self.stops.active):
+            end(code)
+        sys.exit(code)
+
+    def _be_program(self) -> None:
+        self._load_plugin()
+        program, *sys.argv = self.wish["session"]["argv"]
+        if program == "-m":
+            sys.path[0] = os.getcwd()
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv.insert(0, program)
+            sys.path[0] = os.path.dirname(program)
+            runpy.run_path(program, run_name="__main__")
+
+    def _load_plugin(self) -> None:
+        """Put the reporter where pytest looks for it, as if it were a module."""
+        name = self.wish["session"]["plugin"]
+        module = type(sys)(name, "PYTEST_DONT_REWRITE")
+        clean_environment(name, [name])
+        others = [self.stops] if self.stops else []
+        module.pytest_load_initial_conftests = first_hook(self.reporter, [name, *OURS], *others)  # type: ignore[attr-defined]
+        sys.modules[name] = module
+        os.environ["PYTEST_ADDOPTS"] = ("-p %s %s" % (name, os.environ.get("PYTEST_ADDOPTS", ""))).strip()
+
+
+def end(code: object) -> NoReturn:
+    """As the interpreter ends, but for taking everything apart, which takes longer than most tests."""
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  # waits for threads
+    atexit._run_exitfuncs()  # noqa: SLF001
+    if code is not None and not isinstance(code, int):
+        sys.stderr.write("%s\n" % (code,))
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    os._exit((code & 0xFF) if isinstance(code, int) else int(code is not None))

@@ -1,0 +1,168 @@
+"""Where the base state's session stands still: just before it would read the first file that differs.
+
+Law: what cannot be shared by copies is noticed. A session that leaves files, or starts something, is not copied.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import socket
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Set, Tuple
+
+import pytest
+
+from .copies import own_unnamed_files, replace_descriptors, start_afresh
+from .reporter import Reporter
+
+if TYPE_CHECKING:
+    from sandboxes.guest import door
+else:
+    from ramify_door import door  # put there before this program begins
+
+Wish = Dict[str, Any]
+"""What an order says: the `session`, the files `changed`, and the `run`'s own orders to the reporter."""
+STARTS = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system", "socket.connect", "socket.bind")
+CHANGES = ("os.chmod", "os.chown", "os.link", "os.symlink", "os.truncate", "os.utime")
+"""Events of the interpreter's after which a session is not copied."""
+
+
+def next_message(connection: socket.socket) -> Tuple[Dict[str, Any], Tuple[int, ...]]:
+    """Wait for it; nothing is left to do when nobody can send one any more."""
+    try:
+        return door.receive(connection)
+    except EOFError:
+        os._exit(0)
+
+
+def is_source(workspace: str, path: str) -> bool:
+    """Whether a path is in the workspace and in no environment there."""
+    return path.startswith(workspace + os.sep) and "site-packages" not in path
+
+
+class Stops:
+    """Where the base state's run stands still: a finder that finds nothing, an audit hook, and a plugin of pytest's."""
+
+    def __init__(
+        self,
+        workspace: str,
+        connection: socket.socket,
+        until: Set[str],
+        reporter: Reporter,
+        more: Callable[[], Dict[str, Any]],
+    ) -> None:
+        self.workspace, self.connection, self.until, self.reporter = workspace, connection, until, reporter
+        self.more = more
+        self.active = True
+        self.read: Set[str] = set()
+        self.written: Set[str] = set()
+        self.unfit = ""
+        self.outputs = [os.memfd_create("output") for _ in range(2)]
+        for number, output in enumerate(self.outputs, 1):
+            os.dup2(output, number)
+
+    # -- what is noticed
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Keep it: to free all of it at the end takes longer than most tests."""
+        self.session = session
+
+    def pytest_collection_finish(self) -> None:
+        """The last point to stop at: nothing ran yet."""
+        if self.active:
+            self.stop(None)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Before a module is looked at; its time and size are, long before its text."""
+        for finder in sys.meta_path if self.active else ():
+            if finder is not self and type(finder).__name__ != "AssertionRewritingHook":
+                spec = finder.find_spec(name, path, target)
+                if spec is not None:
+                    self.reads(spec.origin or "")
+                    return
+
+    def notice(self, event: str, arguments: Tuple[Any, ...]) -> None:
+        """What the interpreter tells of itself."""
+        if not self.active:
+            return
+        if event == "open":
+            self.opens(*arguments)
+        elif event in STARTS or event in CHANGES:
+            self.unfit = self.unfit or "%s while tests are collected" % event
+        elif event == "os.mkdir" or event == "os.rename":
+            self.written.add(os.path.abspath(os.fsdecode(arguments[event == "os.rename"])))
+        elif event in ("os.remove", "os.rmdir") and os.path.abspath(os.fsdecode(arguments[0])) not in self.written:
+            self.unfit = self.unfit or "%s while tests are collected" % event
+
+    def opens(self, path: Any, mode: Any, flags: Any) -> None:
+        """A file, by its name or by its number."""
+        if isinstance(path, int):
+            return
+        name = os.path.abspath(os.fsdecode(path))
+        writing = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        if writing and not name.startswith("/dev/") and not os.path.isdir(name):  # a directory: a file without a name
+            self.written.add(name)
+        self.reads(name)
+
+    def reads(self, path: str) -> None:
+        """Something there is about to be read."""
+        path = os.path.realpath(path)
+        if is_source(self.workspace, path):
+            if path in self.until:
+                self.stop(path)
+            self.read.add(path)
+
+    # -- standing still
+
+    def stop(self, before: Optional[str]) -> None:
+        """Returns in copies only: in the runs of candidates, and where the base state's run is to go on."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.active = False
+        gc.freeze()  # a collection in a copy would copy every page that it looks at
+        self.tell(before, self.why_unfit())
+        here = os.getcwd()
+        while True:
+            facts, descriptors = next_message(self.connection)
+            if "until" not in facts:
+                order = door.order_of(facts, descriptors)
+                if door.admit(order):
+                    return self.become(json.loads(order.text), here)
+            elif os.fork():
+                os.close(descriptors[0])
+            else:
+                self.connection.close()
+                self.connection, self.until = socket.socket(fileno=descriptors[0]), set(facts["until"])
+                self.active = True
+                return None
+
+    def tell(self, before: Optional[str], unfit: str) -> None:
+        """Say where the run stands."""
+        facts = {"before": before, "read": sorted(self.read), "unfit": unfit, **self.more()}
+        file = os.memfd_create("told")
+        with open(os.dup(file), "w") as copy:
+            json.dump(facts, copy)
+        door.send(self.connection, {}, [file])
+        os.close(file)
+
+    def why_unfit(self) -> str:
+        """What a copy would share with its siblings, or lack in its own files; "" when there is nothing."""
+        if threading.active_count() > 1:
+            return "threads run while tests are collected"
+        left = [path for path in self.written if os.path.lexists(path)]
+        return self.unfit or ("%s was written while tests were collected" % left[0] if left else "")
+
+    def become(self, wish: Wish, here: str) -> None:
+        """In the copy: be the run of a candidate."""
+        self.connection.close()
+        for number, output in enumerate(self.outputs, 1):
+            os.write(number, door.content(output))
+            replace_descriptors(output, number)
+        own_unnamed_files()
+        os.chdir(here)
+        start_afresh()
+        self.reporter.start(wish["run"])
+        self.reporter.say("copied", at="session")

@@ -1,0 +1,160 @@
+"""The template that test runs are copied from: a Python that has imported pytest and begun the session already.
+
+Law: a copy goes on only from a point at which nothing that differs in its workspace has been read. Which third-party
+packages are there and what the unchanged modules of the workspace did is the same for every candidate, so a run of the
+base state is stopped just before it would read the first changed file, and the candidate's run is copied from there.
+Where that cannot be (files that came or went, a session that writes files or starts processes) it begins anew, from the
+imported packages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any, Dict, List, NoReturn, Optional, Set
+
+import pytest
+
+from .ahead import import_ahead, keep_rewritten, of_workspace, unpack
+from .session import Session
+from .stops import Wish, next_message
+
+if TYPE_CHECKING:
+    from sandboxes.guest import door
+else:
+    from ramify_door import door  # put there before this program begins
+
+PATIENCE_S = 120.0
+"""How long the base state's session may take to the point where it is stopped."""
+KEPT = 8
+"""Stopped sessions at a time; the oldest goes first."""
+
+
+def begin(workspace: str) -> None:
+    """Be the template, on the connection that it was started with. Returns in copies, at their end, never."""
+    connection = socket.socket(fileno=door.SOCKET)
+    keep_rewritten()
+    load_plugins()
+    early = [name for name, module in list(sys.modules.items()) if of_workspace(workspace, module)]
+    if early:
+        sys.exit("%s of the workspace is imported before any test" % early[0])
+    Root(connection, workspace).serve()
+
+
+def load_plugins() -> None:
+    """A session without tests imports pytest's plugins in pytest's own way: rewritten."""
+    path, options = list(sys.path), os.environ.pop("PYTEST_ADDOPTS", None)
+    with tempfile.TemporaryDirectory() as empty:
+        settings = os.path.join(empty, "pytest.ini")
+        with open(settings, "w") as file:
+            file.write("[pytest]\n")
+        pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", "--rootdir", empty, "-c", settings, empty])
+    sys.path[:] = path
+    if options is not None:
+        os.environ["PYTEST_ADDOPTS"] = options
+
+
+class Stopped:
+    """A session of the base state that stands still, as the template knows it."""
+
+    def __init__(self, key: str, connection: socket.socket) -> None:
+        self.key, self.connection = key, connection
+        self.before: Optional[str] = None
+        """The file that it was about to read; None: everything is collected."""
+        self.read: Set[str] = set()
+        self.told: Dict[str, Any] = {}
+
+    def wait(self) -> str:
+        """For it to stand still. Why nothing can be copied from it, else ""."""
+        self.connection.settimeout(PATIENCE_S)
+        try:
+            _, descriptors = door.receive(self.connection)
+        except EOFError:
+            return "it died"
+        except OSError:
+            return "it took too long"
+        self.told = told = json.loads(door.content(descriptors[0]))
+        os.close(descriptors[0])
+        self.before, self.read = told["before"], set(told["read"])
+        return str(told["unfit"])
+
+
+class Root:
+    """The template itself."""
+
+    def __init__(self, connection: socket.socket, workspace: str) -> None:
+        self.connection, self.workspace = connection, workspace
+        self.stopped: List[Stopped] = []
+        self.unfit: Set[str] = set()
+        self.looked_at: Set[str] = set()
+
+    def serve(self) -> NoReturn:
+        """Have runs copied for ever."""
+        while True:
+            facts, descriptors = next_message(self.connection)
+            order = door.order_of(facts, descriptors)
+            wish = json.loads(order.text)
+            source = self.source(wish)
+            if source is not None:
+                door.send(source.connection, facts, list(descriptors))
+                door.close(order)
+            elif door.admit(order):
+                self.leave()
+                Session(self.workspace, wish).run_afresh()
+
+    def leave(self) -> None:
+        """In a copy: cut every connection."""
+        for connection in (self.connection, *(each.connection for each in self.stopped)):
+            connection.close()
+
+    def source(self, wish: Wish) -> Optional[Stopped]:
+        """The stopped session from which the run is to be copied; None: it begins anew."""
+        key = json.dumps(wish["session"])
+        if wish["changed"] is None:
+            return None
+        if key not in self.looked_at:
+            self.look_ahead(key, wish)
+        if key in self.unfit:
+            return None
+        changed = set(wish["changed"])
+        fit = [each for each in self.stopped if each.key == key and not each.read & changed]
+        best = max(fit, key=lambda each: len(each.read), default=None)
+        if best is None or (best.before is not None and best.before not in changed):
+            best = self.further(best, key, wish)
+        return best
+
+    def look_ahead(self, key: str, wish: Wish) -> None:
+        """Let the session go all the way once, to do now what every later one would do."""
+        self.looked_at.add(key)
+        whole = self.further(None, key, {**wish, "changed": [], "whole": True})
+        if whole is not None:
+            self.stopped.remove(whole)
+            whole.connection.close()
+            import_ahead(whole.told["installed"], self.workspace)
+            unpack(whole.told["rewritten"])
+
+    def further(self, start: Optional[Stopped], key: str, wish: Wish) -> Optional[Stopped]:
+        """A session that goes on from there, or begins, and stands still before the first of the changed files."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if start is not None:
+            door.send(start.connection, {"until": wish["changed"]}, [theirs.fileno()])
+        elif os.fork() == 0:
+            self.leave()
+            ours.close()
+            Session(self.workspace, wish).run_until(theirs)
+        theirs.close()
+        new = Stopped(key, ours)
+        why = new.wait()
+        if why:
+            sys.stderr.write("a session cannot be copied: %s\n" % why)
+            sys.stderr.flush()
+            self.unfit.add(key)
+            ours.close()
+            return None
+        self.stopped.append(new)
+        if len(self.stopped) > KEPT:
+            self.stopped.pop(0).connection.close()
+        return new

@@ -1,0 +1,93 @@
+"""Results: reports that are known, by what was measured. Of several workers that ask for the same, one finds it out.
+
+Law: a result that was kept is the one that was found. What cannot be read is found again.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from agent.journal import to_json, write_atomically
+from agent.measure import SuiteReport
+
+__all__ = ["Key", "Results"]
+
+Key = tuple[str, ...]
+"""The digest of a state, and the ids of the tests that were asked for; none stands for all."""
+
+
+class Results:
+    """Reports by key. Thread-safe.
+
+    Those that are worth it are also kept in `folder`, where a later sitting with the same `rules` finds them.
+    """
+
+    def __init__(self, folder: Path | None = None, rules: str = "") -> None:
+        self._folder, self._rules = folder, rules
+        self._lock = threading.Lock()
+        self._reports: dict[Key, SuiteReport] = {}
+        self._asking: dict[Key, threading.Lock] = {}
+
+    def get(self, key: Key) -> SuiteReport | None:
+        """The report, None when it is not known."""
+        with self._lock:
+            known = self._reports.get(key)
+        return known or self._read(key)
+
+    def put(self, key: Key, report: SuiteReport) -> None:
+        """What is known now takes the place of what was known before."""
+        with self._lock:
+            self._reports[key] = report
+
+    def find(
+        self, key: Key, find: Callable[[], SuiteReport], *, whole: bool = True, keep: bool = False
+    ) -> tuple[SuiteReport, bool]:
+        """The report, by `find` when it is not known, and whether that was needed; others that ask for the same wait.
+
+        A `whole` one left no test out. `keep`: a later sitting shall know it too; reports that are not valid, which
+        may be the fault of the moment, are found again there.
+        """
+        with self._lock:
+            asking = self._asking.setdefault(key, threading.Lock())
+        with asking:
+            known = self.get(key)
+            if known is not None and not (whole and known.left_out):
+                return known, False
+            report = find()
+            self.put(key, report)
+            if keep and report.valid and self._folder is not None:
+                self._folder.mkdir(exist_ok=True)
+                write_atomically(self._file(self._folder, key), to_json(report))
+        return report, True
+
+    def _read(self, key: Key) -> SuiteReport | None:
+        if self._folder is None:
+            return None
+        try:
+            report = _decode(self._file(self._folder, key).read_bytes())
+        except (FileNotFoundError, ValueError):
+            return None
+        self.put(key, report)
+        return report
+
+    def _file(self, folder: Path, key: Key) -> Path:
+        return folder / f"{sha256(repr((self._rules, key)).encode()).hexdigest()}.json"
+
+
+def _decode(data: bytes) -> SuiteReport:
+    """Raises ValueError when it is no report."""
+    report: SuiteReport = _adapter().validate_python(json.loads(data))
+    return report
+
+
+@cache
+def _adapter() -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(SuiteReport)
