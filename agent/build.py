@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -11,7 +12,8 @@ from typing import Any, TypeVar
 
 from agent import solver
 from agent.budget import Budget
-from agent.config import Settings, restore
+from agent.config import SandboxSettings, Settings, restore
+from agent.discarding import forget_unrecorded
 from agent.engine import Parts
 from agent.errors import ConfigError, UsageError
 from agent.journal import Event, load_task
@@ -27,6 +29,8 @@ from sandboxes import Provider, SandboxUnavailable
 __all__ = ["make_parts", "make_provider", "resume", "start"]
 
 _T = TypeVar("_T")
+
+log = logging.getLogger(__name__)
 
 
 def start(
@@ -80,6 +84,8 @@ def _solve(
 ) -> Result:
     with ExitStack() as held:
         parts = make_parts(settings, run, held)
+        if run.started is not None and not (run.ended and run.ended.status == "solved"):
+            forget_unrecorded(parts.provider, run.started.base, run)
         dumped = settings.model_dump(mode="json")
         return solver.solve(task, parts, run, settings=dumped, cancel=cancel, on_event=on_event)
 
@@ -101,6 +107,7 @@ def make_parts(settings: Settings, run: Run, held: ExitStack) -> Parts:
         search=search,
         value=PassingTests(),
         budget=Budget(**settings.budget.model_dump()),
+        baseline_runs=settings.measure.baseline_runs,
         workers=settings.workers,
         seed=settings.seed,
         localise=settings.policy.name == "mutate",
@@ -109,7 +116,7 @@ def make_parts(settings: Settings, run: Run, held: ExitStack) -> Parts:
 
 def make_provider(settings: Settings, store: Path) -> Provider:
     """The sandbox that the settings ask for; `auto` is docker when an image is named, else this machine's own
-    namespaces, else docker.
+    namespaces, else docker. A store that holds states is gone on with by what made them.
 
     Raises:
         sandboxes.SandboxUnavailable: none works here; the message says why.
@@ -118,13 +125,35 @@ def make_provider(settings: Settings, store: Path) -> Provider:
     kind = wanted.kind
     if kind == "auto":
         kind = "docker" if wanted.image or not _namespaces_work() else "namespace"
+    if kind == "commit" or (store / "commit").is_dir():
+        return _committed(wanted, store)
     if kind == "docker":
-        from sandboxes.docker import DockerProvider
-
-        return DockerProvider(store, limits=wanted.limits)
+        return _docker(wanted, store)
     from sandboxes.namespace import NamespaceProvider
 
-    return NamespaceProvider(store, limits=wanted.limits)
+    return NamespaceProvider(store, limits=wanted.limits, paranoid=wanted.paranoid)
+
+
+def _docker(wanted: SandboxSettings, store: Path) -> Provider:
+    """Containers with the guest, or without it where it does not run in that image or on that engine."""
+    from sandboxes.docker import DockerProvider, proven
+
+    if (store / "volume").exists():
+        return DockerProvider(store, limits=wanted.limits, paranoid=wanted.paranoid)
+    try:
+        return proven(store, wanted.limits, wanted.image, paranoid=wanted.paranoid)
+    except SandboxUnavailable as error:
+        log.warning("states are kept by docker commit, which is slow: %s", error)
+        return _committed(wanted, store, why=str(error))
+
+
+def _committed(wanted: SandboxSettings, store: Path, why: str = "") -> Provider:
+    from sandboxes.commit import CommitProvider
+
+    if wanted.paranoid:
+        because = f": {why}" if why else ""
+        raise SandboxUnavailable(f"docker commit keeps no exact states, and paranoid checks that they are{because}")
+    return CommitProvider(store, limits=wanted.limits, why=why)
 
 
 def _namespaces_work() -> bool:

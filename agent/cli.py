@@ -45,7 +45,10 @@ MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="Limit of se
 @app.command()
 def solve(
     issue: Annotated[str | None, typer.Argument(metavar="[ISSUE|-]", help="A file; - is stdin.")] = None,
-    repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout; it is only read.")] = Path(),
+    repo: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A git checkout; it is only read. Default: the image's own, else this one."),
+    ] = None,
     issue_text: Annotated[str | None, typer.Option("--issue", metavar="TEXT", help="The issue itself.")] = None,
     test: Annotated[str, typer.Option(metavar="CMD", help="Runs the tests, from the root.")] = "python3 -m pytest -q",
     goal_test: Annotated[
@@ -54,11 +57,16 @@ def solve(
     ] = None,
     policy: Annotated[str | None, typer.Option(metavar="mutate|MODEL", help="Who proposes the edits.")] = None,
     search: Annotated[str | None, typer.Option(metavar="NAME", help="Which state to go on from.")] = None,
-    sandbox: Annotated[str | None, typer.Option(metavar="auto|docker|namespace", help="Where commands run.")] = None,
+    sandbox: Annotated[
+        str | None, typer.Option(metavar="auto|docker|commit|namespace", help="Where commands run.")
+    ] = None,
     image: Annotated[str | None, typer.Option(metavar="IMAGE", help="Docker image of the sandbox.")] = None,
     setup: Annotated[
         list[str] | None, typer.Option(metavar="CMD", help="Run once in the sandbox, network on; repeatable.")
     ] = None,
+    paranoid: Annotated[
+        bool, typer.Option("--paranoid", help="Compare every fork with what was frozen; stop where it differs.")
+    ] = False,
     config: Annotated[
         list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Settings; later ones win.")
     ] = None,
@@ -80,13 +88,13 @@ def solve(
 
     goals = tuple(goal_test or ())
     statement = _issue(issue, issue_text, may_be_empty=bool(goals))
-    work_tree = checkout.inspect(repo)
     flags = {
         "policy.name": policy,
         "search.name": search,
         "sandbox.kind": sandbox,
         "sandbox.image": image,
         "sandbox.setup": setup or None,
+        "sandbox.paranoid": paranoid or None,
         "budget.max_nodes": max_nodes,
         "budget.max_usd": max_usd,
         "budget.max_tokens": max_tokens,
@@ -95,11 +103,14 @@ def solve(
         "seed": seed,
     }
     settings = _settings(config or (), flags)
-    delivery = Delivery(as_json, patch_out, work_tree.path if apply else None)
+    work_tree = None if repo is None and settings.sandbox.image else checkout.inspect(repo or Path())
+    if apply and work_tree is None:
+        raise UsageError("--apply needs the checkout that the patch is for; name it with --repo")
+    delivery = Delivery(as_json, patch_out, work_tree.path if apply and work_tree else None)
     name = slug(statement or goals[0])
     task = _task(name, statement, work_tree, test, goals, settings)
     directory = new_run_dir(out, name)
-    if work_tree.dirty:
+    if work_tree and work_tree.dirty:
         _say(f"{work_tree.path} has uncommitted changes; the search starts from them as they are")
     _say(f"run {directory}")
     from agent.build import start
@@ -167,14 +178,21 @@ def clean(
     states: Annotated[
         bool, typer.Option("--states", help="Also the states of runs that have ended: they cannot be resumed then.")
     ] = False,
+    environments: Annotated[
+        bool, typer.Option("--environments", help="Also environments and set-ups that no run's states stand on.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
 ) -> None:
     """Remove what earlier runs left behind, and say what was removed. Journals and patches stay."""
-    from agent.leftovers import clean
+    from agent.leftovers import leftovers
 
-    removed = clean(states=states)
-    for line in removed:
-        sys.stdout.write(f"removed {line}\n")
-    sys.stdout.write(f"removed {len(removed)} in all\n")
+    done = "would remove" if dry_run else "removed"
+    count = size = 0
+    for left in leftovers(states=states, environments=environments):
+        if dry_run or left.remove():
+            count, size = count + 1, size + left.size_bytes
+            sys.stdout.write(f"{done} {left.name}, {left.size_bytes / (1 << 20):.0f} MiB\n")
+    sys.stdout.write(f"{done} {count} in all, {size / (1 << 20):.0f} MiB\n")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
@@ -225,16 +243,20 @@ def _settings(config: Sequence[str], flags: Mapping[str, object]) -> Settings:
 
 
 def _task(
-    name: str, statement: str, work_tree: Checkout, test: str, goals: tuple[str, ...], settings: Settings
+    name: str, statement: str, work_tree: Checkout | None, test: str, goals: tuple[str, ...], settings: Settings
 ) -> Task:
     from agent.task import Task
     from sandboxes import Workspace
 
     box = settings.sandbox
     workspace = Workspace(
-        path=work_tree.path, image=box.image, environment=box.environment, setup=box.setup, env=box.env
+        path=work_tree.path if work_tree else None,
+        image=box.image,
+        environment=box.environment,
+        setup=box.setup,
+        env=box.env,
     )
-    return Task(name, statement, workspace, test, goals, base=work_tree.head)
+    return Task(name, statement, workspace, test, goals, base=work_tree.head if work_tree else "")
 
 
 def _existing(directory: Path) -> Run:

@@ -22,6 +22,7 @@ from sandboxes import Limits
 __all__ = [
     "BudgetSettings",
     "Choice",
+    "MeasureSettings",
     "ModelSettings",
     "SandboxSettings",
     "Settings",
@@ -46,7 +47,8 @@ class SandboxSettings(BaseModel):
     """Where actions run."""
 
     model_config = _STRICT
-    kind: Literal["auto", "docker", "namespace"] = "auto"
+    kind: Literal["auto", "docker", "commit", "namespace"] = "auto"
+    """`docker` is `commit` where the image or the engine allows no better; `commit` is that in any case."""
     image: str | None = None
     environment: tuple[str, ...] = ()
     """Commands that build what the tests need without the workspace; cached across runs."""
@@ -54,6 +56,8 @@ class SandboxSettings(BaseModel):
     """Commands run once in the workspace, with the network on."""
     env: dict[str, str] = {}
     limits: Limits = Limits()
+    paranoid: bool = False
+    """Compare every fork with a digest of what was frozen, and stop where it differs. Slower: files are read again."""
 
 
 class BudgetSettings(BaseModel):
@@ -79,6 +83,15 @@ class ModelSettings(BaseModel):
     temperature: Annotated[float, Field(ge=0)] | None = None
 
 
+class MeasureSettings(BaseModel):
+    """How tests are run."""
+
+    model_config = _STRICT
+    baseline_runs: Annotated[int, Field(ge=1)] | None = None
+    """Runs of the base state's tests; those that do not end the same way every time are set aside. None: two where
+    the tests are quick, else one."""
+
+
 class Settings(BaseModel):
     """All that can be set, with its defaults."""
 
@@ -90,6 +103,7 @@ class Settings(BaseModel):
     sandbox: SandboxSettings = SandboxSettings()
     budget: BudgetSettings = BudgetSettings()
     model: ModelSettings = ModelSettings()
+    measure: MeasureSettings = MeasureSettings()
     workers: Annotated[int, Field(ge=1)] = 1
     """Expansions at the same time; with more than one, the order of nodes depends on the clock."""
     seed: int = 0

@@ -11,10 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.machine import SETTINGS, Machine, look
 from agent.places import runs_dir
-from sandboxes import docker, namespace
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Finding", "examine", "sandboxes_of"]
+
+_NO_UPPER = ("overlay", "nfs", "nfs4", "fuse", "fuse.sshfs", "vfat", "ecryptfs", "9p")
+"""File systems over which none can be laid."""
+_GUEST_REMEDY = "allow user namespaces in containers (a seccomp and AppArmor policy of your engine may forbid them)"
 
 ROOM_BYTES = 2 << 30
 """Less free space than one action may add is worth a warning."""
@@ -33,16 +37,75 @@ class Finding:
 
 def examine() -> tuple[Finding, ...]:
     """Look at everything; a probe may take some seconds."""
-    return (*_sandboxes(), _python(), _git(), _disk(), _keys())
+    return (*sandboxes_of(look(_existing_part(runs_dir()))), _python(), _git(), _disk(), _keys())
 
 
-def _sandboxes() -> Iterator[Finding]:
-    for name, why, tier in (
-        ("namespace", namespace.probe(), "user namespaces of this machine; exact states, no Docker needed"),
-        ("docker", docker.probe(), "containers; exact states"),
-    ):
-        reason, _, remedy = why.partition("; ")
-        yield Finding(name, not why, reason or tier, remedy, is_sandbox=True)
+def sandboxes_of(machine: Machine) -> Iterator[Finding]:
+    """Which kinds of sandbox a machine gets, why, and what to change for a faster or stronger one."""
+    namespace, docker = not machine.namespace_problem, not (machine.engine_problem or machine.guest_problem)
+    commit = not machine.engine_problem and bool(machine.guest_problem) and not machine.commit_problem
+    contained = "docker" if docker else "commit, which is slow and not exact" if commit else "none"
+    first = "namespace" if namespace else contained
+    yield Finding("sandbox", first != "none", f"without --image: {first}; with --image: {contained}", is_sandbox=True)
+    yield _namespace(machine)
+    yield _docker(machine)
+    if commit:
+        yield Finding("commit", True, f"slow, and states are not exact; it is used because {machine.guest_problem}")
+
+
+def _namespace(machine: Machine) -> Finding:
+    if not machine.namespace_problem:
+        bound = _unbounded(machine)
+        return Finding("namespace", True, f"user namespaces of this machine; exact states{bound[0]}", bound[1])
+    reason = machine.namespace_problem.partition("; ")[0]
+    return Finding("namespace", False, reason, _what_forbids_namespaces(machine) or _where_states_lie(machine))
+
+
+def _unbounded(machine: Machine) -> tuple[str, str]:
+    """What is weaker where control groups are not this user's, and what to change."""
+    lacking = [kind for kind in ("memory", "pids") if kind not in machine.limited]
+    if not lacking:
+        return "", ""
+    means = "memory and processes" if len(lacking) == 2 else {"memory": "memory", "pids": "processes"}[lacking[0]]
+    return (
+        f", but {means} limited only for each process by itself: no writable control group",
+        "run as root, or with groups of your own: systemd-run --user --scope -p Delegate=yes ramify ...",
+    )
+
+
+def _what_forbids_namespaces(machine: Machine) -> str:
+    if not machine.linux:
+        return "use Docker, in a virtual machine with Linux"
+    if machine.kernel < (5, 11):
+        release = ".".join(str(number) for number in machine.kernel)
+        return f"Linux 5.11 or newer (this is {release}), or use Docker with --sandbox commit"
+    for name, (bad, good) in SETTINGS.items():
+        if machine.settings.get(name) == bad and (not machine.root or bad == "0"):
+            return f"sudo sysctl -w {name}={good} (and in /etc/sysctl.d, to keep it), or use Docker"
+    return ""
+
+
+def _where_states_lie(machine: Machine) -> str:
+    if machine.filesystem in _NO_UPPER:
+        return f"states cannot lie on {machine.filesystem}: name a place on ext4, xfs or btrfs (--out, XDG_STATE_HOME)"
+    return "use Docker"
+
+
+def _docker(machine: Machine) -> Finding:
+    if machine.engine_problem:
+        reason = machine.engine_problem.partition("; ")[0]
+        return Finding("docker", False, reason, _engine_remedy(reason))
+    if machine.guest_problem:
+        reason, _, remedy = machine.guest_problem.partition("; ")
+        return Finding("docker", False, reason, _what_forbids_namespaces(machine) or remedy or _GUEST_REMEDY)
+    slower = "" if machine.kernel >= (6, 5) else "; Linux 6.5 or newer mounts deep states faster"
+    return Finding("docker", True, f"containers; exact states{slower}")
+
+
+def _engine_remedy(reason: str) -> str:
+    if "ermission denied" in reason:
+        return "sudo usermod -aG docker $USER and log in again (that is as good as root), or install rootless Docker"
+    return "start one (scripts/start-docker, systemctl start docker), or name it in DOCKER_HOST"
 
 
 def _python() -> Finding:

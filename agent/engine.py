@@ -17,6 +17,8 @@ from typing import Protocol
 from agent import actions
 from agent.actions import Action, Observation, Shell, Submit, View
 from agent.budget import Budget, BudgetSpent, Stop, Usage
+from agent.discarding import make_room
+from agent.drafts import Drafts, drafts
 from agent.errors import PolicyError, RamifyError
 from agent.journal import Added, Event, Exhausted, Failed, Merged, Spent
 from agent.measure import SuiteReport
@@ -26,7 +28,7 @@ from agent.search import Search
 from agent.task import Task
 from agent.tree import Node, NodeId, Step
 from agent.value import Evaluation, Value
-from sandboxes import Provider, Sandbox, SandboxError, Snapshot
+from sandboxes import Provider, Sandbox, SandboxError, Snapshot, StateDamaged, StoreFull
 
 __all__ = ["Grower", "Parts", "Scorer"]
 
@@ -45,8 +47,8 @@ class Scorer(Protocol):
         """The report, its evaluation and how many runs of the tests they took."""
         ...
 
-    def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> SuiteReport:
-        """A run of some tests, or of all, for a policy to look at."""
+    def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
+        """What some tests say, or all, for a policy to look at, and how many runs of the tests that took."""
         ...
 
 
@@ -59,6 +61,8 @@ class Parts:
     search: Search
     value: Value
     budget: Budget
+    baseline_runs: int | None = None
+    """How often the base state is measured, to find flaky tests; None: twice where that is cheap."""
     workers: int = 1
     seed: int = 0
     turns_per_node: int = 30
@@ -67,7 +71,7 @@ class Parts:
     """The policy reads the root's coverage spectrum (the note `spectrum`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Ticket:
     """One expansion: which node, and the how-manieth of it and of the run."""
 
@@ -87,6 +91,7 @@ class Grower:
         self._on_event = on_event
         self._changed = threading.Condition()
         self._stop: Stop | None = None
+        self._in_flight: set[_Ticket] = set()
         self._failures_in_a_row = 0
         self.error: Exception | None = None
         """What ended the growth when the stop is FAILED, or made the last expansion fail."""
@@ -106,15 +111,22 @@ class Grower:
     def _work(self) -> None:
         try:
             while (ticket := self._next()) is not None:
-                try:
-                    self._expand(ticket)
-                finally:
-                    with self._changed:
-                        self._run.tree.end(ticket.node)
-                        self._changed.notify_all()
+                with drafts(self._parts.provider) as made:
+                    try:
+                        self._expand(ticket, made)
+                    finally:
+                        self._land(ticket)
         except BaseException:
             self._end(Stop.FAILED)
             raise
+
+    def _land(self, ticket: _Ticket) -> None:
+        """The expansion is in flight no longer."""
+        with self._changed:
+            if ticket in self._in_flight:
+                self._in_flight.remove(ticket)
+                self._run.tree.end(ticket.node)
+                self._changed.notify_all()
 
     def _next(self) -> _Ticket | None:
         """Choose the next expansion; wait while only work in flight can open new ones."""
@@ -126,6 +138,7 @@ class Grower:
                 if node_id is not None:
                     ticket = _Ticket(node_id, tree.expansions(node_id), number)
                     tree.begin(node_id)
+                    self._in_flight.add(ticket)
                     return ticket
                 if not tree.in_flight:
                     stop = Stop.EXHAUSTED
@@ -148,17 +161,22 @@ class Grower:
             self._stop = self._stop or stop
             self._changed.notify_all()
 
-    def _expand(self, ticket: _Ticket) -> None:
-        """One expansion, from the node to the event that says how it ended. Its measurement is reserved before
-        anything is paid for, so that no proposal is thrown away for want of it."""
+    def _expand(self, ticket: _Ticket, made: Drafts) -> None:
+        """One expansion, from the node to the event that says how it ended. Its measurement and its room on the disk
+        are looked for before anything is paid for, so that no proposal is thrown away for want of them."""
         try:
+            with self._changed:
+                make_room(self._parts.provider, self._run)
             with self._parts.budget.reserve(Usage(measurements=1)):
-                self._grow_child(ticket)
+                self._grow_child(ticket, made)
             self._failures_in_a_row = 0
         except BudgetSpent as spent:
             self._end(spent.stop)
         except PolicyError as error:
             self._fail(ticket, error)
+        except (StoreFull, StateDamaged) as error:  # no fault of the node's: it is tried again by a later sitting
+            self.error = error
+            self._end(Stop.FAILED)
         except SandboxError as error:
             self._failures_in_a_row += 1
             self._fail(ticket, error)
@@ -171,16 +189,16 @@ class Grower:
     def _fail(self, ticket: _Ticket, error: Exception) -> None:
         log.info("expansion %d of node %d failed: %s", ticket.number, ticket.node, error)
         self.error = error
-        self._record(Failed(ticket.node, str(error), elapsed_s=self._parts.budget.elapsed_s))
+        self._conclude(ticket, Failed(ticket.node, str(error), elapsed_s=self._parts.budget.elapsed_s))
         if self._run.tree.failures(ticket.node) >= FAILURES_PER_NODE:
             self._record(Exhausted(ticket.node))
 
-    def _grow_child(self, ticket: _Ticket) -> None:
+    def _grow_child(self, ticket: _Ticket, made: Drafts) -> None:
         tree, rng = self._run.tree, Random(f"{self._parts.seed}/{ticket.node}/{ticket.index}")
         node = tree[ticket.node]
         state, steps, proposal = node.snapshot, list[Step](), Proposal(())
         for turn in range(self._parts.turns_per_node):
-            state, step, proposal = self._take_turn(ticket, state, tuple(steps), rng)
+            state, step, proposal = self._take_turn(ticket, state, tuple(steps), rng, made)
             if not proposal.actions:
                 break
             steps.append(step)
@@ -188,12 +206,12 @@ class Grower:
                 break
             log.debug("turn %d of expansion %d", turn, ticket.number)
         if steps:
-            self._settle(ticket, node, state, tuple(steps), proposal)
+            self._settle(ticket, state, tuple(steps), proposal, made)
         else:
             self._record(Exhausted(node.id))
 
     def _take_turn(
-        self, ticket: _Ticket, state: Snapshot, steps: tuple[Step, ...], rng: Random
+        self, ticket: _Ticket, state: Snapshot, steps: tuple[Step, ...], rng: Random, made: Drafts
     ) -> tuple[Snapshot, Step, Proposal]:
         tree = self._run.tree
         with self._parts.provider.at(state) as box:
@@ -207,39 +225,43 @@ class Grower:
                 spend=lambda usage: self._spend(usage, "model", ticket.node),
             )
             proposal = self._parts.policy.propose(position, rng)
-            state, observations = self._act(state, proposal.actions, box)
+            state, observations = self._act(state, proposal.actions, box, made)
         return state, Step(proposal.actions, observations, proposal.message, proposal.usage), proposal
 
-    def _act(self, state: Snapshot, todo: Sequence[Action], box: Sandbox) -> tuple[Snapshot, tuple[Observation, ...]]:
+    def _act(
+        self, state: Snapshot, todo: Sequence[Action], box: Sandbox, made: Drafts
+    ) -> tuple[Snapshot, tuple[Observation, ...]]:
         """Apply actions in order. A command that times out loses its own effects and those of nobody else."""
         seen: list[Observation] = []
         for position, action in enumerate(todo):
             if isinstance(action, (Shell, View, actions.Search)):
-                state = box.snapshot()
-            seen.append(actions.apply(action, box, lambda tests: self._show_tests(box, tests)))
+                state = made.freeze(box)
+            seen.append(actions.apply(action, box, lambda tests: self._show_tests(made.freeze(box), tests)))
             if seen[-1].fork_lost:
                 with self._parts.provider.at(state) as fresh:
-                    state, rest = self._act(state, todo[position + 1 :], fresh)
+                    state, rest = self._act(state, todo[position + 1 :], fresh, made)
                 return state, (*seen, *rest)
-        return (box.snapshot() if todo else state), tuple(seen)
+        return (made.freeze(box) if todo else state), tuple(seen)
 
-    def _show_tests(self, box: Sandbox, tests: tuple[str, ...]) -> SuiteReport:
-        report = self._scorer.run_tests(box.snapshot(), tests)
-        self._spend(Usage(measurements=1), "tests", None)
+    def _show_tests(self, state: Snapshot, tests: tuple[str, ...]) -> SuiteReport:
+        report, runs = self._scorer.run_tests(state, tests)
+        self._spend(Usage(measurements=runs), "tests", None)
         return report
 
-    def _settle(self, ticket: _Ticket, parent: Node, state: Snapshot, steps: tuple[Step, ...], last: Proposal) -> None:
+    def _settle(self, ticket: _Ticket, state: Snapshot, steps: tuple[Step, ...], last: Proposal, made: Drafts) -> None:
         """Measure the state that an expansion reached and record it, or the node that already holds it."""
+        parent = self._run.tree[ticket.node]
         if state.digest == parent.state_hash:
             report, evaluation = parent.report, parent.evaluation
         elif (known := self._run.tree.with_state(state.digest)) is not None:
-            self._merge(parent, known, last.label)
+            self._merge(ticket, known, last.label)
             return
         else:
             report, evaluation, runs = self._scorer.score(state, self._run.tree.path(parent.id))
             self._spend(Usage(measurements=runs), "tests", parent.id)
         submitted = any(isinstance(action, Submit) for step in steps for action in step.actions)
         self._add(
+            ticket,
             Node(
                 id=-1,
                 parents=(parent.id,),
@@ -251,26 +273,34 @@ class Grower:
                 policy_id=self._parts.policy.policy_id,
                 terminal=submitted or evaluation.solved,
                 label=last.label,
-            )
+            ),
+            made,
         )
 
-    def _add(self, node: Node) -> None:
+    def _add(self, ticket: _Ticket, node: Node, made: Drafts) -> None:
         """Record a node under the next id, or as a second edge when another worker was first with its state."""
         with self._changed:
             tree = self._run.tree
-            parent, known = tree[node.parents[0]], tree.with_state(node.state_hash)
-            if known is not None and node.state_hash != parent.state_hash:
-                self._merge(parent, known, node.label)
+            known = tree.with_state(node.state_hash)
+            if known is not None and node.state_hash != tree[ticket.node].state_hash:
+                self._merge(ticket, known, node.label)
                 return
-            self._record(Added(replace(node, id=len(tree)), elapsed_s=self._parts.budget.elapsed_s))
+            made.keep(node.snapshot)
+            self._conclude(ticket, Added(replace(node, id=len(tree)), elapsed_s=self._parts.budget.elapsed_s))
             self._parts.budget.count_node()
 
-    def _merge(self, parent: Node, known: Node, label: str) -> None:
-        self._record(Merged(parent.id, known.id, label, elapsed_s=self._parts.budget.elapsed_s))
+    def _merge(self, ticket: _Ticket, known: Node, label: str) -> None:
+        self._conclude(ticket, Merged(ticket.node, known.id, label, elapsed_s=self._parts.budget.elapsed_s))
 
     def _spend(self, usage: Usage, what: str, node: NodeId | None) -> None:
         self._parts.budget.settle(usage)
         self._record(Spent(usage, what, node))
+
+    def _conclude(self, ticket: _Ticket, event: Event) -> None:
+        """Record what came of an expansion. It is counted once at any time: as one in flight, or by this event."""
+        with self._changed:
+            self._record(event)
+            self._land(ticket)
 
     def _record(self, event: Event) -> None:
         with self._changed:

@@ -1,50 +1,85 @@
-"""What earlier runs left on this machine, and its removal. Journals and patches are never removed."""
+"""What earlier runs left on this machine, and what of it may go. Journals and patches are never removed."""
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from agent.errors import JournalError
 from agent.places import runs_dir
 from agent.run import Run
-from sandboxes import SandboxUnavailable
-from sandboxes.engine import clean as clean_engine
+from sandboxes import SandboxError, cgroups, docker, engine, namespace
+from sandboxes.leftover import Leftover
+from sandboxes.room import weigh
 
-__all__ = ["clean"]
+__all__ = ["leftovers"]
 
-WEEK_S = 7 * 24 * 3600
+log = logging.getLogger(__name__)
+
+HOUR_S = 3600.0
+UNUSED_S = 30 * 24 * HOUR_S
+"""Environments and set-ups that nobody used for so long are built again when they are wanted."""
+OLD_S = 7 * 24 * HOUR_S
+"""What is made again at need, or belongs to other machines, goes after that time."""
 
 
-def clean(*, states: bool) -> tuple[str, ...]:
-    """Remove containers whose process is gone, and Docker volumes that nothing used for a week; with `states`, the
-    volumes at once and the states of runs that have ended. What was removed, a line each.
+def leftovers(*, states: bool = False, environments: bool = False) -> Iterator[Leftover]:
+    """What may go, each to be removed or not before the next is asked for: containers and control groups whose process
+    is gone, states of runs that were deleted, and what can be made again and nobody used for long.
+
+    With `states`, also the states of runs that have ended, which cannot be gone on with then; with `environments`, also
+    environments and set-ups, however young, that no run's states stand on.
     """
-    removed = [f"{name} (docker)" for name in _docker(0 if states else WEEK_S)]
+    yield from cgroups.leftovers()
     if states:
-        removed += [str(store) for store in _stores() if _remove(store)]
-    return tuple(removed)
-
-
-def _docker(older_than_s: float) -> tuple[str, ...]:
-    try:
-        return clean_engine(older_than_s)
-    except SandboxUnavailable:
-        return ()
-
-
-def _stores() -> Iterator[Path]:
-    """State stores of runs that have ended and that no process holds."""
-    for journal in sorted(runs_dir().glob("*/journal.jsonl")):
+        for store in _stores_of_ended_runs():
+            yield Leftover(f"states {store}", weigh(store), partial(_remove, store))
+    yield from _on_engine(states)
+    for area in (namespace.shared_leftovers, docker.shared_leftovers):
         try:
-            with Run.open(journal.parent) as run:
-                if run.ended is not None and (journal.parent / "store").is_dir():
-                    yield journal.parent / "store"
-        except JournalError:
-            continue
+            yield from area(HOUR_S if environments else UNUSED_S)
+        except SandboxError as error:
+            log.info("nothing is looked for there: %s", error)
+
+
+def _stores_of_ended_runs() -> Iterator[Path]:
+    for journal in sorted(runs_dir().glob("*/journal.jsonl")):
+        store = journal.parent / "store"
+        if store.is_dir() and not _on_the_engine(store) and _ended(journal.parent):
+            yield store
+
+
+def _on_the_engine(store: Path) -> bool:
+    """Whether it only says where the states are."""
+    return (store / "volume").exists() or (store / "commit").exists()
+
+
+def _ended(run: Path) -> bool:
+    """Whether a run has ended and no process holds it."""
+    try:
+        with Run.open(run) as opened:
+            return opened.ended is not None
+    except JournalError:
+        return False
 
 
 def _remove(store: Path) -> bool:
     shutil.rmtree(store, ignore_errors=True)
     return not store.exists()
+
+
+def _on_engine(states: bool) -> Iterator[Leftover]:
+    def wanted(store: Path) -> bool:
+        run = store.parent
+        ended = states and (run / "journal.jsonl").exists() and _ended(run)
+        return store.is_dir() and not ended
+
+    try:
+        with closing(engine.connect()) as client, engine.translated():
+            yield from engine.leftovers(client, wanted, OLD_S)
+    except SandboxError as error:
+        log.info("no engine is looked at: %s", error)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 __all__ = ["FilePatch", "parse"]
 
-HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,10 @@ class FilePatch:
     added: dict[int, str] = field(default_factory=dict)
     """Per 1-based line of the new file."""
     removed: list[str] = field(default_factory=list)
+    gone: set[int] = field(default_factory=set)
+    """1-based lines of the old file that are removed, or replaced."""
+    beside: set[int] = field(default_factory=set)
+    """1-based lines of the old file before and after which lines are added where none is removed."""
 
 
 def parse(patch: bytes) -> list[FilePatch]:
@@ -33,22 +37,27 @@ def parse(patch: bytes) -> list[FilePatch]:
         elif line.startswith(b"+++ "):
             files.append(FilePatch(_name(old if line[4:] == b"/dev/null" else line[4:])))
         elif hunk := HUNK.match(line):
-            _read_hunk(files[-1], lines, int(hunk[1] or 1), int(hunk[2]), int(hunk[3] or 1))
+            _read_hunk(files[-1], lines, int(hunk[1]), int(hunk[2] or 1), int(hunk[3]), int(hunk[4] or 1))
     return files
 
 
-def _read_hunk(file: FilePatch, lines: Iterator[bytes], old_left: int, number: int, new_left: int) -> None:
+def _read_hunk(file: FilePatch, lines: Iterator[bytes], old: int, old_left: int, number: int, new_left: int) -> None:
+    if old_left == 0:  # git numbers an empty range by the line before it
+        old += 1
     while old_left > 0 or new_left > 0:
         line = next(lines)
         mark, text = line[:1], line[1:].decode(errors="replace")
         if mark == b"+":
             file.added[number] = text
+            if old - 1 not in file.gone:
+                file.beside.update({old - 1, old} - {0})
         elif mark == b"-":
             file.removed.append(text)
+            file.gone.add(old)
         if mark in (b"+", b" ", b""):
             number, new_left = number + 1, new_left - 1
         if mark in (b"-", b" ", b""):
-            old_left -= 1
+            old, old_left = old + 1, old_left - 1
 
 
 def _name(field: bytes) -> str:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
 from agent import guard
 from agent.goals import resolve_goals
 from agent.measure import SuiteReport
-from agent.measure.measurer import Measurer
+from agent.measure.flaky import forgiven
+from agent.measure.measurer import CHEAP_S, Measurer
+from agent.measure.regressions import must_pass, regressions
+from agent.measure.selection import affected, worthwhile
+from agent.measure.spectrum import Spectrum
+from agent.measure.stages import Trial
+from agent.patches import parse
 from agent.task import Task
 from agent.tree import Node
 from agent.value import Evaluation, Value
@@ -21,37 +30,78 @@ class GoalsFirst:
     """Runs the goal tests, and the whole suite only where all of them pass. Thread-safe.
 
     `task.goal_tests` are resolved against the baseline: empty ones become all the tests that fail in the base state.
+    Where the suite takes longer than `slow_s` and has refused a patch, the tests that executed the changed lines are
+    run before it; `spectrum` says which those are. Results that later sittings can use are kept in `folder`.
 
     Raises:
         agent.errors.UsageError: a goal test does not exist, or passes already.
     """
 
-    def __init__(self, provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport, value: Value) -> None:
+    def __init__(
+        self,
+        provider: Provider,
+        task: Task,
+        base: Snapshot,
+        baseline: SuiteReport,
+        value: Value,
+        *,
+        folder: Path | None = None,
+        spectrum: Callable[[], Spectrum] = Spectrum,
+        slow_s: float = CHEAP_S,
+    ) -> None:
         self.task = dataclasses.replace(task, goal_tests=resolve_goals(task.goal_tests, baseline))
         self._provider = provider
-        self._base = base
+        self._base, self._baseline = base, baseline
         self._value = value
-        self._measurer = Measurer(provider, self.task, base, baseline)
+        self._spectrum = cache(spectrum)
+        self._slow = baseline.duration_s > slow_s
+        self._refused_one = False
+        self._measurer = Measurer(provider, self.task, base, baseline, folder)
         self.root = value.evaluate(self.task, (), baseline)
+
+    def remember(self, node: Node) -> None:
+        """Take what an earlier sitting measured as known."""
+        self._measurer.remember(node.snapshot, node.report)
 
     def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """The report of a state below `path`, its evaluation, and how many runs of the tests they took."""
-        goals = self.task.goal_tests
-        report, runs = self._measurer.measure(snapshot, goals), 1
-        if goals and all(report.passed(goal) for goal in goals):
-            report, runs = self._measurer.measure(snapshot), 2
+        trial = Trial(self._measurer, self._base, self._baseline, self.task.goal_tests, snapshot)
+        report = trial.report(lambda: self._selected(snapshot))
+        self._refused_one = self._refused_one or bool(regressions(self._baseline, report))
         evaluation = self._value.evaluate(self.task, path, report)
-        return report, self._trusted(evaluation, snapshot), runs
+        return report, self._trusted(evaluation, snapshot), trial.runs
 
-    def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> SuiteReport:
-        """Some tests, or all, for a policy to look at."""
-        return self._measurer.measure(snapshot, tests)
+    def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
+        """Some tests, or all, for a policy to look at, and how many runs of the tests that took."""
+        report, made = self._measurer.ask(snapshot, tests, keep=True)
+        return report, int(made)
 
-    def judge(self, snapshot: Snapshot, path: tuple[Node, ...]) -> Judgement:
-        """The whole suite, run afresh whatever is known."""
-        report = self._measurer.measure_afresh(snapshot)
+    def judge(self, snapshot: Snapshot, path: tuple[Node, ...], before: SuiteReport) -> Judgement:
+        """The whole suite, run afresh whatever is known, and once more when that contradicts the report that the search
+        has of the same patch: only what fails both times fails."""
+        report, runs = self._measurer.measure_afresh(snapshot), 1
+        surprises = self._surprises(before, report)
+        if surprises:
+            again, runs = self._measurer.measure_afresh(snapshot), 2
+            report = forgiven(report, again, surprises) if report.valid else again
+            self._measurer.distrust([test for test in surprises if not again.passed(test)])
         evaluation = self._trusted(self._value.evaluate(self.task, path, report), snapshot)
-        return Judgement(report, evaluation, improved=self._improves(report, evaluation))
+        return Judgement(report, evaluation, improved=self._improves(report, evaluation), runs=runs)
+
+    def _surprises(self, before: SuiteReport, report: SuiteReport) -> tuple[str, ...]:
+        """Tests that count, passed with a patch that broke nothing, and do not pass with it now."""
+        if regressions(self._baseline, before):
+            return ()
+        wanted = (*self.task.goal_tests, *must_pass(self._baseline))
+        return tuple(test for test in wanted if before.passed(test) and not report.passed(test))
+
+    def _selected(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """The tests that a patch is likeliest to break, none where running them first would spare nothing."""
+        if not self._slow or not self._refused_one:
+            return ()
+        hit = affected(self._spectrum(), parse(self._provider.diff(self._base, snapshot)))
+        tests = tuple(test for test in must_pass(self._baseline) if test in hit)
+        return tests if worthwhile(tests, self._baseline) else ()
 
     def _trusted(self, evaluation: Evaluation, snapshot: Snapshot) -> Evaluation:
         """The evaluation, capped at the base's when the patch tampers with the tests."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ from agent.scoring import GoalsFirst
 from agent.task import Task
 from agent.tree import Node, Tree
 from agent.verify import verify
-from sandboxes import SandboxError, Snapshot
+from sandboxes import Forked, SandboxError, Snapshot, StoreFull
 
 __all__ = ["Result", "solve"]
 
@@ -61,6 +61,8 @@ class Result:
     """The same with the patch."""
     notes: tuple[str, ...] = ()
     """What people should know: flaky tests set aside, a dirty checkout, candidates refused."""
+    forked: Forked = field(default=Forked(), compare=False)
+    """How often states were forked, and with `sandbox.paranoid`, how often a fork was not what had been frozen."""
     error: Exception | None = field(default=None, compare=False)
     """What ended the search early, if an error did."""
 
@@ -92,6 +94,7 @@ class _Solver:
         self, task: Task, parts: Parts, run: Run, cancel: threading.Event, on_event: Callable[[Event], None]
     ) -> None:
         self._task, self._parts, self._run, self._cancel, self._on_event = task, parts, run, cancel, on_event
+        self._tracing = threading.Lock()
 
     def solve(self, settings: Mapping[str, Any]) -> Result:
         run = self._run
@@ -103,6 +106,8 @@ class _Solver:
         grower = Grower(scorer.task, self._parts, run, scorer, self._on_event)
         try:
             stop = self._search(grower, scorer)
+        except StoreFull as full:
+            return self._finish(Stop.FAILED, scorer, full)
         except BaseException as error:
             self._finish(Stop.FAILED, scorer, error)
             raise
@@ -113,32 +118,46 @@ class _Solver:
         """The base state: made now, or in an earlier sitting."""
         if self._run.started is not None:
             return self._run.started.base
-        base = self._parts.provider.create(self._task.workspace)
+        base = self._parts.provider.create(replace(self._task.workspace, byte_code=True))
         self._record(Started(dump_task(self._task), dict(settings), base))
         return base
 
     def _measure_base(self, base: Snapshot) -> GoalsFirst:
         """The root is a node like any other; its report is the baseline."""
         run, provider, value = self._run, self._parts.provider, self._parts.value
-        if len(run.tree):
-            scorer = GoalsFirst(provider, self._task, base, run.tree.root.report, value)
-        else:
-            report = find_baseline(provider, self._task, base)
-            scorer = GoalsFirst(provider, self._task, base, report, value)
+        runs = self._parts.baseline_runs
+        report = run.tree.root.report if len(run.tree) else find_baseline(provider, self._task, base, runs)
+        scorer = GoalsFirst(
+            provider,
+            self._task,
+            base,
+            report,
+            value,
+            folder=run.journal.directory / "reports",
+            spectrum=lambda: self._spectrum(base),
+        )
+        for node in run.tree:
+            scorer.remember(node)
+        if not len(run.tree):
             self._record(Spent(Usage(measurements=1), "baseline", None))
             self._record(Added(Node(0, (), (), base, report, scorer.root, label="base"), self._parts.budget.elapsed_s))
-        if self._parts.localise and run.note(0, "spectrum") is None:
-            self._record(Noted(0, "spectrum", self._localise(scorer.task, base).to_json()))
+        if self._parts.localise:
+            if not scorer.task.goal_tests:
+                raise UsageError(
+                    "no test fails, and the policy `mutate` needs one to repair: add a failing test, or name a model "
+                    "with --policy"
+                )
+            self._spectrum(base)
         return scorer
 
-    def _localise(self, task: Task, base: Snapshot) -> Spectrum:
-        if not task.goal_tests:
-            raise UsageError(
-                "no test fails, and the policy `mutate` needs one to repair: add a failing test, or name a model "
-                "with --policy"
-            )
-        self._record(Spent(Usage(measurements=1), "spectrum", 0))
-        return trace(self._parts.provider, task, base, self._run.tree.root.report)
+    def _spectrum(self, base: Snapshot) -> Spectrum:
+        """What each test executes in the base state: traced once, then read from the journal."""
+        with self._tracing:
+            if self._run.note(0, "spectrum") is None:
+                self._record(Spent(Usage(measurements=1), "spectrum", 0))
+                found = trace(self._parts.provider, self._task, base, self._run.tree.root.report)
+                self._record(Noted(0, "spectrum", found.to_json()))
+        return Spectrum.from_json(self._run.note(0, "spectrum") or {})
 
     def _search(self, grower: Grower, scorer: GoalsFirst) -> Stop:
         """Grow until a solved state stands its verification, or growth ends for another reason."""
@@ -160,6 +179,7 @@ class _Solver:
     def _verdict(self, node: Node, scorer: GoalsFirst) -> Mapping[str, Any]:
         """The verification of a state (`Verdict.to_note`): made once, then read from the journal."""
         if self._run.note(node.id, "verdict") is None:
+            self._parts.provider.require_room(to_finish=True)
             verdict = verify(self._parts.provider, self._run.tree.root, node, scorer)
             self._record(Spent(Usage(measurements=verdict.measurements), "verification", node.id))
             self._record(Noted(node.id, "verdict", verdict.to_note(self._run.journal.put_blob(verdict.patch))))
@@ -169,35 +189,63 @@ class _Solver:
     def _finish(self, stop: Stop, scorer: GoalsFirst, error: BaseException | None) -> Result:
         """Choose the answer, the best state whose patch stands its verification, and record how the sitting ended."""
         for candidate in self._candidates():
-            verdict = self._verdict(candidate, scorer)
+            try:
+                verdict = self._verdict(candidate, scorer)
+            except StoreFull as full:
+                return self._end_unverified(candidate, error or full)
             if verdict["solved"] or verdict["improved"]:
                 return self._end("solved" if verdict["solved"] else "improved", candidate, stop, error)
         return self._end("no_patch", None, stop, error)
 
+    def _end_unverified(self, best: Node, error: BaseException) -> Result:
+        """There is no room to verify the best state: its patch is given as what it is. A later sitting verifies it."""
+        patch = self._parts.provider.diff(self._run.tree.root.snapshot, best.snapshot)
+        final = {"passed": len(best.report.passes), "failed": len(best.report.failures)}
+        note = {"patch": self._run.journal.put_blob(patch), "final": final}
+        return self._end("improved", best, Stop.FAILED, error, unverified=note)
+
     def _candidates(self) -> Iterator[Node]:
-        """States worth a patch: solved, better than the base, or submitted where no test fails; best first."""
+        """States worth a patch: solved, better than the base, or submitted where no test fails; best first. What was
+        seen to break something is none."""
         tree = self._run.tree
         if not len(tree):
             return
-        better = [n for n in tree if n.id != tree.root.id and (n.value > tree.root.value or n.terminal)]
+        harmless = [n for n in tree if n.id != tree.root.id and not n.evaluation.parts.get("harm", 0.0)]
+        better = [n for n in harmless if n.value > tree.root.value or n.terminal]
         better.sort(key=lambda n: (not n.evaluation.solved, -n.value, n.id))
         yield from better[:CANDIDATES]
 
-    def _end(self, status: Status, best: Node | None, stop: Stop, error: BaseException | None) -> Result:
-        verdict = {} if best is None else self._run.note(best.id, "verdict") or {}
+    def _end(
+        self,
+        status: Status,
+        best: Node | None,
+        stop: Stop,
+        error: BaseException | None,
+        unverified: Mapping[str, Any] | None = None,
+    ) -> Result:
+        verdict = unverified or (None if best is None else self._run.note(best.id, "verdict")) or {}
         ended = Ended(
             status=status,
             stop=stop.name,
             best=None if best is None else best.id,
-            verified=best is not None,
+            verified=best is not None and unverified is None,
             patch_blob=verdict.get("patch"),
             elapsed_s=self._parts.budget.elapsed_s,
             final=verdict.get("final", {}),
         )
+        self._note_forks()
         self._record(ended)
         result = self._result(ended, error if isinstance(error, (RamifyError, SandboxError)) else None)
         write_atomically(self._run.journal.directory / "patch.diff", result.patch)
         return result
+
+    def _note_forks(self) -> None:
+        """Those of this sitting, with those of the ones before."""
+        if not len(self._run.tree):
+            return
+        now, before = self._parts.provider.forked, _forked(self._run)
+        total = replace(now, times=now.times + before.times, mismatches=now.mismatches + before.mismatches)
+        self._record(Noted(0, "forked", asdict(total)))
 
     def _result(self, ended: Ended, error: Exception | None = None) -> Result:
         run = self._run
@@ -214,6 +262,7 @@ class _Solver:
             baseline=_counts(run.tree),
             final=ended.final or _counts(run.tree),
             notes=_remarks(run),
+            forked=_forked(run),
             error=error,
         )
 
@@ -236,16 +285,33 @@ def _counts(tree: Tree) -> dict[str, int]:
     return {"passed": len(report.passes), "failed": len(report.failures)}
 
 
+def _forked(run: Run) -> Forked:
+    return Forked(**(run.note(0, "forked") or {}))
+
+
 def _remarks(run: Run) -> tuple[str, ...]:
-    """What is odd about the base state's tests."""
+    """What is odd about the tests."""
     if not len(run.tree):
         return ()
     report, spectrum = run.tree.root.report, run.note(0, "spectrum") or {}
     broken = [test for test, outcome in report.outcomes.items() if outcome is Outcome.ERROR and "::" not in test]
     said = [f"{test} cannot be imported: {_last_line(report.messages.get(test, ''))}" for test in broken]
     flaky = [f"set aside as flaky: {', '.join(report.flaky)}"] if report.flaky else []
+    unsteady = _unsteady(run)
+    odd = (
+        [f"failed once and passed when run again, with one and the same patch: {', '.join(unsteady)}"]
+        if unsteady
+        else []
+    )
     blind = [f"the failing tests could not be traced: {spectrum['problem']}"] if spectrum.get("problem") else []
-    return (*said, *flaky, *blind)
+    return (*said, *flaky, *odd, *blind)
+
+
+def _unsteady(run: Run) -> tuple[str, ...]:
+    """Tests that were found to be flaky while patches were measured or verified."""
+    found = [test for node in run.tree if node.parents for test in node.report.flaky]
+    found += [test for node in run.tree for test in (run.note(node.id, "verdict") or {}).get("flaky", ())]
+    return tuple(dict.fromkeys(found))
 
 
 def _last_line(text: str) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
+from agent.drafts import drafts
 from agent.measure import SuiteReport
 from agent.tree import Node
 from agent.value import Evaluation
-from sandboxes import Provider, Snapshot
+from sandboxes import Provider, Sandbox, SandboxError, Snapshot
+from sandboxes.patches import Side, applied
 
 __all__ = ["NO_GIT", "Judgement", "Verdict", "apply_patch", "verify"]
 
@@ -24,13 +27,15 @@ class Judgement:
     report: SuiteReport
     evaluation: Evaluation
     improved: bool
+    runs: int = 1
+    """Runs of the suite that it took."""
 
 
 class Suite(Protocol):
     """Runs the whole suite in a state, afresh."""
 
-    def judge(self, snapshot: Snapshot, path: tuple[Node, ...]) -> Judgement:
-        """Measure, evaluate and guard a state below `path`."""
+    def judge(self, snapshot: Snapshot, path: tuple[Node, ...], before: SuiteReport) -> Judgement:
+        """Measure, evaluate and guard a state below `path`, of whose patch a search has the report `before`."""
         ...
 
 
@@ -45,6 +50,8 @@ class Verdict:
     """Why it is neither, for people."""
     final: Mapping[str, int] = field(default_factory=dict)
     """Tests passed and failed with the patch."""
+    flaky: tuple[str, ...] = ()
+    """Tests that failed once and passed twice with the patch."""
     measurements: int = 0
 
     def to_note(self, patch_blob: str) -> dict[str, Any]:
@@ -55,6 +62,7 @@ class Verdict:
             "improved": self.improved,
             "why": self.why,
             "final": dict(self.final),
+            "flaky": list(self.flaky),
         }
 
 
@@ -64,10 +72,11 @@ def verify(provider: Provider, root: Node, node: Node, suite: Suite) -> Verdict:
     patch = provider.diff(base, node.snapshot)
     if not patch:
         return Verdict(patch, why="the state differs from the base in nothing that a patch can hold")
-    patched, why = apply_patch(provider, base, patch)
-    if patched is None:
-        return Verdict(patch, why=f"the patch does not apply to the base: {why}")
-    judgement = suite.judge(patched, (root,))
+    with drafts(provider) as made:
+        patched, why = apply_patch(provider, base, patch)
+        if patched is None:
+            return Verdict(patch, why=f"the patch does not apply to the base: {why}")
+        judgement = suite.judge(made.add(patched), (root,), node.report)
     report = judgement.report
     return Verdict(
         patch=patch,
@@ -75,7 +84,8 @@ def verify(provider: Provider, root: Node, node: Node, suite: Suite) -> Verdict:
         improved=judgement.improved,
         why=judgement.evaluation.notes,
         final={"passed": len(report.passes), "failed": len(report.failures)},
-        measurements=1,
+        flaky=report.flaky,
+        measurements=judgement.runs,
     )
 
 
@@ -84,7 +94,33 @@ def apply_patch(provider: Provider, base: Snapshot, patch: bytes) -> tuple[Snaps
     with provider.at(base) as box:
         box.write(PATCH_FILE, patch)
         done = box.exec(["git", "apply", "--whitespace=nowarn", PATCH_FILE], timeout_s=60)
+        if done.exit_code == 127:
+            box.remove(PATCH_FILE)
+            return _applied_from_here(box, patch)
         if done.exit_code != 0:
             return None, (done.stderr or NO_GIT.encode()).decode(errors="replace").strip()
         box.remove(PATCH_FILE)
         return box.snapshot(), ""
+
+
+def _applied_from_here(box: Sandbox, patch: bytes) -> tuple[Snapshot | None, str]:
+    """The same by this machine's git, over copies of the files that the patch touches."""
+    try:
+        made = applied(patch, partial(_side, box))
+    except SandboxError as error:
+        return None, f"{NO_GIT}: {error}"
+    for path, side in made.items():
+        if side is None:
+            box.remove(path)
+        else:
+            box.write(path, side.content, executable=bool(side.mode & 0o100))
+    return box.snapshot(), ""
+
+
+def _side(box: Sandbox, path: str) -> Side | None:
+    try:
+        content = box.read(path)
+    except FileNotFoundError:
+        return None
+    runs = box.exec(["/bin/sh", "-c", 'test -x "$1"', "sh", path], timeout_s=60).exit_code == 0
+    return Side("f", 0o755 if runs else 0o644, content)

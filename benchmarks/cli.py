@@ -33,7 +33,7 @@ Ids = Annotated[list[str] | None, typer.Option("--ids", metavar="ID", help="Only
 Filter = Annotated[str, typer.Option("--filter", metavar="REGEX", help="Only ids in which it matches.")]
 Slice = Annotated[str, typer.Option("--slice", metavar="A:B", help="Only this part of what is left.")]
 Workers = Annotated[int, typer.Option(metavar="N", min=1, help="Instances at the same time.")]
-Sandbox = Annotated[str | None, typer.Option(metavar="auto|docker|namespace", help="Where commands run.")]
+Sandbox = Annotated[str | None, typer.Option(metavar="auto|docker|commit|namespace", help="Where commands run.")]
 Image = Annotated[str | None, typer.Option(metavar="IMAGE", help="Docker image of the sandbox.")]
 Config = Annotated[list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Settings.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
@@ -58,6 +58,9 @@ def run(
     seed: Annotated[int | None, typer.Option(metavar="N")] = None,
     sandbox: Sandbox = None,
     image: Image = None,
+    paranoid: Annotated[
+        bool, typer.Option("--paranoid", help="Compare every fork with what was frozen; stop where it differs.")
+    ] = False,
     config: Config = None,
     max_nodes: Annotated[int | None, typer.Option(metavar="N", help="Limit of states, an instance.")] = None,
     max_usd: Annotated[float | None, typer.Option(metavar="N", help="Limit of dollars, an instance.")] = None,
@@ -74,6 +77,7 @@ def run(
         "seed": seed,
         "sandbox.kind": sandbox,
         "sandbox.image": image,
+        "sandbox.paranoid": paranoid or None,
         "budget.max_nodes": max_nodes,
         "budget.max_usd": max_usd,
         "budget.max_tokens": max_tokens,

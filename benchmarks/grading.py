@@ -70,7 +70,7 @@ def run_hidden_tests(instance: Instance, patch: bytes, source: Source, provider:
         agent.errors.RamifyError, sandboxes.SandboxError: the tests cannot be run.
     """
     source.prepare(instance)
-    base = provider.create(instance.task.workspace)
+    base = provider.create(replace(instance.task.workspace, byte_code=True))
     states = [base]
     try:
         states.append(reference := _with_hidden_tests(instance, provider, base))

@@ -14,7 +14,7 @@ from rich.status import Status
 
 from agent.budget import Usage
 from agent.journal import Added, Event, Failed, Merged, Spent
-from agent.report.summary import cost
+from agent.report.summary import cost, tally
 from agent.tree import Node
 
 __all__ = ["Progress"]
@@ -72,10 +72,9 @@ class Progress:
         self._nodes += 1
         if self._best is not None and node.value <= self._best.value:
             return
-        tests = f"{len(node.report.passes)} passed, {len(node.report.failures)} failed"
         what = "the repository as it is" if self._best is None else node.label or f"node {node.id}"
         self._best = node
-        self.say(f"{node.value:.3f}  {what} ({tests})")
+        self.say(f"{node.value:.3f}  {what} ({tally(node.report)})")
 
     def _refresh(self) -> None:
         best = 0.0 if self._best is None else self._best.value

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.budget import Usage
+from sandboxes import Forked
 
 if TYPE_CHECKING:
+    from agent.measure import SuiteReport
     from agent.solver import Result
 
-__all__ = ["as_json", "as_text", "cost"]
+__all__ = ["as_json", "as_text", "cost", "forks", "tally"]
 
 _VERDICTS = {
     "solved": "solved: the goal tests pass, and nothing that passed before fails",
@@ -45,6 +47,7 @@ def as_text(result: Result, patch_path: Path | None) -> str:
     lines.append(f"tests    {_tests(result.baseline)} before, {_tests(result.final)} after")
     lines.append(f"search   {result.nodes} states in {result.seconds:.0f} s; {result.stop.value}")
     lines.append(f"spent    {result.usage.measurements} test runs" + cost(result.usage))
+    lines.append(f"states   {forks(result.forked)}")
     if patch_path is not None:
         lines.append(f"patch    {patch_path}")
     lines.append(f"run      {result.run_dir} (look at it: ramify show {result.run_dir})")
@@ -52,6 +55,13 @@ def as_text(result: Result, patch_path: Path | None) -> str:
     if result.error is not None:
         lines.append(f"error    {result.error}")
     return "\n".join(lines)
+
+
+def forks(forked: Forked) -> str:
+    """How often states were forked; whether the forks were what had been frozen, if that was looked at."""
+    times = f"forked {forked.times} times"
+    many = "1 mismatch" if forked.mismatches == 1 else f"{forked.mismatches} mismatches"
+    return f"{times}, {many}" if forked.checked else times
 
 
 def cost(usage: Usage) -> str:
@@ -63,6 +73,12 @@ def cost(usage: Usage) -> str:
         f"at least {known} (the price of {usage.unpriced_calls} calls is unknown)" if usage.unpriced_calls else known
     )
     return f", {usage.model_calls} model calls, {usage.tokens} tokens, {price}"
+
+
+def tally(report: SuiteReport) -> str:
+    """How many tests passed, failed, and were left out of a run that was cut short."""
+    left_out = f", {report.left_out} not run" if report.left_out else ""
+    return f"{len(report.passes)} passed, {len(report.failures)} failed{left_out}"
 
 
 def _tests(counts: Any) -> str:

@@ -6,7 +6,7 @@ from rich.markup import escape
 from rich.tree import Tree as Drawing
 
 from agent.budget import Stop
-from agent.report.summary import cost
+from agent.report.summary import cost, tally
 from agent.run import Run
 from agent.tree import Node, NodeId, Tree
 
@@ -36,8 +36,7 @@ def facts(run: Run) -> str:
 
 
 def _line(node: Node, best_path: set[NodeId]) -> str:
-    tests = f"{len(node.report.passes)} passed, {len(node.report.failures)} failed"
     problem = "" if node.report.valid else f" [{node.report.problem or 'not valid'}]"
     label = node.label or ("the repository as it is" if not node.parents else "")
-    line = escape(f"{node.id} {node.value:.3f} {tests}{problem} {label}".rstrip())
+    line = escape(f"{node.id} {node.value:.3f} {tally(node.report)}{problem} {label}".rstrip())
     return f"[bold]* {line}[/bold]" if node.id in best_path else line

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.measure import Outcome, SuiteReport
+from agent.measure.regressions import regressions
 from agent.task import Task
 from agent.tree import Node
 from agent.value import Evaluation
@@ -16,6 +18,8 @@ BASE_VALUE = 0.1
 BEST_UNSOLVED = 0.9
 GETS_FURTHER = 0.25
 LEAST_HARM = 0.1
+LEAST_HARM_OF_MANY = 0.2
+"""Of a run that was cut short: how many more it would have broken is not known."""
 MESSAGE_CHARACTERS = 600
 NOTED = 3
 
@@ -29,8 +33,8 @@ class PassingTests:
     progress: mean over the goal tests of 1 for a test that passes, and 1/4 for one that could not be set up or imported
     in the base state and now fails in its own code.
     harm: 0 when every test that passed in the base state still does; else those that do not, over all tests that count
-    (they and the goals), at least 0.1.
-    Flaky tests count in neither. A report of some tests only has no harm and is never solved.
+    (they and the goals), at least 0.1, and at least 0.2 when the run was cut short because of them.
+    Flaky tests count in neither. A report of some tests only is never solved, and has the harm that it shows.
     """
 
     def evaluate(self, task: Task, path: tuple[Node, ...], report: SuiteReport) -> Evaluation:
@@ -40,8 +44,9 @@ class PassingTests:
             return Evaluation(0.0, notes=f"The tests gave no valid result: {report.problem}")
         goals = task.goal_tests or tuple(test for test in baseline.failures if test not in baseline.flaky)
         progress = sum(_credit(baseline, report, goal) for goal in goals) / len(goals) if goals else 0.0
-        broken = _broken(baseline, report)
-        harm = max(LEAST_HARM, len(broken) / (len(baseline.passes) + len(goals))) if broken else 0.0
+        broken = regressions(baseline, report)
+        least = LEAST_HARM_OF_MANY if report.left_out else LEAST_HARM
+        harm = max(least, len(broken) / (len(baseline.passes) + len(goals))) if broken else 0.0
         solved = bool(goals) and progress == 1.0 and not broken and report.complete
         value = (BASE_VALUE + (BEST_UNSOLVED - BASE_VALUE) * progress) * (1.0 - harm)
         open_goals = [goal for goal in goals if report.outcome(goal) is not Outcome.PASSED]
@@ -61,14 +66,7 @@ def _credit(baseline: SuiteReport, report: SuiteReport, goal: str) -> float:
     return GETS_FURTHER if further else 0.0
 
 
-def _broken(baseline: SuiteReport, report: SuiteReport) -> list[str]:
-    """Tests that passed in the base state and were not seen to pass now."""
-    if not report.complete:
-        return []
-    return [test for test in baseline.passes if test not in baseline.flaky and not report.passed(test)]
-
-
-def _notes(report: SuiteReport, open_goals: list[str], broken: list[str]) -> str:
+def _notes(report: SuiteReport, open_goals: Sequence[str], broken: Sequence[str]) -> str:
     parts: list[str] = []
     for title, tests in (("Still failing", open_goals), ("Broken", broken)):
         for test in tests[:NOTED]:
@@ -77,4 +75,6 @@ def _notes(report: SuiteReport, open_goals: list[str], broken: list[str]) -> str
             parts.append(f"{title}: {test} ({outcome.value if outcome else 'not run'})\n{message}".rstrip())
         if len(tests) > NOTED:
             parts.append(f"{title}: {len(tests) - NOTED} more")
+    if report.left_out:
+        parts.append(f"{report.left_out} tests were not run any more")
     return "\n".join(parts)
