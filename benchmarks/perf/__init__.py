@@ -1,0 +1,10 @@
+"""What Ramify costs beside the usual way of doing the same with Docker's own commands.
+
+    python -m benchmarks.perf               everything, and one Markdown table
+    python -m benchmarks.perf.fork          one script; --help says what it times
+    python -m benchmarks.perf.node --repositories small,medium -n 30
+
+Both sides run in one process, interleaved in random order, so that a busy machine is busy for both: believe the ratios,
+not the milliseconds. Where the usual way can be done in several manners, the quickest is taken (docker's SDK where it
+beats the command line, no network, byte code warm).
+"""

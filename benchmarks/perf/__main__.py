@@ -1,0 +1,23 @@
+"""All scripts, one table. See `python -m benchmarks.perf --help`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from benchmarks.perf import batch, bytecode, candidate, execute, fork, node, state_size, workers
+from benchmarks.perf.script import common, report
+
+SCRIPTS = (execute, fork, node, candidate, workers, state_size, bytecode, batch)
+
+
+def main() -> None:
+    """Run them in turn."""
+    parser = ArgumentParser(prog="python -m benchmarks.perf", description="Everything, and one table in Markdown.")
+    common(parser)
+    for script in SCRIPTS:
+        script.options(parser)
+    report([script.rows for script in SCRIPTS], parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()

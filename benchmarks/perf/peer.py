@@ -1,0 +1,127 @@
+"""The usual way: containers that are driven by Docker's own commands, with git for going back.
+
+Whatever is made is removed at the end of its block, and carries the labels by which `ramify clean` knows it.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from benchmarks.perf.repositories import MOUNT, REPOSITORIES, Repository
+from sandboxes.borrow import borrow
+from sandboxes.checkout import pack
+from sandboxes.engine import labels
+from sandboxes.images import BASE_IMAGE
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.containers import Container
+
+__all__ = ["committed", "container", "docker", "image", "put", "removed"]
+
+MARKS = "perf"
+_GIT = {
+    "GIT_AUTHOR_NAME": "Peer",
+    "GIT_AUTHOR_EMAIL": "peer@example.org",
+    "GIT_COMMITTER_NAME": "Peer",
+    "GIT_COMMITTER_EMAIL": "peer@example.org",
+}
+
+
+def docker(*arguments: str, stdin: bytes = b"") -> bytes:
+    """Run a docker command to its end; its output.
+
+    Raises:
+        subprocess.CalledProcessError: it failed.
+    """
+    return subprocess.run(["docker", *arguments], input=stdin, capture_output=True, check=True).stdout
+
+
+@contextmanager
+def container(client: DockerClient, name: str, env: dict[str, str] | None = None) -> Iterator[Container]:
+    """A container of an image that does nothing, without network, to run commands in."""
+    running = client.containers.run(
+        name,
+        ["sleep", "infinity"],
+        detach=True,
+        init=True,
+        network_mode="none",
+        environment=env or {},
+        labels=labels(MARKS),
+    )
+    try:
+        yield running
+    finally:
+        running.remove(force=True, v=True)
+
+
+@contextmanager
+def image(client: DockerClient, repository: Repository, path: Path) -> Iterator[str]:
+    """An image with a repository in `MOUNT`, what its tests need, and all byte code that running the test leaves."""
+    with TemporaryDirectory() as lent, _builder(client, repository, Path(lent)) as builder:
+        for command in repository.environment:
+            _run(builder, ["sh", "-c", command], borrow().env)
+        _run(builder, ["mkdir", "-p", MOUNT])
+        archive = io.BytesIO()
+        pack(path, (), (), archive)
+        builder.put_archive(MOUNT, archive.getvalue())
+        tests = " ".join(other.test for other in REPOSITORIES.values() if other.project == repository.project)
+        _run(builder, ["sh", "-c", f"cd {MOUNT} && python3 -m pytest -q {tests}"])
+        made = committed(builder)
+    try:
+        yield made
+    finally:
+        removed(client, made)
+
+
+@contextmanager
+def _builder(client: DockerClient, repository: Repository, lent: Path) -> Iterator[Container]:
+    """A container with this machine's network, and what reaches package indexes, as our set-up commands have them."""
+    from docker.types import Mount
+
+    mounts = []  # not `volumes`, which would become part of the image
+    for number, (place, text) in enumerate(borrow().files.items()):
+        (lent / str(number)).write_text(text)
+        mounts.append(Mount(place, str(lent / str(number)), type="bind", read_only=True))
+    running = client.containers.run(
+        BASE_IMAGE,
+        ["sleep", "infinity"],
+        detach=True,
+        init=True,
+        network_mode="host",
+        working_dir="/",
+        environment={**repository.env, **_GIT},
+        mounts=mounts,
+        labels=labels(MARKS),
+    )
+    try:
+        yield running
+    finally:
+        running.remove(force=True, v=True)
+
+
+def _run(box: Container, command: Sequence[str], env: dict[str, str] | None = None) -> None:
+    done = box.exec_run(list(command), environment=env or {})
+    if done.exit_code:
+        raise RuntimeError(f"{command} ended with {done.exit_code}: {done.output!r}")
+
+
+def committed(box: Container) -> str:
+    """The state of a container as an image without a name; its id."""
+    return str(box.commit(changes=[f"WORKDIR {MOUNT}"]).id)
+
+
+def removed(client: DockerClient, made: str) -> None:
+    """Remove an image, and not those below it."""
+    client.images.remove(made, force=True, noprune=True)
+
+
+def put(box: Container, path: str, data: bytes) -> None:
+    """Write a file of the repository, by `docker exec`."""
+    docker("exec", "-i", "-w", MOUNT, str(box.id), "sh", "-c", f"cat > {path}", stdin=data)

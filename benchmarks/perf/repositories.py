@@ -1,0 +1,168 @@
+"""The repositories that are measured on: published source packages, fetched once, each made a git repository."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from sandboxes import Workspace
+
+__all__ = ["REPOSITORIES", "Repository", "cache", "checkout"]
+
+ENV = "/opt/env"
+MOUNT = "/workspace"
+_PYTEST = "pytest==8.4.2"
+_IGNORED = "__pycache__/\n*.py[cod]\n.pytest_cache/\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A project, one of its tests, and a source file that the test runs."""
+
+    name: str
+    package: str
+    """As pip names it, with its version; "" for files of our own, which need nothing but the image's Python."""
+    tests: str
+    """The file of tests that the task is about: the baseline runs all of it."""
+    test: str
+    """The one test that judges a candidate."""
+    edited: str
+    """A source file that the test imports."""
+    requirements: tuple[str, ...] = ()
+    """What its tests need besides pytest."""
+    source: str = ""
+    """The folder with its packages; "" for the top."""
+
+    @property
+    def project(self) -> str:
+        """What it is of: repositories of one project differ in the file and the test only."""
+        return self.package or self.name
+
+    @property
+    def environment(self) -> tuple[str, ...]:
+        """Shell commands that make the virtual environment of its tests."""
+        if not self.package:
+            return ()
+        packages = " ".join((_PYTEST, *self.requirements))
+        return (f"python3 -m venv {ENV}", f"{ENV}/bin/pip install -q --disable-pip-version-check {packages}")
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment variables of its commands, the same for both sides."""
+        path = f"{ENV}/bin:/usr/local/bin:/usr/bin:/bin"
+        return {"PATH": path, "VIRTUAL_ENV": ENV, "PYTHONPATH": f"{MOUNT}/{self.source}".rstrip("/")}
+
+    def workspace(self, path: Path) -> Workspace:
+        """What our side makes its base state of."""
+        return Workspace(path=path, mount=MOUNT, environment=self.environment, env=self.env, byte_code=True)
+
+
+_FLASK = ("werkzeug==3.1.3", "jinja2==3.1.6", "click==8.2.1", "itsdangerous==2.2.0", "blinker==1.9.0")
+_SYMPY = ("mpmath==1.3.0", "hypothesis==6.140.2")
+
+_TINY = {
+    "value.py": "x = 1  # edit 000000\n",
+    "test_value.py": "from value import x\n\n\ndef test_one():\n    assert x == 1\n",
+}
+
+REPOSITORIES = {
+    "tiny": Repository(
+        name="tiny", package="", tests="test_value.py", test="test_value.py::test_one", edited="value.py"
+    ),
+    "small": Repository(
+        name="small",
+        package="more-itertools==11.2.1",
+        tests="tests/test_recipes.py::TakeTests",
+        test="tests/test_recipes.py::TakeTests::test_simple_take",
+        edited="more_itertools/recipes.py",
+    ),
+    "medium": Repository(
+        name="medium",
+        package="flask==3.1.3",
+        tests="tests/test_basic.py",
+        test="tests/test_basic.py::test_options_work",
+        edited="src/flask/helpers.py",
+        requirements=_FLASK,
+        source="src",
+    ),
+    "large": Repository(
+        name="large",
+        package="sympy==1.14.0",
+        tests="sympy/core/tests/test_logic.py",
+        test="sympy/core/tests/test_logic.py::test_fuzzy_not",
+        edited="sympy/core/logic.py",  # among the first files that it imports
+        requirements=_SYMPY,
+    ),
+    "large-late": Repository(
+        name="large-late",
+        package="sympy==1.14.0",
+        tests="sympy/solvers/tests/test_decompogen.py",
+        test="sympy/solvers/tests/test_decompogen.py::test_compogen",
+        edited="sympy/solvers/decompogen.py",  # among the last
+        requirements=_SYMPY,
+    ),
+}
+
+
+def cache() -> Path:
+    """Where fetched repositories are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ramify" / "perf"
+
+
+def checkout(repository: Repository, work: Path, say: Callable[[str], None]) -> Path:
+    """A git repository with the project's files in one commit: fetched once, or our own, made in `work`.
+
+    Raises:
+        subprocess.CalledProcessError: pip or git failed.
+    """
+    if not repository.package:
+        return _written(work / repository.name)
+    place = cache() / repository.package.replace("==", "-")
+    if not place.exists():
+        say(f"fetching {repository.package}")
+        cache().mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=cache()) as folder:
+            _unpack(_fetch(repository.package, Path(folder)), Path(folder, "unpacked"))
+            (unpacked,) = Path(folder, "unpacked").iterdir()
+            _commit(unpacked)
+            unpacked.rename(place)
+    return place
+
+
+def _written(folder: Path) -> Path:
+    folder.mkdir()
+    for path, text in _TINY.items():
+        (folder / path).write_text(text)
+    _commit(folder)
+    return folder
+
+
+def _commit(folder: Path) -> None:
+    """Make a folder a git repository that ignores byte code, as real ones do, with all else in one commit."""
+    with (folder / ".gitignore").open("a") as ignores:
+        ignores.write(_IGNORED)
+    author = ["-c", "user.name=Ramify", "-c", "user.email=ramify@example.org"]
+    shutil.rmtree(folder / ".git", ignore_errors=True)
+    for command in (["init", "-q"], ["add", "-A"], [*author, "commit", "-qm", "base"]):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+
+
+def _fetch(package: str, folder: Path) -> Path:
+    """The source package, from wherever this machine's pip finds packages."""
+    name = package.partition("==")[0]
+    pip = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run([*pip, "--no-binary", name, "-d", str(folder), package], check=True)
+    (archive,) = folder.glob("*.tar.gz")
+    return archive
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")

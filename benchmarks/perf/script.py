@@ -1,0 +1,75 @@
+"""How every script is called, and what it prints."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from benchmarks.perf.bench import Bench, say
+from benchmarks.perf.repositories import REPOSITORIES
+from benchmarks.perf.table import Row, markdown
+from sandboxes import SandboxError
+
+__all__ = ["Options", "Rows", "common", "main", "report"]
+
+Options = Callable[[ArgumentParser], None]
+"""Adds what a script takes besides the common options."""
+Rows = Callable[[Bench, Namespace], Iterator[Row]]
+"""A script's findings, one by one."""
+
+
+def common(parser: ArgumentParser) -> None:
+    """The options of all scripts."""
+    parser.add_argument("-n", type=int, default=0, metavar="N", help="rounds; default: each script's own")
+    parser.add_argument(
+        "--repositories", default="small,medium,large,large-late", metavar="NAMES", help=f"of {', '.join(REPOSITORIES)}"
+    )
+    parser.add_argument("--sandbox", default="docker", choices=["docker", "namespace"], help="of our side")
+    parser.add_argument("--cold", action="store_true", help="run our side's tests in new processes only")
+    parser.add_argument("--seed", type=int, default=0, help="of the order")
+
+
+def main(description: str | None, options: Options, rows: Rows) -> None:
+    """Be a script: read the command line, print the findings as a table."""
+    parser = ArgumentParser(description=description)
+    common(parser)
+    options(parser)
+    report([rows], parser.parse_args())
+
+
+def report(scripts: list[Rows], given: Namespace) -> None:
+    """Print the findings of some scripts as one table, and what they were found on.
+
+    What was found until an interruption is printed too.
+    """
+    signal.signal(signal.SIGTERM, _terminated)
+    before = os.getloadavg()[0]
+    found: list[Row] = []
+    try:
+        with Bench.open(given.sandbox, seed=given.seed, cold=given.cold) as bench:
+            for rows in scripts:
+                for row in rows(bench, given):
+                    say(" | ".join(row.cells()))
+                    found.append(row)
+    except SandboxError as error:
+        sys.exit(f"{error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    finally:
+        if found:
+            print(markdown(found))
+            print(f"\n{machine()}; load {before:.1f} before, {os.getloadavg()[0]:.1f} after")
+
+
+def machine() -> str:
+    """What it runs on."""
+    return f"{platform.system()} {platform.release()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + number)

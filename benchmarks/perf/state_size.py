@@ -1,0 +1,93 @@
+"""What the state of an edit of three files takes on disk, beside the layer that `docker commit` makes of the same."""
+
+from __future__ import annotations
+
+import subprocess
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from benchmarks.perf import peer
+from benchmarks.perf.bench import Bench, chosen
+from benchmarks.perf.repositories import MOUNT, Repository
+from benchmarks.perf.script import main
+from benchmarks.perf.table import Row, at_most
+from sandboxes.images import BASE_IMAGE
+
+N = 8
+FILES = 3
+GOAL_KB = 100
+STATES = ("layers", "states")
+"""Where the store keeps states; the rest of it belongs to running leases."""
+
+
+def options(parser: ArgumentParser) -> None:
+    """Of this script: none."""
+
+
+def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
+    """A row a repository: `n` states of three source files each, drawn at random."""
+    for repository in {each.project: each for each in chosen(given.repositories)}.values():
+        files = sources(bench.path(repository))
+        edits = [bench.rng.sample(files, min(FILES, len(files))) for _ in range(given.n or N)]
+        bench.base(repository)
+        sizes = [grown_kb(bench, repository, edit) for edit in edits]
+        content = median(content_kb(bench.path(repository), edit) for edit in edits)
+        layer = layer_kb(bench, repository, edits[0])
+        what = f"a state of a {FILES}-file edit on disk ({repository.project})"
+        ours = f"{median(sizes):.0f} (most {max(sizes):.0f}) KB; the files themselves {content:.0f} KB"
+        yield at_most(what, ours, len(sizes), median(sizes), GOAL_KB, " KB", usual=f"{layer:.0f} KB")
+
+
+def sources(path: Path) -> list[str]:
+    """The Python files of a checkout, relative to it."""
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*.py"))
+
+
+def content_kb(path: Path, edit: list[str]) -> float:
+    """What these files hold: a state keeps each changed file whole."""
+    return sum((path / name).stat().st_size for name in edit) / 1024
+
+
+def grown_kb(bench: Bench, repository: Repository, edit: list[str]) -> float:
+    """What the store grew by, in blocks of the file system, when these files were appended to and the state frozen."""
+    before = used_kb(bench, repository)
+    with bench.provider(repository).at(bench.base(repository)) as box:
+        for path in edit:
+            box.write(path, box.read(path) + b"\n# edited\n")
+        box.snapshot()
+    return used_kb(bench, repository) - before
+
+
+def used_kb(bench: Bench, repository: Repository) -> float:
+    """What all states take."""
+    if bench.kind == "namespace":
+        places = [str(bench.store(repository) / name) for name in STATES]
+        said = subprocess.run(["du", "-sck", *places], capture_output=True, check=True).stdout
+    else:
+        volume = (bench.store(repository) / "volume").read_text()
+        inside = [f"/states/{name}" for name in STATES]
+        said = peer.docker(
+            "run", "--rm", "--network", "none", "-v", f"{volume}:/states:ro", BASE_IMAGE, "du", "-sck", *inside
+        )
+    return float(said.split()[-2])
+
+
+def layer_kb(bench: Bench, repository: Repository, edit: list[str]) -> float:
+    """What `docker commit` adds when the same files were appended to and the test was run once."""
+    image = bench.image(repository)
+    with peer.container(bench.client, image) as box:
+        for path in edit:
+            peer.docker("exec", "-w", MOUNT, str(box.id), "sh", "-c", f"echo '# edited' >> {path}")
+        peer.docker("exec", "-w", MOUNT, str(box.id), "python3", "-m", "pytest", "-q", repository.test)
+        made = peer.committed(box)
+    try:
+        sizes = [int(bench.client.images.get(name).attrs["Size"]) for name in (image, made)]
+    finally:
+        peer.removed(bench.client, made)
+    return (sizes[1] - sizes[0]) / 1024
+
+
+if __name__ == "__main__":
+    main(__doc__, options, rows)
