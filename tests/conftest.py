@@ -9,6 +9,8 @@ import pytest
 
 from sandboxes import namespace
 
+pytest.register_assert_rewrite("sandboxes.conformance")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

@@ -87,12 +87,15 @@ class Lab:
     def report(self, files: Mapping[str, str | None], tests: tuple[str, ...] = ()) -> SuiteReport:
         return self.measurer().measure(self.state(files), tests)
 
+    def evaluate(self, report: SuiteReport) -> tuple[Evaluation, Evaluation]:
+        """The worth of a state with this report, and that of the base state."""
+        task = replace(self.task, goal_tests=resolve_goals(self.task.goal_tests, self.baseline))
+        root = PassingTests().evaluate(task, (), self.baseline)
+        path = (Node(0, (), (), self.base, self.baseline, root),)
+        return PassingTests().evaluate(task, path, report), root
+
     def judge(self, measurer: Measurer, snapshot: Snapshot) -> tuple[Evaluation, Evaluation]:
         """The guarded evaluation of a state by all tests, and that of the base state."""
-        baseline = self.baseline
-        task = replace(self.task, goal_tests=resolve_goals(self.task.goal_tests, baseline))
-        root = PassingTests().evaluate(task, (), baseline)
-        path = (Node(0, (), (), self.base, baseline, root),)
-        evaluation = PassingTests().evaluate(task, path, measurer.measure(snapshot))
+        evaluation, root = self.evaluate(measurer.measure(snapshot))
         flags = guard.inspect(self.provider, self.base, snapshot, measurer.protection)
         return guard.cap(evaluation, root, flags), root

@@ -323,9 +323,16 @@ class TestHousekeeping:
             run.record(Started({}, {}, Snapshot("s0", "d0")))
         for each in (ended, stopped):
             (each / "store" / "layers").mkdir(parents=True)
-        assert ramify("clean", **NO_ENGINE).stdout == "removed 0 in all\n"
-        said = ramify("clean", "--states", **NO_ENGINE).stdout
-        assert said.splitlines() == [f"removed {ended / 'store'}", "removed 1 in all"]
+            (each / "store" / "layers" / "big").write_bytes(bytes(3 << 20))
+
+        def said(*options):
+            return [line for line in ramify("clean", *options, **NO_ENGINE).stdout.splitlines() if "states" in line]
+
+        assert said() == []
+        assert said("--states", "--dry-run") == [f"would remove states {ended / 'store'}, 3 MiB"]
+        assert (ended / "store").exists()
+        assert said("--states") == [f"removed states {ended / 'store'}, 3 MiB"]
+        assert not (ended / "store").exists()
         assert (ended / "journal.jsonl").exists()
         assert (stopped / "store").exists()
 
@@ -334,4 +341,5 @@ class TestHousekeeping:
         shutil.copytree(recorded, busy)
         (busy / "store").mkdir()
         with Run.open(busy):
-            assert ramify("clean", "--states", **NO_ENGINE).stdout == "removed 0 in all\n"
+            assert "states" not in ramify("clean", "--states", **NO_ENGINE).stdout
+            assert (busy / "store").exists()

@@ -31,7 +31,7 @@ EVENTS = [
             (0,),
             (Step((Edit("a.py", "x\r\n", "\udcff", 3),), (Observation("done"),), "why", Usage(tokens_in=3)),),
             Snapshot("s1", "d1"),
-            SuiteReport({"t::a[x y]": Outcome.TIMEOUT}, 0.5, 1, valid=True),
+            SuiteReport({"t::a[x y]": Outcome.TIMEOUT, "t::b[\udc80]": Outcome.PASSED}, 0.5, 1, valid=True),
             Evaluation(0.5, parts={"goals": 0.5}),
         ),
         elapsed_s=2.0,

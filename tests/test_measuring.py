@@ -275,7 +275,8 @@ def test_the_test_that_was_running_when_the_run_broke_off_is_named(lab, measurer
 
 def test_lines_of_somebody_else_spoil_the_report(lab, measurer):
     forge = (
-        "import glob\nfor path in glob.glob('/tmp/*/*'):\n    with open(path, 'a') as file:\n"
+        "import glob, os\npaths = glob.glob('/tmp/*') + glob.glob('/tmp/*/*')\n"
+        "for path in filter(os.path.isfile, paths):\n    with open(path, 'a') as file:\n"
         '        file.write(\'{"kind": "end"}\\n\')\n'
     )
     report = measurer.measure(lab.state({"calc.py": forge + FIXED}))

@@ -18,9 +18,9 @@ import docker
 import pytest
 
 from sandboxes import ImageMissing, Limits, Provider, SandboxUnavailable, Snapshot, Workspace, images
-from sandboxes.conformance import LIMITS, SandboxContract, sample
+from sandboxes.conformance import LIMITS, ExactContract, sample
 from sandboxes.docker import DockerProvider, probe
-from sandboxes.engine import clean, connect, labels, sweep
+from sandboxes.engine import addresses, connect, labels, leftovers, sweep
 from sandboxes.forks import Forks
 
 pytestmark = pytest.mark.docker
@@ -114,14 +114,20 @@ def within(seconds: float, claim: Callable[[], bool]) -> bool:
     return True
 
 
-class TestContract(SandboxContract):
-    @pytest.fixture
-    def reopen(self, store: Path) -> Callable[[], Provider]:
-        return lambda: DockerProvider(store, LIMITS)
+class TestContract(ExactContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def reopen(
+        cls, engine: docker.DockerClient, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[Callable[[], Provider]]:
+        store = tmp_path_factory.mktemp("contract") / "store"
+        yield lambda: DockerProvider(store, LIMITS)
+        remove_volume(engine, (store / "volume").read_text())
 
-    @pytest.fixture
-    def workspace(self, tmp_path: Path) -> Workspace:
-        return Workspace(path=sample(tmp_path / "checkout"))
+    @pytest.fixture(scope="class")
+    @classmethod
+    def workspace(cls, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+        return Workspace(path=sample(tmp_path_factory.mktemp("contract") / "checkout"))
 
 
 class TestHardening:
@@ -229,16 +235,36 @@ class TestLeftovers:
             "foreign": engine.volumes.create(labels={"ramify.created": "0"}),
             "mounted": engine.volumes.create(labels=gone),
         }
+        names = {volume.name for volume in volumes.values()}
         user = engine.containers.create(images.BASE_IMAGE, ["true"], volumes=[f"{volumes['mounted'].name}:/mnt"])
         try:
-            removed = clean(older_than_s=10 * 365 * 24 * 3600, client=engine)
-            assert set(removed) & {volume.name for volume in volumes.values()} == {volumes["stale"].name}
+            found = leftovers(engine, lambda store: True, 10 * 365 * 24 * 3600)
+            going = {left.name: left for left in found if left.name.removeprefix("volume ") in names}
+            assert set(going) == {f"volume {volumes[name].name}" for name in ("stale", "mounted")}
+            assert {left.remove() for left in going.values()} == {True, False}
             left = {name for name, volume in volumes.items() if exists(engine.volumes.get, volume.name)}
             assert left == {"young", "owned", "foreign", "mounted"}
         finally:
             user.remove(force=True)
             for volume in volumes.values():
                 remove_volume(engine, volume.name)
+
+    def test_states_go_when_their_store_is_not_wanted_and_their_owner_is_gone(
+        self, engine: docker.DockerClient, tmp_path: Path
+    ) -> None:
+        made = {}
+        for name, pid in (("deleted", dead_process()), ("kept", dead_process()), ("owned", str(os.getpid()))):
+            marks = {**labels("ramify-test", tmp_path / name), "ramify.pid": pid}
+            made[engine.volumes.create(labels=marks).name] = name
+        try:
+            found = leftovers(engine, lambda store: store.name == "kept", 10 * 365 * 24 * 3600)
+            going = [left for left in found if left.name.removeprefix("volume ") in made]
+            assert [made[left.name.removeprefix("volume ")] for left in going] == ["deleted"]
+            assert going[0].remove()
+            assert not exists(engine.volumes.get, going[0].name.removeprefix("volume "))
+        finally:
+            for volume in made:
+                remove_volume(engine, volume)
 
 
 class TestImages:
@@ -301,7 +327,7 @@ _OWNER = """
 import sys, time
 from pathlib import Path
 from sandboxes import Workspace
-from sandboxes.conformance import LIMITS, SandboxContract, sample
+from sandboxes.conformance import LIMITS, sample
 from sandboxes.docker import DockerProvider
 store = Path(sys.argv[1])
 provider = DockerProvider(store)
@@ -334,3 +360,29 @@ def exists(get: Callable[[str], object], name: str) -> bool:
     except docker.errors.NotFound:
         return False
     return True
+
+
+class TestAddresses:
+    @pytest.fixture(autouse=True)
+    def _unnamed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("DOCKER_HOST", raising=False)
+        monkeypatch.delenv("DOCKER_CONTEXT", raising=False)
+        monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+
+    def test_engines_are_looked_for_where_docker_and_podman_put_their_sockets(self, tmp_path: Path) -> None:
+        assert addresses() == (
+            "unix:///var/run/docker.sock",
+            f"unix://{tmp_path}/run/docker.sock",
+            f"unix://{tmp_path}/run/podman/podman.sock",
+            "unix:///run/podman/podman.sock",
+        )
+
+    def test_an_engine_that_is_named_is_the_only_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+        assert addresses() == ("tcp://127.0.0.1:1",)
+
+    def test_every_address_that_was_tried_is_in_the_error(self, dead_engine: str) -> None:
+        with pytest.raises(SandboxUnavailable) as caught:
+            connect()
+        assert all(address in str(caught.value) for address in addresses())

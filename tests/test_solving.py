@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
-from agent.actions import Edit, Shell, Submit, Write
+from agent.actions import Edit, RunTests, Shell, Submit, Write
 from agent.budget import Budget, Stop, Usage
 from agent.engine import Parts
 from agent.errors import MeasureError, ModelError, PolicyError, UsageError
@@ -201,20 +200,17 @@ def test_money_is_an_event_when_it_is_spent(attempt):
 
 
 def test_workers_expand_different_nodes_at_once(attempt):
-    running, most = set(), []
+    together = threading.Barrier(3)
 
     def answer(position):
         if len(position.path) > 1 or position.index > 5:
             return Proposal(())
-        running.add(position.index)
-        most.append(len(running))
-        time.sleep(0.3)
-        running.discard(position.index)
+        if position.index < 3:
+            together.wait(timeout=60)
         return Proposal((Edit("means.py", BUG, f"    if len(numbers) < -{position.index + 1}:\n"),))
 
     _, run = attempt(Scripted(answer), workers=3)
     assert len(run.tree) == 7
-    assert max(most) == 3
 
 
 def test_goal_tests_that_do_not_exist_or_pass_already_are_refused(attempt, repo):
@@ -283,3 +279,44 @@ def test_the_machine_outside_the_workspace_decides_nothing(attempt):
 
     result, _ = attempt(Scripted(answer))
     assert result.status == "no_patch"
+
+
+def test_what_a_policy_was_shown_is_not_measured_again_in_a_later_sitting(attempt):
+    looked = []
+
+    def answer(position):
+        if not position.steps:
+            return Proposal((Edit("means.py", BUG, SAME), RunTests(), RunTests((GOAL,))), final=False)
+        looked.append([observation.text for observation in position.steps[0].observations])
+        raise ModelError("quota")
+
+    first, _ = attempt(Scripted(answer))
+    again, _ = attempt(Scripted(answer))
+    assert looked[0] == looked[1]
+    assert first.usage.measurements == again.usage.measurements == 3
+
+
+def test_what_a_node_was_measured_by_is_known_in_a_later_sitting(attempt):
+    breaking = "    if len(numbers) != 4:\n"
+
+    def answer(position):
+        if len(position.path) == 1:
+            return Proposal((Edit("means.py", BUG, breaking),) if position.index == 0 else ())
+        if not position.steps:
+            return Proposal((RunTests(),), final=False)
+        raise ModelError("quota")
+
+    first, run = attempt(Scripted(answer))
+    assert run.tree[1].report.complete
+    again, _ = attempt(Scripted(answer))
+    assert first.usage.measurements == again.usage.measurements
+
+
+def test_patches_that_break_something_do_not_hide_a_smaller_improvement(attempt, repo):
+    (repo / "test_more.py").write_text("from means import mean\n\n\ndef test_two():\n    assert mean([1, 2]) == 0.0\n")
+    breaking = [f"    if len(numbers) < {n}:\n" for n in range(4, 9)]
+    events = []
+    result, run = attempt(edits(*breaking, FIX), on_event=events.append)
+    assert (result.status, result.best_node) == ("improved", 6)
+    assert all(run.tree[n].value > run.tree[6].value for n in range(1, 6))
+    assert [e.node for e in events if isinstance(e, Spent) and e.what == "verification"] == [6]

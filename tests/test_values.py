@@ -12,6 +12,7 @@ from agent.errors import UsageError
 from agent.goals import resolve_goals
 from agent.guard import cap, protect
 from agent.measure import Outcome, SuiteReport
+from agent.measure.regressions import must_pass, regressions
 from agent.patches import parse
 from agent.tampering import suspicions
 from agent.task import Task
@@ -117,6 +118,20 @@ def test_a_value_is_a_share_and_one_only_when_solved(ends, complete, valid):
     evaluation = worth(SuiteReport(ends, complete=complete, valid=valid))
     assert 0 <= evaluation.value <= 1
     assert (evaluation.value == 1) == evaluation.solved
+
+
+@given(st.permutations([t for t in BASELINE.outcomes if t != "u"]), st.data(), st.integers(1, 3))
+def test_a_run_that_is_cut_short_gives_the_verdict_of_the_whole(order, data, allowed):
+    ends = {test: data.draw(st.sampled_from([P, P, F, E, S, T])) for test in order}
+    whole = SuiteReport(ends)
+    lost = [n for n, test in enumerate(order, 1) if test in must_pass(BASELINE) and ends[test] is not P]
+    kept = lost[allowed - 1] if len(lost) >= allowed else len(order)
+    left_out = len(order) - kept
+    cut = SuiteReport({test: ends[test] for test in order[:kept]}, complete=not left_out, left_out=left_out)
+    assert worth(cut, "t::a", "t::b").solved == worth(whole, "t::a", "t::b").solved
+    assert set(regressions(BASELINE, cut)) <= set(regressions(BASELINE, whole))
+    if left_out:
+        assert regressions(BASELINE, cut)
 
 
 # ---- goals

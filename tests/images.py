@@ -1,0 +1,116 @@
+"""Images for tests, made of what the base image has: no registry is asked."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+
+import docker
+
+from sandboxes.images import BASE_IMAGE
+
+BARE_PROGRAMS = "sh cat rm mkdir ls grep sed head sleep seq cp mv ln touch chmod stat wc tail cut tr env"
+
+_GATHER = """
+cd / && mkdir -p /bare/tmp /bare/root && for program in "$@"; do
+    command -v "$program" && ldd "$(command -v "$program")" | grep -o '/[^ ]*'
+done > /list
+tar -ch --hard-dereference -f /bare.tar -C /bare . -C / $(echo /bin/sh /etc/passwd /etc/group $(cat /list) |
+    tr ' ' '\\n' | sort -u)
+"""
+
+
+def bare_image(engine: docker.DockerClient, name: str, *more: str) -> str:
+    """An image with a shell and a few programs, and no Python; the caller removes it."""
+    programs = [*BARE_PROGRAMS.split(), *more]
+    source = engine.containers.create(BASE_IMAGE, ["sh", "-c", _GATHER, "sh", *programs], network_mode="none")
+    try:
+        source.start()
+        assert source.wait()["StatusCode"] == 0
+        chunks, _ = source.get_archive("/bare.tar")
+        with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as outer:
+            root = outer.extractfile("bare.tar")
+            assert root is not None
+            data = root.read()
+    finally:
+        source.remove(force=True)
+    changes = ["ENV PATH=/usr/local/bin:/usr/bin:/bin", "ENV GREETING=hello"]
+    repository, tag = f"ramify-test-{name}-{os.getpid()}", "latest"
+    engine.api.import_image_from_data(data, repository=repository, tag=tag, changes=changes)
+    return f"{repository}:{tag}"
+
+
+def deep_image(engine: docker.DockerClient, bottom: str, layers: int) -> str:
+    """An image of so many layers over another of one layer; the caller removes it."""
+    files = {f"{number}/layer.tar": _tar({f"layer{number}": b""}) for number in range(layers)}
+    saved = b"".join(engine.images.get(bottom).save())
+    with tarfile.open(fileobj=io.BytesIO(saved)) as archive:
+        [described] = json.load(archive.extractfile("manifest.json") or io.BytesIO())
+        config = json.load(archive.extractfile(described["Config"]) or io.BytesIO())
+        root = archive.extractfile(described["Layers"][0])
+        assert root is not None
+        files = {"root/layer.tar": root.read(), **files}
+    config["rootfs"]["diff_ids"] = ["sha256:" + hashlib.sha256(layer).hexdigest() for layer in files.values()]
+    config["history"] = [{"created": config["created"]} for _ in files]
+    name = f"ramify-test-deep-{os.getpid()}:latest"
+    manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": list(files)}]
+    files |= {"config.json": json.dumps(config).encode(), "manifest.json": json.dumps(manifest).encode()}
+    engine.images.load(_tar(files))
+    return name
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for path, data in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+    return archive.getvalue()
+
+
+_TESTBED = """
+set -e
+conda=/opt/miniconda3
+mkdir -p $conda/bin $conda/etc/profile.d
+python3 -m venv --without-pip --system-site-packages $conda/envs/testbed
+echo 'LIMIT = 3' > $conda/envs/testbed/lib/python3.11/site-packages/only_in_testbed.py
+cat > $conda/bin/activate <<'END'
+conda() {
+    export CONDA_DEFAULT_ENV="$2" CONDA_PREFIX="/opt/miniconda3/envs/$2"
+    case ":$PATH:" in *":$CONDA_PREFIX/bin:"*) ;; *) export PATH="$CONDA_PREFIX/bin:$PATH" ;; esac
+}
+END
+echo "export SECRET_PROMPT='a b'; source $conda/bin/activate && conda activate testbed" > /root/.bashrc
+useradd --uid 1234 --create-home nonroot
+cp /root/.bashrc /home/nonroot/.bashrc
+mkdir -p /testbed && cd /testbed
+printf 'from only_in_testbed import LIMIT\\n\\n\\ndef within(n):\\n    return n < LIMIT\\n' > limits.py
+printf 'from limits import within\\n\\n\\ndef test_at_the_limit():\\n    assert within(3)\\n\\n\\n' > test_limits.py
+printf 'def test_beyond():\\n    assert not within(4)\\n' >> test_limits.py
+printf '__pycache__/\\n' > .gitignore
+git init -q && git add -A
+git -c user.name=n -c user.email=e@example.invalid commit -qm first
+git -c user.name=n -c user.email=e@example.invalid commit -qm second --allow-empty
+chown -R "$1" /testbed
+"""
+
+
+def conda_image(engine: docker.DockerClient, user: str = "", owner: str = "0:0") -> str:
+    """An image in the style of SWE-bench: a repository at /testbed with one bug, and the Python that its tests need in
+    the conda environment `testbed`, which only `.bashrc` activates. It runs as `user`, and the repository is `owner`'s.
+    The caller removes it."""
+    source = engine.containers.create(BASE_IMAGE, ["bash", "-c", _TESTBED, "bash", owner], network_mode="none")
+    try:
+        source.start()
+        ended = source.wait()["StatusCode"]
+        assert ended == 0, source.logs()
+        name = f"ramify-test-testbed-{user or 'root'}-{owner.partition(':')[0]}-{os.getpid()}"
+        changes = ["WORKDIR /testbed", 'ENTRYPOINT ["/bin/false"]', *([f"USER {user}"] if user else [])]
+        source.commit(name, "latest", changes="\n".join(changes))
+    finally:
+        source.remove(force=True)
+    return f"{name}:latest"

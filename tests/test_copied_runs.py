@@ -1,0 +1,288 @@
+"""Runs that are copied from a template say what runs in new processes say, or are not made."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent.measure import Outcome
+from agent.measure.measurer import find_baseline
+from agent.measure.suite import copy_run, run_suite
+from agent.measure.trust import LOSSES, Trust
+from agent.measure.warm import Start, find_warm
+from sandboxes import TemplateLost
+from sandboxes.namespace import NamespaceProvider
+from tests.measuring import PYTEST, Lab
+
+pytestmark = pytest.mark.namespace
+
+MODULES = ("first", "second", "third")
+TESTS = """import first, second, third
+
+def test_first(): assert first.VALUE == 1
+def test_second(): assert second.VALUE == 1
+def test_third(): assert third.VALUE == 1
+def test_sum(): assert first.total() == 3
+def test_lazy():
+    import lazy
+    assert lazy.VALUE == 1
+"""
+PROJECT = {
+    "conftest.py": "import first\n",
+    "first.py": "import second\nVALUE = 1\ndef total(): return VALUE + second.total()\n",
+    "second.py": "VALUE = 1\nimport third\ndef total(): return VALUE + third.VALUE\n",
+    "third.py": "VALUE = 1\nTEXT = open(__file__.replace('third', 'data').replace('.py', '.txt')).read()\n",
+    "lazy.py": "VALUE = 1\n",
+    "data.txt": "text",
+    "tests/test_values.py": TESTS,
+}
+
+
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory):
+    with NamespaceProvider(tmp_path_factory.mktemp("store")) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def lab(provider, tmp_path_factory):
+    return Lab(provider, tmp_path_factory.mktemp("repo"), PROJECT)
+
+
+@pytest.fixture(scope="module")
+def measurer(lab):
+    return lab.measurer()
+
+
+def project(provider, folder, files):
+    """A lab and its measurer."""
+    lab = Lab(provider, folder, {**PROJECT, **files})
+    return lab, lab.measurer()
+
+
+def both(lab, measurer, files, tests=()):
+    """The same state by a new process and by a copy."""
+    state = lab.state(files)
+    new = run_suite(lab.provider, lab.task, state, lab.base, tests, measurer.rules)
+    return new, copy_run(lab.provider, state, lab.base, tests, measurer.rules, session=True)
+
+
+def agree(new, copied):
+    return (new.outcomes, new.valid, new.exit_code) == (copied.outcomes, copied.valid, copied.exit_code)
+
+
+def test_the_base_state_ends_the_same_way_in_a_copied_run(lab, measurer):
+    assert lab.baseline.start == "new"
+    assert lab.baseline.unsafe == ()
+    new, copied = both(lab, measurer, {})
+    assert agree(new, copied)
+    assert copied.start == "session"
+
+
+@pytest.mark.parametrize("name", [*MODULES, "lazy"])
+def test_an_edit_is_seen_wherever_the_session_stopped(lab, measurer, name):
+    text = PROJECT[f"{name}.py"].replace("VALUE = 1", "VALUE = 2")
+    new, copied = both(lab, measurer, {f"{name}.py": text})
+    assert agree(new, copied)
+    assert copied.start == "session"
+    assert copied.outcome(f"tests/test_values.py::test_{name}") is Outcome.FAILED
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    edits=st.dictionaries(
+        st.sampled_from([*MODULES, "lazy"]),
+        st.sampled_from(["VALUE = 2", "VALUE = 1 +", "raise OSError", "import os; os._exit(0)"]),
+    ),
+    tests=st.sampled_from([(), ("tests/test_values.py::test_sum",)]),
+)
+def test_any_edits_end_as_they_do_in_a_new_process(lab, measurer, edits, tests):
+    files = {f"{name}.py": PROJECT[f"{name}.py"].replace("VALUE = 1", line) for name, line in edits.items()}
+    new, copied = both(lab, measurer, files, tests)
+    assert agree(new, copied)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"data.txt": "other"},
+        {"new.py": "VALUE = 1\n"},
+        {"lazy.py": None},
+        {"second.py": None, "second/__init__.py": PROJECT["second.py"]},
+    ],
+    ids=["data", "added", "removed", "package"],
+)
+def test_other_changes_begin_with_the_imported_packages_only(lab, measurer, files):
+    new, copied = both(lab, measurer, files)
+    assert agree(new, copied)
+    assert copied.start == "packages"
+
+
+@pytest.mark.parametrize(
+    "conftest",
+    [
+        "open('/tmp/left', 'w').write('x')\n",
+        "import os\nos.makedirs('/tmp/made/here')\n",
+        "import subprocess\nsubprocess.run(['true'])\n",
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(30,), daemon=True).start()\n",
+    ],
+    ids=["a file", "directories", "a process", "a thread"],
+)
+def test_a_session_that_leaves_or_starts_something_is_not_copied(provider, tmp_path, conftest):
+    lab, measurer = project(provider, tmp_path, {"conftest.py": conftest})
+    new, copied = both(lab, measurer, {"third.py": "VALUE = 2\n"})
+    assert agree(new, copied)
+    assert copied.start == "packages"
+
+
+def test_a_source_that_is_read_as_text_while_tests_are_collected_is_read_anew(provider, tmp_path):
+    reader = "import pathlib\nTEXT = pathlib.Path('lazy.py').read_text()\n"
+    lab, measurer = project(provider, tmp_path, {"conftest.py": reader, "tests/test_text.py": (
+        "import conftest\n\ndef test_text(): assert conftest.TEXT == 'VALUE = 1\\n'\n"
+    )})  # fmt: skip
+    new, copied = both(lab, measurer, {"lazy.py": "VALUE = 2\n"})
+    assert agree(new, copied)
+    assert copied.outcome("tests/test_text.py::test_text") is Outcome.FAILED
+
+
+def test_tests_that_end_differently_in_a_copy_are_never_copied(provider, tmp_path):
+    odd = "import os\n\ndef test_has_a_parent(): assert os.getppid()\n\ndef test_ok(): pass\n"
+    lab, measurer = project(provider, tmp_path, {"tests/test_odd.py": odd})
+    test, ok = "tests/test_odd.py::test_has_a_parent", "tests/test_odd.py::test_ok"
+    assert lab.baseline.unsafe == (test,)
+    assert lab.baseline.flaky == ()
+    state = lab.state({"lazy.py": "VALUE = 2\n"})
+    assert measurer.measure(state).start == "new"
+    assert measurer.measure(state, (test,)).start == "new"
+    assert measurer.measure(state, ("tests/test_odd.py",)).start == "new"
+    assert measurer.measure(state, (ok,)).start == "packages"
+
+
+def test_a_session_is_begun_for_tests_that_are_run_again(lab, measurer):
+    tests = ("tests/test_values.py::test_lazy",)
+    starts = [measurer.measure(lab.state({"lazy.py": f"VALUE = {n}\n"}), tests).start for n in (5, 6, 7)]
+    assert starts == ["packages", "session", "session"]
+
+
+def test_a_patch_is_verified_in_a_new_process(lab, measurer):
+    assert measurer.measure_afresh(lab.state({"lazy.py": "VALUE = 8\n"})).start == "new"
+
+
+def test_where_the_project_is_imported_before_any_test_nothing_is_copied(provider, tmp_path):
+    lab, measurer = project(provider, tmp_path, {"sitecustomize.py": ""})
+    assert lab.baseline.unsafe is None
+    assert measurer.measure(lab.state({"lazy.py": "VALUE = 2\n"})).start == "new"
+    with pytest.raises(TemplateLost, match="sitecustomize of the workspace"):
+        both(lab, measurer, {})
+
+
+def test_what_one_copy_prints_and_does_is_not_seen_by_the_next(lab, measurer):
+    spoil = "VALUE = 1\nimport os, sys\nprint('SPOILT')\nos.environ['SPOILT'] = '1'\nopen('/tmp/spoilt', 'w')\n"
+    both(lab, measurer, {"third.py": spoil + "raise OSError('first')\n"})
+    look = "VALUE = 1\nimport os\nassert not os.path.exists('/tmp/spoilt') and 'SPOILT' not in os.environ\n"
+    _, copied = both(lab, measurer, {"third.py": look + "raise OSError('second')\n"})
+    assert copied.start == "session"
+    assert "second" in copied.output
+    assert "SPOILT" not in copied.output
+
+
+def test_copies_draw_different_random_numbers(lab, measurer):
+    draw = "import random\nVALUE = random.random()\n"
+    runs = [both(lab, measurer, {"third.py": draw + f"N = {n}\n"})[1] for n in range(2)]
+    messages = [run.messages["tests/test_values.py::test_third"] for run in runs]
+    assert messages[0] != messages[1]
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("python -m pytest -q tests", ("-m", "pytest", "-q", "tests")),
+        ("A=1 B='x y' python3 -m pytest", ("-m", "pytest")),
+        ("pytest -q && true", None),
+        ("cd src; python -m pytest", None),
+        ("python -m pytest $ARGS", None),
+        ("python -O -m pytest", None),
+        ("tox -e py", None),
+        ("make test", None),
+        ("", None),
+    ],
+)
+def test_only_plain_runs_of_pytest_are_copied(lab, command, arguments):
+    with lab.provider.at(lab.base) as box:
+        warm = find_warm(box, command)
+    assert (warm.argv if warm else None) == arguments
+
+
+def test_a_script_of_pytest_is_run_as_the_script_is(lab, measurer):
+    command = PYTEST.split()[0].replace("/python", "/pytest") + " -q -p no:cacheprovider"
+    with lab.provider.at(lab.base) as box:
+        warm = find_warm(box, command)
+    assert warm is not None
+    assert warm.argv[0].endswith("/pytest")
+
+
+def test_after_some_lost_templates_no_run_is_copied(lab, measurer):
+    trust = Trust(lab.baseline, lambda tests: pytest.fail("not asked"))
+    for _ in range(LOSSES):
+        assert trust.start(()) is Start.SESSION
+        trust.lost(TemplateLost("gone"))
+    assert trust.start(()) is Start.NEW
+
+
+def test_tests_of_a_slow_suite_are_copied_once_the_base_state_agreed(lab, measurer):
+    slow = find_baseline(lab.provider, lab.task, lab.base, runs=1)
+    compared = []
+
+    def compare(tests):
+        compared.append(tests)
+        return measurer.measure_afresh(lab.base, tests, start=Start.SESSION)
+
+    trust = Trust(slow, compare)
+    tests = ("tests/test_values.py::test_sum",)
+    assert [trust.start(()), trust.start(tests), trust.start(tests), trust.start(tests)] == [
+        Start.NEW,
+        Start.NEW,
+        Start.SESSION,
+        Start.SESSION,
+    ]
+    assert compared == [tests]
+
+
+def test_no_copied_run_refuses_a_patch_and_tests_that_differ_are_remembered(provider, tmp_path):
+    """A test that fails in a copy only, and only with the patch: the base state does not give it away."""
+    odd = "import lazy, os\n\ndef test_odd(): assert lazy.VALUE == 1 or os.getppid()\n\ndef test_ok(): pass\n"
+    lab, measurer = project(provider, tmp_path, {"tests/test_odd.py": odd})
+    assert lab.baseline.unsafe == ()
+    patched = lab.state({"lazy.py": "VALUE = 2\n"})
+    odd_test = "tests/test_odd.py::test_odd"
+    assert measurer.measure_afresh(patched, start=Start.SESSION).outcome(odd_test) is Outcome.FAILED
+    report, _ = measurer.ask(patched, cut=True)
+    assert report.start == "new"
+    assert report.passed(odd_test)
+    assert measurer.measure(lab.state({"lazy.py": "VALUE = 3\n"}), (odd_test,)).start == "new"
+    assert measurer.measure(lab.state({"lazy.py": "VALUE = 3\n"}), ("tests/test_odd.py::test_ok",)).start == "packages"
+
+
+def test_copies_that_ended_are_no_longer_processes(lab, measurer):
+    for number in range(12):
+        state = lab.state({"third.py": PROJECT["third.py"] + f"# {number}\n"})
+        measurer.measure(state, ("tests/test_values.py::test_sum",))
+    assert len(zombies()) < 6
+
+
+def zombies():
+    """Processes below this one that ended and were not waited for."""
+    facts = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            state, parent = status.read_text().rpartition(")")[2].split()[:2]
+            facts[status.parent.name] = (state, parent)
+    ours = {str(os.getpid())}
+    while more := {process for process, (_, parent) in facts.items() if parent in ours} - ours:
+        ours |= more
+    return [process for process in ours if facts[process][0] == "Z"]

@@ -1,0 +1,143 @@
+"""Images in the style of SWE-bench: an environment that only bash activates, a repository inside, any user."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+from typer.testing import CliRunner
+
+from agent.cli import app
+from agent.measure.measurer import Measurer, find_baseline
+from agent.task import Task
+from agent.verify import apply_patch
+from sandboxes import Provider, Sandbox, Workspace
+from sandboxes.commit import CommitProvider
+from sandboxes.conformance import LIMITS
+from sandboxes.conformance.given import said
+from sandboxes.docker import DockerProvider, probe
+from sandboxes.engine import connect
+from tests.images import conda_image
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]  # an image's files are copied once
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[docker.DockerClient]:
+    why = probe()
+    if why and os.environ.get("RAMIFY_REQUIRE_DOCKER") == "1":
+        pytest.fail(f"RAMIFY_REQUIRE_DOCKER=1 and {why}")
+    if why:
+        pytest.skip(why)
+    client = connect()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module", params=[("nonroot", DockerProvider), ("", CommitProvider)], ids=["docker", "commit"])
+def place(request: pytest.FixtureRequest, engine: docker.DockerClient) -> Iterator[tuple[str, type[Provider]]]:
+    """An image and what keeps its states. The one whose user is not root holds a repository of nobody it knows."""
+    user, kind = request.param
+    name = conda_image(engine, user, "4321:4321" if user else "0:0")
+    base = f"ramify-base-{engine.images.get(name).id.partition(':')[2][:12]}"
+    yield name, kind
+    engine.images.remove(name, force=True)
+    if any(volume.name == base for volume in engine.volumes.list()):
+        engine.volumes.get(base).remove()
+
+
+@pytest.fixture(scope="module")
+def image(place: tuple[str, type[Provider]]) -> str:
+    return place[0]
+
+
+@pytest.fixture(scope="module")
+def provider(place: tuple[str, type[Provider]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+    provider = place[1](tmp_path_factory.mktemp("images") / "store", LIMITS)
+    yield provider
+    provider.close()
+
+
+@pytest.fixture(scope="module")
+def base(provider: Provider, image: str):
+    return provider.create(Workspace(image=image))
+
+
+@pytest.fixture
+def box(provider: Provider, base) -> Iterator[Sandbox]:
+    with provider.at(base) as box:
+        yield box
+
+
+def test_every_command_has_the_environment_that_bash_would_activate(box: Sandbox) -> None:
+    ask = "python -c 'import sys, only_in_testbed; print(sys.prefix)'"
+    for shell in ("sh", "/bin/sh", "bash"):
+        done = box.exec([shell, "-c", ask], timeout_s=30)
+        assert done.stdout == b"/opt/miniconda3/envs/testbed\n", done
+    assert box.exec(["python", "-c", "import only_in_testbed"], timeout_s=30).exit_code == 0
+    assert said(box, "echo $CONDA_DEFAULT_ENV; echo $SECRET_PROMPT; echo $SHLVL$_") == "testbed\na b"
+    swebench = "source /opt/miniconda3/bin/activate && conda activate testbed && which python"
+    assert box.exec(["bash", "-c", swebench], timeout_s=30).stdout == b"/opt/miniconda3/envs/testbed/bin/python\n"
+
+
+def test_the_repository_of_the_image_is_the_workspace_and_git_works_in_it(box: Sandbox) -> None:
+    assert box.workdir == "/testbed"
+    assert said(box, "git log --format=%s; git status --porcelain") == "second\nfirst"
+
+
+def test_commands_run_as_the_images_user_who_owns_the_workspace_and_what_is_written_to_it(
+    box: Sandbox, image: str
+) -> None:
+    user = "1234" if "nonroot" in image else "0"
+    home = "/home/nonroot" if "nonroot" in image else "/root"
+    box.write("new/file", b"x")
+    box.write("limits.py", b"y")
+    assert said(box, "id -u; id -g; echo $HOME; cd ~ && pwd && touch here") == f"{user}\n{user}\n{home}\n{home}"
+    assert said(box, "touch mine && rm limits.py && stat -c %u . new new/file mine .git") == "\n".join([user] * 5)
+    assert said(box, "echo out > /dev/stdout; echo err > /dev/stderr; echo x > /tmp/t; cat < /dev/stdin") == "out"
+
+
+def test_a_user_of_the_image_cannot_become_root(box: Sandbox, image: str) -> None:
+    assert said(box, "grep -h CapEff /proc/self/status | cut -f2") == "0" * 16
+    if "nonroot" in image:
+        for attempt in ("echo x > /etc/evil", "su -c id", "chown root mine", "cat /etc/shadow"):
+            assert box.exec(["sh", "-c", attempt], timeout_s=30).exit_code != 0, attempt
+
+
+def test_a_repair_is_measured_and_its_patch_applies(provider: Provider, base, image: str) -> None:
+    task = Task("limits", "3 is within", Workspace(image=image), "python -m pytest -q -p no:cacheprovider")
+    baseline = find_baseline(provider, task, base)
+    assert baseline.adapter == "pytest"
+    with provider.at(base) as box:
+        box.write("limits.py", box.read("limits.py").replace(b"<", b"<="))
+        fixed = box.snapshot()
+    report = Measurer(provider, task, base, baseline).measure(fixed)
+    assert baseline.failures == ("test_limits.py::test_at_the_limit",)
+    assert (len(report.passes), report.failures) == (2, ())
+    patched, why = apply_patch(provider, base, provider.diff(base, fixed))
+    assert patched is not None, why
+    assert patched.digest == fixed.digest
+
+
+def test_what_set_up_made_belongs_to_the_user_too(provider: Provider, image: str) -> None:
+    setup = ("echo made > made.txt; mkdir -p /opt/tools; which python > where.txt; id -u > who.txt",)
+    with provider.at(provider.create(Workspace(image=image, setup=setup))) as box:
+        assert box.read("where.txt") == b"/opt/miniconda3/envs/testbed/bin/python\n"
+        assert box.read("who.txt") == b"0\n"
+        assert said(box, "echo more >> made.txt; cat made.txt") == "made\nmore"
+
+
+def test_solving_needs_no_checkout_where_the_image_holds_one(image: str, tmp_path: Path) -> None:
+    out, patch = tmp_path / "run", tmp_path / "fix.patch"
+    arguments = ["--issue", "3 is within", "--image", image, "--out", str(out), "--patch-out", str(patch)]
+    done = CliRunner().invoke(app, ["solve", *arguments, "--goal-test", "test_limits.py::test_at_the_limit"])
+    assert done.exit_code in (0, 1), done.output
+    assert b"+    return n <= LIMIT" in patch.read_bytes(), done.output
+
+
+def test_applying_needs_a_checkout(image: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["solve", "--issue", "x", "--image", image, "--apply"])
+    assert "--repo" in str(done.exception)

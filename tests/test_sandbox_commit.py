@@ -1,0 +1,342 @@
+"""The provider that commits containers keeps the core of the contract, on any image that has a shell."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from agent.build import make_provider
+from agent.config import Settings, load
+from agent.measure import Outcome
+from agent.measure.measurer import Measurer, find_baseline
+from agent.task import Task
+from agent.verify import apply_patch
+from sandboxes import Provider, Sandbox, SandboxUnavailable, Snapshot, SnapshotMissing, Workspace
+from sandboxes.commit import CommitProvider
+from sandboxes.commit.states import MAX_LAYERS
+from sandboxes.conformance import LIMITS, SandboxContract, sample, sh
+from sandboxes.conformance.hidden import Links
+from sandboxes.conformance.kernel import Unprivileged
+from sandboxes.conformance.limits import Limited
+from sandboxes.conformance.network import Loopback
+from sandboxes.docker import probe
+from sandboxes.engine import connect, leftovers, sweep
+from tests.images import bare_image, deep_image
+from tests.projects import commit
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[docker.DockerClient]:
+    why = probe()
+    if why and os.environ.get("RAMIFY_REQUIRE_DOCKER") == "1":
+        pytest.fail(f"RAMIFY_REQUIRE_DOCKER=1 and {why}")
+    if why:
+        pytest.skip(why)
+    client = connect()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def bare(engine: docker.DockerClient) -> Iterator[str]:
+    """An image with git and no Python."""
+    name = bare_image(engine, "bare", "git")
+    yield name
+    engine.images.remove(name, force=True)
+
+
+@pytest.fixture
+def store(engine: docker.DockerClient, tmp_path: Path) -> Iterator[Path]:
+    """A store whose images are gone after the test."""
+    yield tmp_path / "store"
+    remove_images(engine, tmp_path / "store")
+
+
+@pytest.fixture
+def provider(store: Path) -> Iterator[CommitProvider]:
+    with CommitProvider(store, LIMITS) as provider:
+        yield provider
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A program in shell whose test fails."""
+    files = {"max.sh": "[ $1 -lt $2 ] && echo $1 || echo $2\n", "run-tests.sh": 'test "$(sh max.sh 3 5)" = 5\n'}
+    return commit(tmp_path / "checkout", files)
+
+
+def images_of(engine: docker.DockerClient, store: Path) -> list[Any]:
+    run = (store / "commit" / "run").read_text()
+    return engine.images.list(filters={"label": f"ramify.run={run}"})
+
+
+def remove_images(engine: docker.DockerClient, store: Path) -> None:
+    if (store / "commit" / "run").exists():
+        for image in images_of(engine, store):
+            for tag in image.tags:
+                engine.images.remove(tag, force=True)
+
+
+class TestContract(SandboxContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def reopen(
+        cls, engine: docker.DockerClient, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[Callable[[], Provider]]:
+        store = tmp_path_factory.mktemp("commit") / "store"
+        yield lambda: CommitProvider(store, LIMITS)
+        remove_images(engine, store)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def workspace(cls, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+        return Workspace(path=sample(tmp_path_factory.mktemp("here") / "checkout"))
+
+
+class TestBeyondTheCore(Limited, Loopback, Links, Unprivileged):
+    """It is no exact tier, but limits and confinement hold."""
+
+    reopen = TestContract.reopen
+    workspace = TestContract.workspace
+
+
+class TestWithoutPython:
+    def test_the_exit_code_of_the_tests_guides_a_repair(
+        self, provider: CommitProvider, bare: str, checkout: Path
+    ) -> None:
+        task = Task("max", "max.sh prints the smaller", Workspace(path=checkout, image=bare), "sh run-tests.sh")
+        base = provider.create(task.workspace)
+        baseline = find_baseline(provider, task, base)
+        assert (baseline.adapter, baseline.exit_code, len(baseline.failures)) == ("exit-code", 1, 1)
+        with provider.at(base) as box:
+            box.write("max.sh", box.read("max.sh").replace(b"-lt", b"-gt"))
+            fixed = box.snapshot()
+        report = Measurer(provider, task, base, baseline).measure(fixed)
+        assert (report.valid, list(report.outcomes.values())) == (True, [Outcome.PASSED])
+        patched, why = apply_patch(provider, base, provider.diff(base, fixed))
+        assert patched is not None, why
+        assert patched.digest == fixed.digest
+
+    def test_a_patch_is_applied_where_there_is_no_git_either(
+        self, engine: docker.DockerClient, provider: CommitProvider, checkout: Path
+    ) -> None:
+        image = bare_image(engine, "gitless")
+        try:
+            (checkout / "run-tests.sh").chmod(0o755)
+            base = provider.create(Workspace(path=checkout, image=image))
+            with provider.at(base) as box:
+                box.write("max.sh", b"echo $2\n", executable=True)
+                box.write("new/file.sh", b"x\n")
+                box.remove("run-tests.sh")
+                edited = box.snapshot()
+            patched, why = apply_patch(provider, base, provider.diff(base, edited))
+            assert patched is not None, why
+            assert patched.digest == edited.digest
+            assert apply_patch(provider, edited, provider.diff(base, edited))[0] is None
+        finally:
+            engine.images.remove(image, force=True)
+
+    def test_tests_that_a_state_rewrote_are_put_back(self, provider: CommitProvider, bare: str, checkout: Path) -> None:
+        base = provider.create(Workspace(path=checkout, image=bare))
+        with provider.at(base) as box:
+            box.write("run-tests.sh", b"exit 0\n")
+            cheated = box.snapshot()
+        with provider.scratch(cheated, base) as box:
+            assert sh(box, "sh run-tests.sh").exit_code == 0
+        with provider.scratch(cheated, base, ["run-tests.sh"]) as box:
+            assert sh(box, "sh run-tests.sh").exit_code == 1
+
+    def test_an_image_without_a_shell_is_refused_by_a_sentence_that_says_so(
+        self, engine: docker.DockerClient, provider: CommitProvider, checkout: Path
+    ) -> None:
+        name = f"ramify-test-empty-{os.getpid()}"
+        engine.api.import_image_from_data(b"\0" * 10240, repository=name, tag="latest")
+        try:
+            with pytest.raises(SandboxUnavailable, match="no /bin/sh"):
+                provider.create(Workspace(path=checkout, image=f"{name}:latest", setup=("true",)))
+        finally:
+            engine.images.remove(f"{name}:latest", force=True)
+
+    def test_docker_falls_back_to_it_and_says_why(
+        self, engine: docker.DockerClient, store: Path, bare: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        settings = load(overrides=["sandbox.kind=docker", f"sandbox.image={bare}"])
+        provider = make_provider(settings, store)
+        try:
+            assert provider.tier.startswith("docker commit: SLOW")
+            assert "NOT EXACT" in provider.tier
+            assert "Python 3.8" in provider.tier
+            assert "Python 3.8" in caplog.text
+            assert not (store / "volume").exists()
+        finally:
+            provider.close()
+
+    def test_it_can_be_asked_for_and_a_store_is_gone_on_with_by_what_made_it(self, store: Path, bare: str) -> None:
+        forced = make_provider(load(overrides=["sandbox.kind=commit"]), store)
+        forced.close()
+        again = make_provider(Settings(), store)
+        again.close()
+        assert forced.tier == again.tier == CommitProvider(store).tier
+
+
+class TestStates:
+    def test_a_chain_of_states_goes_deeper_than_the_engine_has_layers(
+        self, engine: docker.DockerClient, provider: CommitProvider, bare: str, checkout: Path
+    ) -> None:
+        deep = deep_image(engine, bare, MAX_LAYERS - 12)
+        try:
+            base = state = provider.create(Workspace(path=checkout, image=deep))
+            for number in range(15):
+                with provider.at(state) as box:
+                    box.write(f"step{number}", str(number).encode())
+                    state = box.snapshot()
+            newest = engine.images.get(f"ramify-state:{state.id}")
+            assert len(newest.attrs["RootFS"]["Layers"]) < 15
+            assert "GREETING=hello" in newest.attrs["Config"]["Env"]
+            assert len(provider.changes(base, state)) == 15
+            with provider.at(state) as box:
+                assert box.read("step0") == b"0"
+                assert sh(box, "cat step7 step14; echo $GREETING; ls /layer3").stdout == b"714hello\n/layer3\n"
+        finally:
+            engine.images.remove(deep, force=True)
+
+    def test_digests_tell_states_apart_by_what_is_outside_the_workspace_too(
+        self, provider: CommitProvider, bare: str, checkout: Path
+    ) -> None:
+        base = provider.create(Workspace(path=checkout, image=bare))
+        found = []
+        for script in ("echo 1 > /opt", "echo 2 > /opt", "echo 1 > /opt; echo 3 > /tmp/gone; rm /tmp/gone", "ls /"):
+            with provider.at(base) as box:
+                assert sh(box, script).exit_code == 0
+                found.append(box.snapshot().digest)
+        assert found[0] == found[2] != found[1]
+        assert found[3] == base.digest
+
+    def test_states_are_the_same_whether_written_by_a_command_or_from_here(
+        self, provider: CommitProvider, bare: str, checkout: Path
+    ) -> None:
+        base = provider.create(Workspace(path=checkout, image=bare))
+        with provider.at(base) as box:
+            assert sh(box, "mkdir -p new/deep && printf x > new/deep/file").exit_code == 0
+            by_command = box.snapshot()
+        with provider.at(base) as box:
+            box.write("new/deep/file", b"x")
+            from_here = box.snapshot()
+        assert by_command.digest == from_here.digest != base.digest
+
+    def test_a_path_that_an_image_declares_as_a_volume_is_part_of_the_state(
+        self, engine: docker.DockerClient, provider: CommitProvider, bare: str, checkout: Path
+    ) -> None:
+        container = engine.containers.create(bare, ["true"], network_mode="none")
+        name = f"ramify-test-volume-{os.getpid()}"
+        container.commit(name, "latest", changes="VOLUME /data")
+        container.remove()
+        try:
+            base = provider.create(Workspace(path=checkout, image=f"{name}:latest"))
+            with provider.at(base) as box:
+                assert sh(box, "mkdir -p /data; echo kept > /data/file").exit_code == 0
+                kept = box.snapshot()
+            with provider.at(kept) as box:
+                assert box.read("/data/file") == b"kept\n"
+        finally:
+            engine.images.remove(f"{name}:latest", force=True)
+
+    def test_discarding_every_state_leaves_no_image_and_keeps_the_one_they_were_made_of(
+        self, engine: docker.DockerClient, provider: CommitProvider, store: Path, bare: str, checkout: Path
+    ) -> None:
+        base = provider.create(Workspace(path=checkout, image=bare))
+        with provider.at(base) as box:
+            box.write("a", b"a")
+            child = box.snapshot()
+        provider.discard(base)
+        with provider.at(child) as box:
+            assert box.read("a") == b"a"
+        provider.discard(child)
+        assert images_of(engine, store) == []
+        assert engine.images.get(bare)
+
+
+class TestHardening:
+    def test_a_container_has_no_network_no_capability_and_nothing_of_this_machine(
+        self, provider: CommitProvider, store: Path, engine: docker.DockerClient, bare: str, checkout: Path
+    ) -> None:
+        with provider.at(provider.create(Workspace(path=checkout, image=bare))):
+            run = (store / "commit" / "run").read_text()
+            [box] = engine.containers.list(all=True, filters={"label": f"ramify.run={run}"})
+            host = box.attrs["HostConfig"]
+            assert (host["NetworkMode"], host["CapDrop"], host["CapAdd"]) == ("none", ["ALL"], None)
+            assert "no-new-privileges" in host["SecurityOpt"]
+            assert (host["Memory"], host["MemorySwap"]) == (LIMITS.memory_bytes, LIMITS.memory_bytes)
+            assert host["PidsLimit"] == LIMITS.pids
+            assert host["LogConfig"]["Type"] == "none"
+            assert (box.attrs["Mounts"], host["Privileged"]) == ([], False)
+
+    def test_what_is_lent_to_set_up_is_in_no_state(
+        self, provider: CommitProvider, bare: str, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "ca.pem").write_text("a certificate of this machine")
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        setup = ("grep -q certificate $SSL_CERT_FILE", "echo $SSL_CERT_FILE > seen")
+        with provider.at(provider.create(Workspace(path=checkout, image=bare, setup=setup))) as box:
+            place = box.read("seen").decode().strip()
+            assert sh(box, f'test -e {place} || test -n "$SSL_CERT_FILE" || ls -d {Path(place).parent}').exit_code != 0
+
+
+class TestLeftovers:
+    def test_closing_a_provider_leaves_no_container(
+        self, provider: CommitProvider, store: Path, engine: docker.DockerClient, bare: str, checkout: Path
+    ) -> None:
+        base = provider.create(Workspace(path=checkout, image=bare))
+        with provider.at(base) as box:
+            sh(box, "echo x > /root/x")
+            box.snapshot()
+            provider.close()
+        run = (store / "commit" / "run").read_text()
+        assert engine.containers.list(all=True, filters={"label": f"ramify.run={run}"}, ignore_removed=True) == []
+        assert sweep(engine) == ()
+
+    def test_cleaning_takes_old_states_that_no_living_process_owns(
+        self, provider: CommitProvider, store: Path, engine: docker.DockerClient, bare: str, checkout: Path
+    ) -> None:
+        base = provider.create(Workspace(path=checkout, image=bare))
+        always = list(leftovers(engine, lambda place: place != store.resolve(), now=lambda: 0))
+        assert f"image ramify-state:{base.id}" not in [left.name for left in always]
+        assert images_of(engine, store)
+        container = engine.containers.create(f"ramify-state:{base.id}", ["true"], network_mode="none")
+        orphan = {"ramify": "1", "ramify.pid": "1", "ramify.host": "another/1", "ramify.created": "0"}
+        container.commit("ramify-state", f"orphan-{os.getpid()}", conf={"Labels": orphan})
+        container.remove()
+        found = {left.name: left for left in leftovers(engine, lambda place: True, 10 * 365 * 24 * 3600)}
+        assert found[f"image ramify-state:orphan-{os.getpid()}"].remove()
+        assert f"image ramify-state:{base.id}" not in found
+
+    def test_a_state_whose_image_was_removed_is_missing(
+        self, provider: CommitProvider, engine: docker.DockerClient, bare: str, checkout: Path
+    ) -> None:
+        base = provider.create(Workspace(path=checkout, image=bare))
+        engine.images.remove(f"ramify-state:{base.id}", force=True)
+        with pytest.raises(SnapshotMissing, match="gone"), provider.at(base):
+            pass
+        with pytest.raises(SnapshotMissing), provider.at(Snapshot("commit-0000000000000000", "")):
+            pass
+
+
+def test_a_killed_background_process_cannot_outlive_a_command_that_replaced_the_shell(
+    provider: CommitProvider, bare: str, checkout: Path
+) -> None:
+    """The kernel ends what a command leaves, not a program of the image."""
+    box: Sandbox
+    with provider.at(provider.create(Workspace(path=checkout, image=bare))) as box:
+        script = "(while :; do echo x >> /tmp/beat; sleep 0.05; done) & cp /bin/cat /bin/sh; sleep 0.3"
+        assert sh(box, script).exit_code == 0
+        beats = len(box.read("/tmp/beat"))
+        time.sleep(0.3)
+        assert len(box.read("/tmp/beat")) == beats > 0

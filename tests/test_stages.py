@@ -1,0 +1,331 @@
+"""Goals, then the tests that a patch is likeliest to break, then all: what is run, and that it decides nothing."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from agent.actions import Edit
+from agent.budget import Budget
+from agent.engine import Parts
+from agent.journal import Spent
+from agent.measure import SuiteReport
+from agent.measure.measurer import find_baseline
+from agent.measure.tracing import trace
+from agent.policy import Proposal
+from agent.run import Run
+from agent.scoring import GoalsFirst
+from agent.search.best_first import BestFirst
+from agent.solver import solve
+from agent.tree import Node
+from agent.value.tests import PassingTests
+from sandboxes.namespace import NamespaceProvider
+from tests.measuring import CONFTEST, Lab
+from tests.policies import Scripted, edits
+from tests.projects import FIX, commit, means, task
+
+pytestmark = pytest.mark.namespace
+
+SHAPES = """LIMIT = 10
+
+
+def area(a, b):
+    return a + b
+
+
+def edge(a):
+    return (
+        4
+        * a
+    )
+
+
+def fits(a):
+    if a > LIMIT:
+        return False
+    return True
+
+
+"""
+COLOURS = "def mix(a, b):\n    return a + b\n"
+FILES = {
+    "conftest.py": CONFTEST,
+    "shapes.py": SHAPES,
+    "colours.py": COLOURS,
+    "data.txt": "1",
+    "tests/test_area.py": "from shapes import area\n\n\ndef test_two():\n    assert area(2, 2) == 4\n\n\n"
+    "def test_three():\n    assert area(3, 3) == 9\n",
+    "tests/test_colours.py": "from colours import mix\n\n\ndef test_mix():\n    assert mix(1, 2) == 3\n",
+    "tests/test_data.py": "def test_data():\n    assert open('data.txt').read() == '1'\n",
+    "tests/test_edge.py": "from shapes import edge\n\n\n"
+    + "".join(f"def test_{n}():\n    assert edge({n}) == {4 * n}\n\n\n" for n in range(4)),
+    "tests/test_slow.py": "import time\n\n\ndef test_slow():\n    time.sleep(0.2)\n",
+    "tests/test_fits.py": "from shapes import fits\n\n\ndef test_small():\n    assert fits(1)\n\n\n"
+    "def test_large():\n    assert not fits(11)\n",
+}
+GOAL = "tests/test_area.py::test_three"
+CHANGES = {
+    "area": ("    return a + b\n\n\ndef edge", ["    return a * b\n\n\ndef edge", "    return 9\n\n\ndef edge"]),
+    "edge": ("        * a\n", ["        * -a\n", "        * a * 1\n"]),
+    "fits": ("    if a > LIMIT:\n", ["    a += 1\n    if a > LIMIT:\n", "    a -= 5\n    if a > LIMIT:\n"]),
+    "limit": ("LIMIT = 10", ["LIMIT = 12", "LIMIT = 8 + 2"]),
+}
+
+
+class Counting(Lab):
+    """A lab with scorers whose runs of the tests can be seen."""
+
+    def __init__(self, provider, folder, files, *command):
+        super().__init__(provider, folder, files, *command)
+        self.baseline = find_baseline(provider, self.task, self.base, runs=1)
+
+    def scorer(self, **options):
+        scorer = GoalsFirst(self.provider, self.task, self.base, self.baseline, PassingTests(), **options)
+        self.path = (Node(0, (), (), self.base, self.baseline, scorer.root),)
+        return scorer
+
+
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory):
+    provider = NamespaceProvider(tmp_path_factory.mktemp("store"))
+    yield provider
+    provider.close()
+
+
+@pytest.fixture(scope="module")
+def lab(provider, tmp_path_factory):
+    return Counting(provider, tmp_path_factory.mktemp("repo"), FILES)
+
+
+@pytest.fixture(scope="module")
+def spectrum(provider, lab):
+    return trace(provider, lab.task, lab.base, lab.baseline)
+
+
+@pytest.fixture(scope="module")
+def choosy(lab, spectrum):
+    """A scorer that selects tests from its second patch on."""
+    scorer = lab.scorer(spectrum=lambda: spectrum, slow_s=0.0)
+    scorer.score(lab.state({"shapes.py": changed(area=0, edge=0)}), lab.path)
+    return scorer
+
+
+def changed(**variants):
+    text = SHAPES
+    for part, variant in variants.items():
+        old, new = CHANGES[part]
+        assert text.count(old) == 1
+        text = text.replace(old, new[variant])
+    return text
+
+
+def test_a_patch_that_reaches_no_goal_is_measured_by_its_goals_alone(lab):
+    report, evaluation, runs = lab.scorer().score(lab.state({"shapes.py": changed(fits=1)}), lab.path)
+    assert (set(report.outcomes), runs) == ({GOAL}, 1)
+    assert evaluation.value == lab.path[0].value
+
+
+def test_a_patch_that_breaks_much_is_refused_before_all_tests_ran(lab):
+    report, evaluation, runs = lab.scorer().score(lab.state({"shapes.py": changed(area=0, edge=0)}), lab.path)
+    assert runs == 2
+    assert not report.complete
+    assert report.left_out
+    assert report.passed(GOAL)
+    assert not evaluation.solved
+    assert evaluation.parts["harm"] >= 0.2
+
+
+def test_a_goal_that_a_cut_run_did_not_reach_keeps_its_result(provider, tmp_path):
+    files = {name.replace("test_area", "test_zone"): text for name, text in FILES.items()}
+    lab = Counting(provider, tmp_path, files)
+    report, evaluation, _ = lab.scorer().score(lab.state({"shapes.py": changed(area=0, edge=0)}), lab.path)
+    assert not report.complete
+    assert report.passed(GOAL.replace("test_area", "test_zone"))
+    assert evaluation.parts["progress"] == 1.0
+
+
+def test_what_executed_the_changed_lines_refuses_without_a_run_of_the_rest(lab, choosy):
+    report, evaluation, runs = choosy.score(lab.state({"shapes.py": changed(area=0, fits=1)}), lab.path)
+    assert not evaluation.solved
+    assert report.failures == ("tests/test_fits.py::test_large",)
+    assert report.passed(GOAL)
+    assert "tests/test_colours.py::test_mix" not in report.outcomes
+    assert runs == 4  # the goals, the selected, and the broken one alone, before and after the patch
+
+
+def test_a_patch_is_accepted_by_all_tests_only(lab, choosy):
+    report, evaluation, _ = choosy.score(lab.state({"shapes.py": changed(area=0)}), lab.path)
+    assert evaluation.solved
+    assert report.complete
+    assert report.passed("tests/test_colours.py::test_mix")
+
+
+def test_what_each_test_executes_is_traced_once_a_patch_was_refused(provider, tmp_path, monkeypatch):
+    monkeypatch.setitem(GoalsFirst.__init__.__kwdefaults__, "slow_s", 0.0)
+    old, (right, wrong) = CHANGES["area"]
+    breaking = right + "(a):\n    return 0\n\n\ndef old_edge"
+
+    def answer(position):
+        if len(position.path) > 1 or position.index > 3:
+            return Proposal(())
+        return Proposal((Edit("shapes.py", old, [old.replace("+", "-"), breaking, wrong, right][position.index]),))
+
+    events = []
+    with Run.open(tmp_path / "run") as run:
+        parts = Parts(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
+        wanted = task(commit(tmp_path / "repo", FILES), test_command="python -m pytest -q")
+        result = solve(wanted, parts, run, on_event=events.append)
+    spent = [(event.what, event.usage.measurements) for event in events if isinstance(event, Spent)]
+    assert [what for what, _ in spent] == ["baseline", "tests", "tests", "spectrum", "tests", "tests", "verification"]
+    assert [runs for what, runs in spent if what == "tests"] == [1, 2, 3, 3]
+    assert result.status == "solved"
+
+
+def test_a_runner_that_tells_no_tests_apart_runs_once(provider, tmp_path):
+    script = "import shapes, sys\nsys.exit(shapes.area(3, 3) != 9)\n"
+    lab = Counting(provider, tmp_path, {"shapes.py": SHAPES, "check.py": script}, f"{sys.executable} check.py")
+    _, evaluation, runs = lab.scorer().score(lab.state({"shapes.py": changed(area=0)}), lab.path)
+    assert (evaluation.solved, runs) == (True, 1)
+
+
+@given(
+    area=st.integers(0, 1),
+    others=st.fixed_dictionaries({}, optional={part: st.integers(0, 1) for part in CHANGES if part != "area"}),
+    colours=st.sampled_from([COLOURS, COLOURS + "\n\nassert mix(1, 1) == 2\n", COLOURS.replace("+", "-")]),
+    data=st.sampled_from(["1", "2"]),
+)
+@example(area=0, others={}, colours=COLOURS, data="2")  # what no executed line tells
+@example(area=0, others={"edge": 1}, colours=COLOURS, data="1")
+@settings(max_examples=2, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_stages_and_selection_never_change_the_verdict(lab, choosy, area, others, colours, data):
+    state = lab.state({"shapes.py": changed(area=area, **others), "colours.py": colours, "data.txt": data})
+    _, evaluation, _ = choosy.score(state, lab.path)
+    whole = choosy.judge(state, lab.path, before=SuiteReport())
+    assert whole.report.complete
+    assert evaluation.solved == whole.evaluation.solved
+
+
+# ---- tests that depend on each other, and tests that depend on nothing
+
+ORDERED = {
+    "conftest.py": CONFTEST,
+    "shapes.py": SHAPES,
+    "tests/test_a.py": "import shapes\n\n\ndef test_begin():\n    shapes.begun = True\n",
+    "tests/test_area.py": FILES["tests/test_area.py"],
+    "tests/test_b.py": "import shapes\n\n\ndef test_go_on():\n    assert shapes.begun\n    shapes.area(1, 2)\n",
+    "tests/test_z.py": "import time\n\n\ndef test_slow():\n    time.sleep(0.3)\n",
+}
+
+
+def test_a_test_that_fails_without_the_others_refuses_nothing(provider, tmp_path):
+    lab = Counting(provider, tmp_path, ORDERED)
+    spectrum = trace(provider, lab.task, lab.base, lab.baseline)
+    scorer = lab.scorer(spectrum=lambda: spectrum, slow_s=0.0)
+    scorer.score(lab.state({"shapes.py": changed(area=1)}), lab.path)
+    _, evaluation, _ = scorer.score(lab.state({"shapes.py": changed(area=0)}), lab.path)
+    assert evaluation.solved
+
+
+POLLUTED = {
+    "conftest.py": CONFTEST,
+    "shapes.py": SHAPES,
+    "tests/test_area.py": FILES["tests/test_area.py"],
+    "tests/test_late.py": "import shapes\n\n\ndef test_late():\n    assert not hasattr(shapes, 'used')\n",
+}
+
+
+def test_a_test_that_fails_only_after_the_others_refuses_in_the_end(provider, tmp_path):
+    lab = Counting(provider, tmp_path, POLLUTED)
+    scorer = lab.scorer()
+    state = lab.state(
+        {"shapes.py": SHAPES.replace("    return a + b", "    global used\n    used = 1\n    return a * b")}
+    )
+    report, _, _ = scorer.score(state, lab.path)
+    assert report.flaky == ("tests/test_late.py::test_late",)
+    judgement = scorer.judge(state, lab.path, report)
+    assert not judgement.evaluation.solved
+    assert judgement.runs == 2
+
+
+# ---- a test that fails when the weather is bad
+
+WEATHER = {
+    "conftest.py": CONFTEST,
+    "shapes.py": SHAPES,
+    "tests/test_area.py": FILES["tests/test_area.py"],
+    "tests/test_sky.py": "import os\n\n\ndef test_sky():\n    assert not os.path.exists('/tmp/rain')\n",
+}
+SKY = "tests/test_sky.py::test_sky"
+
+
+class Weather:
+    """A provider in some of whose runs it rains."""
+
+    def __init__(self, provider):
+        self.provider, self.rains = provider, []
+
+    def __getattr__(self, name):
+        return getattr(self.provider, name)
+
+    @contextmanager
+    def scratch(self, *given):
+        with self.provider.scratch(*given) as box:
+            if self.rains and self.rains.pop(0):
+                box.write("/tmp/rain", b"")
+            yield box
+
+
+@pytest.fixture(scope="module")
+def outside(provider, tmp_path_factory):
+    return Counting(Weather(provider), tmp_path_factory.mktemp("outside"), WEATHER)
+
+
+@pytest.fixture(scope="module")
+def repaired(outside):
+    return outside.state({"shapes.py": changed(area=0)})
+
+
+@pytest.fixture(scope="module")
+def seen(outside, repaired):
+    """What a search saw of the patch."""
+    outside.provider.rains = []
+    return outside.scorer().score(repaired, outside.path)[0]
+
+
+@pytest.mark.parametrize(("rains", "solved"), [([0, 1, 0], True), ([0, 1, 1], False)])
+def test_a_regression_that_passes_the_second_time_does_not_refuse_a_patch(outside, repaired, rains, solved):
+    outside.provider.rains = list(rains)
+    report, evaluation, runs = outside.scorer().score(repaired, outside.path)
+    assert evaluation.solved == solved
+    assert report.flaky == ((SKY,) if solved else ())
+    assert runs == 3
+
+
+@pytest.mark.parametrize(("rains", "solved"), [([1, 0], True), ([1, 1], False), ([0], True)])
+def test_a_patch_is_lost_in_its_verification_by_what_fails_twice_only(outside, repaired, seen, rains, solved):
+    outside.provider.rains = list(rains)
+    judgement = outside.scorer().judge(repaired, outside.path, seen)
+    assert judgement.evaluation.solved == solved
+    assert judgement.runs == len(rains)
+    assert judgement.report.flaky == ((SKY,) if rains == [1, 0] else ())
+
+
+def test_more_runs_of_the_base_state_find_rarer_flaky_tests(outside):
+    outside.provider.rains = [0, 0, 1]
+    assert find_baseline(outside.provider, outside.task, outside.base, runs=3).flaky == (SKY,)
+
+
+def test_the_result_names_what_was_found_to_be_flaky(provider, tmp_path):
+    repo = means(tmp_path / "repo")
+    (repo / "test_sky.py").write_text(WEATHER["tests/test_sky.py"])
+    weather = Weather(provider)
+    weather.rains = [0, 0, 0, 0, 0, 1, 0]  # three runs of the base state, the goals, all, the verification
+    with Run.open(tmp_path / "run") as run:
+        parts = Parts(weather, edits(FIX), BestFirst(), PassingTests(), Budget(), baseline_runs=3)
+        result = solve(task(repo), parts, run)
+    assert (result.status, weather.rains) == ("solved", [])
+    assert any("test_sky.py::test_sky" in note for note in result.notes)

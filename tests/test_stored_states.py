@@ -1,0 +1,140 @@
+"""A run's store holds the states of its nodes and no others, whatever was tried on the way to them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent import Settings, solve
+from agent.actions import Edit, RunTests, Shell, Submit, Write
+from agent.budget import Budget
+from agent.config import Choice, SandboxSettings
+from agent.engine import Parts
+from agent.errors import PolicyError
+from agent.journal import read_events
+from agent.policy import Proposal
+from agent.run import Run
+from agent.search.best_first import BestFirst
+from agent.solver import solve as search
+from agent.value.tests import PassingTests
+from sandboxes import SnapshotMissing
+from sandboxes.namespace import NamespaceProvider
+from tests.policies import Scripted, edits
+from tests.projects import BUG, FIX, commit, means, task
+from tests.scripted_server import ScriptedServer, says
+
+pytestmark = pytest.mark.namespace
+
+SAME = "    if len(numbers) < -1:\n"
+PLAIN = SandboxSettings(env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, kind="namespace")
+EXAMPLE = Path(__file__).parents[1] / "examples" / "next_permutation"
+
+
+def stored(run: Path) -> set[str]:
+    return {path.stem for path in (run / "store" / "states").glob("*.json")}
+
+
+def layers(run: Path) -> list[str]:
+    return [path.name for path in (run / "store" / "layers").iterdir()]
+
+
+def held(run: Path) -> set[str]:
+    with Run.open(run) as opened:
+        assert opened.started is not None
+        return {opened.started.base.id, *(node.snapshot.id for node in opened.tree)}
+
+
+def attempt(tmp_path, policy):
+    with Run.open(tmp_path / "run") as run, NamespaceProvider(tmp_path / "run" / "store") as provider:
+        parts = Parts(provider, policy, BestFirst(), PassingTests(), Budget())
+        result = search(task(means(tmp_path / "repo")), parts, run)
+    return result, tmp_path / "run"
+
+
+def test_mutations_of_an_example_leave_a_state_for_each_node(tmp_path):
+    files = {str(p.relative_to(EXAMPLE / "repo")): p.read_text() for p in (EXAMPLE / "repo").rglob("*") if p.is_file()}
+    repo = commit(tmp_path / "repo", files)
+    given = task(repo, statement=(EXAMPLE / "issue.md").read_text())
+    result = solve(given, Settings(sandbox=PLAIN, workers=2), tmp_path / "run")
+    assert result.status == "solved"
+    assert stored(tmp_path / "run") == held(tmp_path / "run")
+    assert len(layers(tmp_path / "run")) <= result.nodes
+
+
+def test_turns_on_the_way_to_a_node_leave_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-tests")
+    look, wrong = ("shell", {"command": "echo x > note; ls"}), ("edit", {"path": "means.py", "old": BUG, "new": SAME})
+    right, tests = ("edit", {"path": "means.py", "old": SAME, "new": FIX}), ("run_tests", {})
+    script = [says("a", look), says("b", wrong, look), says("c", tests), says("d", look), says("e", right, tests)]
+    with ScriptedServer(script) as server:
+        settings = Settings(
+            policy=Choice(name="openai/tiny"), search=Choice(name="linear"), sandbox=PLAIN,
+            model={"base_url": server.url},
+        )  # fmt: skip
+        result = solve(task(means(tmp_path / "repo")), settings, tmp_path / "run")
+    assert (result.status, result.nodes) == ("solved", 3)
+    assert stored(tmp_path / "run") == held(tmp_path / "run")
+
+
+def test_what_failed_timed_out_or_was_known_already_leaves_nothing(tmp_path):
+    def answer(position):
+        if len(position.path) > 1 or position.index > 3:
+            return Proposal(())
+        if position.index == 0:
+            return Proposal((Write("kept.txt", "1"), Shell("sleep 60", timeout_s=0.3), Edit("means.py", BUG, SAME)))
+        if position.index == 1 and not position.steps:
+            return Proposal((Shell("touch here"), RunTests()), final=False)
+        if position.index == 1:
+            raise PolicyError("unreadable")
+        if position.index == 2:
+            return Proposal((Shell("touch there; rm there"), Write("kept.txt", "1"), Edit("means.py", BUG, SAME)))
+        return Proposal((Edit("means.py", BUG, FIX), Submit("done")))
+
+    result, run = attempt(tmp_path, Scripted(answer))
+    assert (result.status, result.nodes) == ("solved", 3)
+    assert stored(run) == held(run)
+
+
+def test_a_verified_patch_leaves_nothing_of_its_verification(tmp_path):
+    result, run = attempt(tmp_path, edits(SAME, FIX))
+    assert result.verified
+    assert stored(run) == held(run)
+    assert len(list((run / "store" / "repositories").iterdir())) == 1
+
+
+def test_a_state_that_a_power_cut_damaged_costs_itself_alone(tmp_path):
+    _, run = attempt(tmp_path, edits(SAME, FIX))
+    with Run.open(run) as opened:
+        damaged, whole = opened.tree[1].snapshot, opened.tree[2].snapshot
+    (run / "store" / "states" / f"{damaged.id}.json").write_bytes(b"")
+    with NamespaceProvider(run / "store") as provider:
+        with pytest.raises(SnapshotMissing, match="damaged"), provider.at(damaged):
+            pass
+        with provider.at(whole) as box:
+            assert FIX in box.read("means.py").decode()
+
+
+def test_what_a_killed_run_had_frozen_is_gone_when_it_goes_on(tmp_path):
+    repo, run = means(tmp_path / "repo"), tmp_path / "run"
+    command = [sys.executable, "-m", "agent", "solve", "--issue", "x", "--repo", str(repo), "--out", str(run),
+               "--sandbox", "namespace", "-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}']  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not (run / "journal.jsonl").exists() or sum(1 for _ in read_events(run / "journal.jsonl")) < 4:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with Run.open(run) as opened:
+        base = opened.started.base
+    with NamespaceProvider(run / "store") as provider, provider.at(base) as box:
+        box.write("orphan", b"nobody's")
+        orphan = box.snapshot().id
+    assert orphan in stored(run)
+    done = subprocess.run([sys.executable, "-m", "agent", "resume", str(run)], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert stored(run) == held(run)
