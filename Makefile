@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 EXAMPLE ?= humanize
 SANDBOX ?= auto
 PYTHON ?=
+JOBS ?= 2
+PYTEST_FLAGS ?=
+PYTEST = $(BIN)/pytest -q -n $(JOBS) --dist loadfile $(PYTEST_FLAGS)  # a file's tests share sandboxes
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .PHONY: setup demo test check image
@@ -15,14 +18,14 @@ demo: $(VENV)/.installed $(if $(filter docker,$(SANDBOX)),image)
 	@RAMIFY=$(CURDIR)/$(BIN)/ramify examples/run $(EXAMPLE) --sandbox $(SANDBOX)
 
 test: setup
-	@$(BIN)/pytest -q
+	@$(PYTEST)
 
 check: setup
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q
+	$(PYTEST)
 
 image:
 	@scripts/base-image
