@@ -24,7 +24,7 @@ from agent.journal import Added, Event, Exhausted, Failed, Merged, Spent
 from agent.measure import SuiteReport
 from agent.policy import Policy, Position, Proposal
 from agent.run import Run
-from agent.search import Search
+from agent.search import Choice, Search
 from agent.task import Task
 from agent.tree import Node, NodeId, Step
 from agent.value import Evaluation, Value
@@ -75,9 +75,13 @@ class Parts:
 class _Ticket:
     """One expansion: which node, and the how-manieth of it and of the run."""
 
-    node: NodeId
+    choice: Choice
     index: int
     number: int
+
+    @property
+    def node(self) -> NodeId:
+        return self.choice.node
 
 
 class Grower:
@@ -134,10 +138,10 @@ class Grower:
         with self._changed:
             while (stop := self._reason_to_stop()) is None:
                 number = tree.ended_expansions + tree.in_flight
-                node_id = self._parts.search.select(tree, Random(f"{self._parts.seed}/select/{number}"))
-                if node_id is not None:
-                    ticket = _Ticket(node_id, tree.expansions(node_id), number)
-                    tree.begin(node_id)
+                choice = self._parts.search.select(tree, Random(f"{self._parts.seed}/select/{number}"))
+                if choice is not None:
+                    ticket = _Ticket(choice, tree.expansions(choice.node), number)
+                    tree.begin(choice.node)
                     self._in_flight.add(ticket)
                     return ticket
                 if not tree.in_flight:
@@ -189,8 +193,9 @@ class Grower:
     def _fail(self, ticket: _Ticket, error: Exception) -> None:
         log.info("expansion %d of node %d failed: %s", ticket.number, ticket.node, error)
         self.error = error
-        self._conclude(ticket, Failed(ticket.node, str(error), elapsed_s=self._parts.budget.elapsed_s))
-        if self._run.tree.failures(ticket.node) >= FAILURES_PER_NODE:
+        elapsed = self._parts.budget.elapsed_s
+        self._conclude(ticket, Failed(ticket.node, str(error), elapsed_s=elapsed, choice=ticket.choice))
+        if len(self._run.tree.failures(ticket.node)) >= FAILURES_PER_NODE:
             self._record(Exhausted(ticket.node))
 
     def _grow_child(self, ticket: _Ticket, made: Drafts) -> None:
@@ -220,13 +225,16 @@ class Grower:
                 path=tree.path(ticket.node),
                 index=ticket.index,
                 siblings=tuple(tree.children(ticket.node)),
+                failures=tree.failures(ticket.node),
+                kind=ticket.choice.kind,
                 steps=steps,
                 box=box,
                 spend=lambda usage: self._spend(usage, "model", ticket.node),
             )
             proposal = self._parts.policy.propose(position, rng)
             state, observations = self._act(state, proposal.actions, box, made)
-        return state, Step(proposal.actions, observations, proposal.message, proposal.usage), proposal
+        step = Step(proposal.actions, observations, proposal.message, proposal.usage, proposal.policy_id)
+        return state, step, proposal
 
     def _act(
         self, state: Snapshot, todo: Sequence[Action], box: Sandbox, made: Drafts
@@ -270,9 +278,10 @@ class Grower:
                 report=report,
                 evaluation=evaluation,
                 prior=last.prior,
-                policy_id=self._parts.policy.policy_id,
+                policy_id=last.policy_id or self._parts.policy.policy_id,
                 terminal=submitted or evaluation.solved,
                 label=last.label,
+                kind=ticket.choice.kind,
             ),
             made,
         )
@@ -286,11 +295,13 @@ class Grower:
                 self._merge(ticket, known, node.label)
                 return
             made.keep(node.snapshot)
-            self._conclude(ticket, Added(replace(node, id=len(tree)), elapsed_s=self._parts.budget.elapsed_s))
+            elapsed = self._parts.budget.elapsed_s
+            self._conclude(ticket, Added(replace(node, id=len(tree)), elapsed_s=elapsed, choice=ticket.choice))
             self._parts.budget.count_node()
 
     def _merge(self, ticket: _Ticket, known: Node, label: str) -> None:
-        self._conclude(ticket, Merged(ticket.node, known.id, label, elapsed_s=self._parts.budget.elapsed_s))
+        elapsed = self._parts.budget.elapsed_s
+        self._conclude(ticket, Merged(ticket.node, known.id, label, elapsed_s=elapsed, choice=ticket.choice))
 
     def _spend(self, usage: Usage, what: str, node: NodeId | None) -> None:
         self._parts.budget.settle(usage)

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, Self
 
 from agent.budget import Usage
 from agent.errors import JournalError
+from agent.search import Choice
 from agent.task import Task
 from agent.tree import Node, NodeId
 from sandboxes import Snapshot
@@ -71,6 +72,8 @@ class Added:
     node: Node
     elapsed_s: float = 0.0
     """Seconds of all sittings so far; the same field on every event that ends an expansion."""
+    choice: Choice | None = None
+    """The selection that led here; the same field on every event that ends an expansion."""
     kind: Literal["added"] = "added"
 
 
@@ -82,6 +85,7 @@ class Merged:
     node: NodeId
     label: str = ""
     elapsed_s: float = 0.0
+    choice: Choice | None = None
     kind: Literal["merged"] = "merged"
 
 
@@ -93,6 +97,7 @@ class Failed:
     reason: str
     label: str = ""
     elapsed_s: float = 0.0
+    choice: Choice | None = None
     kind: Literal["failed"] = "failed"
 
 

@@ -77,7 +77,7 @@ class Run:
                 self.tree.merge(event.parent, event.node)
                 self.elapsed_s = event.elapsed_s
             case Failed():
-                self.tree.fail(event.node)
+                self.tree.fail(event.node, event.reason)
                 self.elapsed_s = event.elapsed_s
             case Exhausted():
                 self.tree.close(event.node)

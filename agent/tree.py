@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 import networkx as nx
 
@@ -14,7 +15,7 @@ from agent.measure import SuiteReport
 from agent.value import Evaluation
 from sandboxes import Snapshot
 
-__all__ = ["Node", "NodeId", "Step", "Tree"]
+__all__ = ["Node", "NodeId", "Step", "Tree", "View"]
 
 NodeId = int
 ROOT: NodeId = 0
@@ -29,6 +30,8 @@ class Step:
     message: str = ""
     """What the policy said with its actions. A chat policy packs its turn here (`agent.policy.transcript`)."""
     usage: Usage = field(default_factory=Usage)
+    policy_id: str = ""
+    """Who took the turn, where several policies work on one tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Node:
     """Never expanded: it is solved, or its policy submitted."""
     label: str = ""
     """A few words for people: what was done (`mutate: + -> - at calc.py:12`)."""
+    kind: str = ""
+    """What the search asked for here (`strategy`, `solution`, `debug`, `fuse`); empty for a plain edit."""
 
     @property
     def state_hash(self) -> str:
@@ -59,6 +64,24 @@ class Node:
     def value(self) -> float:
         """The evaluation's value, in [0, 1]."""
         return self.evaluation.value
+
+
+class View(Protocol):
+    """What a search derives from a tree in order to choose fast: an index, a heap.
+
+    Law: a view says what the tree says and nothing else; one that is made now equals one that was kept for long.
+    """
+
+    def changed(self, node_id: NodeId) -> None:
+        """The node is new, or its own facts changed: its expansions, those in flight, whether it is expandable."""
+        ...
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """What is counted over the node's subtree changed: visits, values, open nodes, work in flight."""
+        ...
+
+
+_V = TypeVar("_V", bound=View)
 
 
 class Tree:
@@ -72,16 +95,24 @@ class Tree:
         self.graph: nx.DiGraph[NodeId] = nx.DiGraph()
         self._nodes: list[Node] = []
         self._by_hash: dict[str, NodeId] = {}
+        self._children: list[list[NodeId]] = []
+        self._depths: list[int] = []
         self._visits: list[int] = []
         self._value_sums: list[float] = []
-        self._begun: Counter[NodeId] = Counter()
-        self._failures: Counter[NodeId] = Counter()
+        self._begun: list[int] = []
+        self._failures: dict[NodeId, list[str]] = {}
         self._closed: set[NodeId] = set()
         self.solved: list[NodeId] = []
         """Nodes whose evaluation says solved, in the order of recording."""
+        self.ended_expansions = 0
+        """Expansions of all nodes that ended, whatever their result."""
+        self.in_flight = 0
+        """Expansions of all nodes that are in flight."""
         self._pending: Counter[NodeId] = Counter()
         self._pending_below: Counter[NodeId] = Counter()
         self._open_below: list[int] = []
+        self._best: NodeId = ROOT
+        self._views: dict[Hashable, View] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -109,7 +140,7 @@ class Tree:
 
     def children(self, node_id: NodeId) -> list[Node]:
         """The nodes whose edit was made in this state, oldest first."""
-        return [self._nodes[c] for _, c, kind in self.graph.out_edges(node_id, data="kind") if kind == "edit"]
+        return [self._nodes[child] for child in self._children[node_id]]
 
     def path(self, node_id: NodeId) -> tuple[Node, ...]:
         """From the root to the node, along edit parents."""
@@ -117,7 +148,7 @@ class Tree:
 
     def depth(self, node_id: NodeId) -> int:
         """Edits between the root and the node."""
-        return int(self.graph.nodes[node_id]["depth"])
+        return self._depths[node_id]
 
     def visits(self, node_id: NodeId) -> int:
         """Measured nodes in the subtree, the node itself included."""
@@ -131,16 +162,6 @@ class Tree:
         """Expansions of the node that were recorded (children, duplicates and failures) or are in flight."""
         return self._begun[node_id] + self._pending[node_id]
 
-    @property
-    def ended_expansions(self) -> int:
-        """Expansions of all nodes that ended, whatever their result."""
-        return self._begun.total()
-
-    @property
-    def in_flight(self) -> int:
-        """Expansions of all nodes that are in flight."""
-        return self._pending.total()
-
     def pending_below(self, node_id: NodeId) -> int:
         """Expansions in flight in the subtree. A search counts them as visits without value (virtual loss)."""
         return self._pending_below[node_id]
@@ -149,9 +170,9 @@ class Tree:
         """Nodes of the subtree, the node itself included, that may be selected."""
         return self._open_below[node_id]
 
-    def failures(self, node_id: NodeId) -> int:
-        """Expansions of the node that ended without a state."""
-        return self._failures[node_id]
+    def failures(self, node_id: NodeId) -> tuple[str, ...]:
+        """Why expansions of the node ended without a state, oldest first."""
+        return tuple(self._failures.get(node_id, ()))
 
     def expandable(self, node_id: NodeId) -> bool:
         """Whether a search may select the node."""
@@ -159,62 +180,99 @@ class Tree:
 
     def best(self) -> Node:
         """The node of highest value, the oldest among equals."""
-        return max(self._nodes, key=lambda node: (node.value, -node.id))
+        return self._nodes[self._best]
+
+    def view(self, key: Hashable, make: Callable[[Tree], _V]) -> _V:
+        """The view of this key, made by `make` when it is asked for first and kept up to date from then on."""
+        if key not in self._views:
+            view = make(self)
+            for node in self._nodes:
+                view.changed(node.id)
+                view.changed_below(node.id)
+            self._views[key] = view
+        return self._views[key]  # type: ignore[return-value]  # the key stands for the type
 
     def add(self, node: Node) -> None:
         """Record a measured state. Only the fold calls this."""
         if node.id != len(self._nodes):
             raise ValueError(f"node {node.id} recorded out of order: {len(self._nodes)} expected")
-        depth = self.depth(node.parents[0]) + 1 if node.parents else 0
         self._nodes.append(node)
         self._by_hash.setdefault(node.state_hash, node.id)
+        self._children.append([])
+        self._depths.append(self._depths[node.parents[0]] + 1 if node.parents else 0)
         self._visits.append(0)
         self._value_sums.append(0.0)
+        self._begun.append(0)
         self._open_below.append(0)
         if node.evaluation.solved:
             self.solved.append(node.id)
-        self.graph.add_node(node.id, depth=depth)
+        if node.value > self._nodes[self._best].value:
+            self._best = node.id
+        self.graph.add_node(node.id)
         for rank, parent in enumerate(node.parents):
             self.graph.add_edge(parent, node.id, kind="edit" if rank == 0 else "reference")
         if node.parents:
-            self._begun[node.parents[0]] += 1
+            self._children[node.parents[0]].append(node.id)
+        self._tell(node.id)
         self._back_up(node)
+        if node.parents:
+            self._end_expansion(node.parents[0])
 
     def merge(self, parent: NodeId, existing: NodeId) -> None:
         """Record that an edit of `parent` led to a state that was known: a second edge, no second node."""
-        self._begun[parent] += 1
         if not self.graph.has_edge(parent, existing) and parent != existing:
             self.graph.add_edge(parent, existing, kind="reference")
+        self._end_expansion(parent)
 
-    def fail(self, node_id: NodeId) -> None:
+    def fail(self, node_id: NodeId, reason: str = "") -> None:
         """Record an expansion that ended without a state."""
-        self._begun[node_id] += 1
-        self._failures[node_id] += 1
+        self._failures.setdefault(node_id, []).append(reason)
+        self._end_expansion(node_id)
 
     def close(self, node_id: NodeId) -> None:
         """Record that the node has nothing left to propose."""
         if self.expandable(node_id):
             self._closed.add(node_id)
+            self._tell(node_id)
             for above in self._upwards(node_id):
                 self._open_below[above] -= 1
+                self._tell_below(above)
 
     def begin(self, node_id: NodeId) -> None:
         """Mark an expansion of the node as in flight. Only the engine calls this and `end`."""
-        self._pending[node_id] += 1
-        for above in self._upwards(node_id):
-            self._pending_below[above] += 1
+        self._fly(node_id, 1)
 
     def end(self, node_id: NodeId) -> None:
         """Take back one `begin`."""
-        self._pending[node_id] -= 1
+        self._fly(node_id, -1)
+
+    def _fly(self, node_id: NodeId, change: int) -> None:
+        self.in_flight += change
+        self._pending[node_id] += change
+        self._tell(node_id)
         for above in self._upwards(node_id):
-            self._pending_below[above] -= 1
+            self._pending_below[above] += change
+            self._tell_below(above)
+
+    def _end_expansion(self, node_id: NodeId) -> None:
+        self._begun[node_id] += 1
+        self.ended_expansions += 1
+        self._tell(node_id)
 
     def _back_up(self, node: Node) -> None:
         for above in self._upwards(node.id):
             self._visits[above] += 1
             self._value_sums[above] += node.value
             self._open_below[above] += not node.terminal
+            self._tell_below(above)
+
+    def _tell(self, node_id: NodeId) -> None:
+        for view in self._views.values():
+            view.changed(node_id)
+
+    def _tell_below(self, node_id: NodeId) -> None:
+        for view in self._views.values():
+            view.changed_below(node_id)
 
     def _upwards(self, node_id: NodeId) -> Iterator[NodeId]:
         """The node and every state above it, the root last."""

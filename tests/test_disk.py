@@ -65,7 +65,7 @@ def two_sittings(repo, run, command):
     first = sitting(repo, run, filling(command))
     subprocess.run(["mount", "-o", "remount,size=4g", run.parent], check=True)
     with Run.open(run) as opened:
-        failures = sum(opened.tree.failures(node.id) for node in opened.tree)
+        failures = sum(len(opened.tree.failures(node.id)) for node in opened.tree)
     second = sitting(repo, run, finishing)
     return {
         "first": [

@@ -18,11 +18,17 @@ from tests.test_tree import trees
 from tests.trees import node, tree
 
 
+def chosen(search, made, seed=0):
+    """The node that is selected, None when none is."""
+    choice = search.select(made, Random(seed))
+    return choice and choice.node
+
+
 def grow(search, made, value_of, steps, seed=0):
     """Expand `steps` times without a sandbox; returns the order of selection."""
     order = []
     for step in range(steps):
-        selected = search.select(made, Random(f"{seed}/{step}"))
+        selected = chosen(search, made, f"{seed}/{step}")
         if selected is None:
             break
         order.append(selected)
@@ -34,7 +40,7 @@ def grow(search, made, value_of, steps, seed=0):
 class TestContract:
     @given(made=trees(), seed=st.integers(0, 9))
     def test_a_selected_node_may_be_expanded(self, name, made, seed):
-        selected = SEARCHES[name]().select(made, Random(seed))
+        selected = chosen(SEARCHES[name](), made, seed)
         assert selected is None or made.expandable(selected)
 
     @given(made=trees(), seed=st.integers(0, 9))
@@ -49,10 +55,10 @@ class TestContract:
     def test_nothing_is_selected_in_a_closed_tree(self, name):
         made = tree(node(0), node(1, 0, terminal=True))
         made.close(0)
-        assert SEARCHES[name]().select(made, Random(0)) is None
+        assert chosen(SEARCHES[name](), made) is None
 
     def test_a_lone_root_is_expanded(self, name):
-        assert SEARCHES[name]().select(tree(node(0)), Random(0)) == 0
+        assert chosen(SEARCHES[name](), tree(node(0))) == 0
 
 
 def test_linear_follows_its_newest_node():
@@ -62,15 +68,15 @@ def test_linear_follows_its_newest_node():
 def test_linear_gives_up_after_its_attempts():
     made = tree(node(0))
     for _ in range(3):
-        assert Linear(attempts=3).select(made, Random(0)) == 0
+        assert chosen(Linear(attempts=3), made) == 0
         made.fail(0)
-    assert Linear(attempts=3).select(made, Random(0)) is None
+    assert chosen(Linear(attempts=3), made) is None
 
 
 def test_linear_never_runs_two_expansions_at_once():
     made = tree(node(0))
     made.begin(0)
-    assert Linear().select(made, Random(0)) is None
+    assert chosen(Linear(), made) is None
 
 
 def test_best_of_n_finishes_a_rollout_before_it_begins_the_next():
@@ -80,12 +86,12 @@ def test_best_of_n_finishes_a_rollout_before_it_begins_the_next():
 def test_best_of_n_begins_another_rollout_while_one_is_in_flight():
     made = tree(node(0), node(1, 0))
     made.begin(1)
-    assert BestOfN(n=2).select(made, Random(0)) == 0
+    assert chosen(BestOfN(n=2), made) == 0
 
 
 def test_best_first_takes_the_highest_value():
     made = tree(node(0, value=0.1), node(1, 0, 0.3), node(2, 0, 0.9), node(3, 1, 0.4))
-    assert BestFirst().select(made, Random(0)) == 2
+    assert chosen(BestFirst(), made) == 2
 
 
 def test_best_first_tires_of_a_node_and_of_its_level_by_the_formula():
@@ -99,7 +105,7 @@ def test_half_good_states_do_not_starve_the_root(crowd):
     """Nodes 1 to `crowd` are worth 0.4 and the root 0.1; what they lead to is closed at once."""
     made = tree(node(0, value=0.1), *(node(i, 0, 0.4) for i in range(1, crowd + 1)))
     for _ in range(600):
-        selected = BestFirst().select(made, Random(0))
+        selected = chosen(BestFirst(), made)
         made.add(node(len(made), selected, 0.0, terminal=True))
     below = sum(made.expansions(n) for n in range(1, crowd + 1))
     assert 30 < below < made.expansions(0)
@@ -107,9 +113,9 @@ def test_half_good_states_do_not_starve_the_root(crowd):
 
 def test_best_first_leaves_states_that_helped_nothing_for_last():
     made = tree(node(0), *(node(i, 0, 0.0) for i in range(1, 50)))
-    assert BestFirst().select(made, Random(0)) == 0
+    assert chosen(BestFirst(), made) == 0
     made.close(0)
-    assert BestFirst().select(made, Random(0)) == 1
+    assert chosen(BestFirst(), made) == 1
 
 
 def test_mcts_bound_is_the_formula():
@@ -121,16 +127,16 @@ def test_mcts_bound_is_the_formula():
 
 def test_mcts_descends_to_the_highest_bound():
     made = tree(node(0), node(1, 0, 0.9), node(2, 0, 0.1))
-    assert Mcts(c=0.1, widen=1, alpha=0.5).select(made, Random(0)) == 1
+    assert chosen(Mcts(c=0.1, widen=1, alpha=0.5), made) == 1
 
 
 def test_mcts_spreads_its_workers():
     made = tree(node(0), node(1, 0, 0.6), node(2, 0, 0.55))
-    search, chosen = Mcts(c=0.5, widen=1, alpha=0.0), []
+    search, nodes = Mcts(c=0.5, widen=1, alpha=0.0), []
     for _ in range(2):
-        chosen.append(search.select(made, Random(0)))
-        made.begin(chosen[-1])
-    assert sorted(chosen) == [1, 2]
+        nodes.append(chosen(search, made))
+        made.begin(nodes[-1])
+    assert sorted(nodes) == [1, 2]
 
 
 def test_mcts_widens_with_the_square_root_of_the_visits():
@@ -145,7 +151,7 @@ def test_a_search_finds_the_good_branch(name):
     made = tree(node(0))
     rewards = {0: 0.0}
     for step in range(80):
-        selected = SEARCHES[name]().select(made, Random(step))
+        selected = chosen(SEARCHES[name](), made, step)
         rewards[len(made)] = min(0.9, rewards[selected] + 0.2) if selected == 2 or rewards[selected] > 0.3 else 0.0
         if len(made) == 2:
             rewards[2] = 0.4

@@ -48,6 +48,39 @@ def test_work_in_flight_is_counted_up_to_the_root_and_taken_back(made, data):
     assert [made.expansions(n.id) for n in made] == before
 
 
+class Copy:
+    """A view that keeps all that a tree can be asked about its nodes."""
+
+    def __init__(self, made):
+        self.made, self.own, self.below = made, {}, {}
+
+    def changed(self, node_id):
+        made = self.made
+        self.own[node_id] = (made.expansions(node_id), made.expandable(node_id), len(made.failures(node_id)))
+
+    def changed_below(self, node_id):
+        made = self.made
+        counts = (made.visits(node_id), made.value_sum(node_id))
+        self.below[node_id] = (*counts, made.open_below(node_id), made.pending_below(node_id))
+
+
+@given(trees(), st.data())
+def test_a_view_that_was_kept_equals_one_that_is_made_now(made, data):
+    kept = made.view("kept", Copy)
+    ids = st.integers(0, len(made) - 1)
+    for change in data.draw(st.lists(st.sampled_from(["add", "merge", "fail", "close", "begin"]), max_size=12)):
+        at = data.draw(ids)
+        if change == "add":
+            made.add(node(len(made), at, data.draw(values)))
+        elif change == "merge":
+            made.merge(at, data.draw(ids))
+        else:
+            getattr(made, change)(at)
+    assert made.view("kept", Copy) is kept
+    fresh = made.view("fresh", Copy)
+    assert (kept.own, kept.below) == (fresh.own, fresh.below)
+
+
 def test_a_path_runs_from_the_root_along_edit_parents():
     made = tree(node(0), node(1, 0), node(2, 1), node(3, 0))
     made.merge(3, 2)

@@ -31,6 +31,10 @@ class Position:
     """Turns already taken in this expansion, oldest first."""
     box: Sandbox
     """A fork of the present state, for reading."""
+    failures: tuple[str, ...] = ()
+    """Why earlier expansions of the node came to nothing."""
+    kind: str = ""
+    """The kind of child that the search wants (`agent.search.Choice.kind`)."""
     spend: Callable[[Usage], None] = field(default=lambda usage: None)
     """Called with what was used the moment it was used: money is an event when it is spent."""
 
@@ -54,6 +58,8 @@ class Proposal:
     """What the proposal cost; already reported through `Position.spend`."""
     final: bool = True
     """The expansion ends here and its state is measured; False: the policy wants to see the observations first."""
+    policy_id: str = ""
+    """Who proposes, where several policies work as one; empty: the policy that was asked."""
 
 
 class Policy(Protocol):

@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Literal, Protocol
 
 from agent.tree import NodeId, Tree
 
-__all__ = ["Search"]
+__all__ = ["Choice", "Reason", "Search"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One decision on the way to a choice: what won, by which numbers, and against what."""
+
+    node: NodeId
+    terms: Mapping[str, float]
+    """Finite numbers by name; `score` is what was compared, the others are what it is made of."""
+    among: int = 1
+    """How many could have been taken here, this one included."""
+    rival: NodeId | None = None
+    """The next best of them."""
+    rival_terms: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to do next, where, and why."""
+
+    node: NodeId
+    act: Literal["expand", "fuse", "measure"] = "expand"
+    """`expand`: the policy proposes a child. `fuse`: the child is the merge of the node with `other`. `measure`: the
+    node's own state is measured once more."""
+    other: NodeId | None = None
+    """The branch that a `fuse` brings in; the child has a reference edge from it."""
+    kind: str = ""
+    """The kind of child that is wanted (`strategy`, `solution`, `debug`); empty where there is only one."""
+    reasons: tuple[Reason, ...] = ()
+    """The decisions in the order in which they were taken, the one for `node` last."""
 
 
 class Search(Protocol):
-    """An algorithm. It owns no state and does no I/O: the tree holds all there is to know, `tree.pending` the work in
-    flight. It is deterministic for a tree and a generator, and its constructor's keywords are its settings."""
+    """An algorithm. It owns no state and does no I/O: the tree holds all there is to know, `tree.pending_below` the
+    work in flight. It is deterministic for a tree and a generator, and its constructor's keywords are its settings.
 
-    def select(self, tree: Tree, rng: Random) -> NodeId | None:
-        """The node to expand (`tree.expandable` holds for it), or None when nothing should be expanded now."""
+    What it needs to choose fast it derives from the tree, as a view that the tree keeps up to date (`Tree.view`).
+    """
+
+    def select(self, tree: Tree, rng: Random) -> Choice | None:
+        """What to do next (`tree.expandable` holds for its node), or None when nothing should be begun now."""
         ...

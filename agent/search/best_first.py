@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import log2
 from random import Random
 
+from agent.search import Choice
 from agent.tree import NodeId, Tree
 
 __all__ = ["BestFirst"]
@@ -30,7 +31,7 @@ class BestFirst:
     depth: int = 16
     """Edits a path may have."""
 
-    def select(self, tree: Tree, rng: Random) -> NodeId | None:
+    def select(self, tree: Tree, rng: Random) -> Choice | None:
         """The expandable node of the highest score."""
         del rng
         levels: Counter[int] = Counter()
@@ -38,7 +39,8 @@ class BestFirst:
             levels[tree.depth(node.id)] += tree.expansions(node.id)
         frontier = [n.id for n in tree if tree.expandable(n.id) and tree.depth(n.id) < self.depth]
         scores = {n: self.score(tree, n, levels[tree.depth(n)]) for n in frontier}
-        return max(frontier, key=lambda n: (not self._stale(tree, n), scores[n], -n), default=None)
+        best = max(frontier, key=lambda n: (not self._stale(tree, n), scores[n], -n), default=None)
+        return None if best is None else Choice(best)
 
     def score(self, tree: Tree, node_id: NodeId, level: int) -> float:
         """At most the node's value."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from agent.tree import NodeId, Tree
+from agent.search import Choice
+from agent.tree import Tree
 
 __all__ = ["Linear"]
 
@@ -17,10 +18,10 @@ class Linear:
     attempts: int = 3
     """Expansions of one node that may end without a new node."""
 
-    def select(self, tree: Tree, rng: Random) -> NodeId | None:
+    def select(self, tree: Tree, rng: Random) -> Choice | None:
         """The newest node, while its path may go on."""
         del rng
         last = len(tree) - 1
         if tree.in_flight or not tree.expandable(last) or tree.expansions(last) >= self.attempts:
             return None
-        return last
+        return Choice(last)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf, log, sqrt
 from random import Random
 
+from agent.search import Choice
 from agent.tree import NodeId, Tree
 
 __all__ = ["Mcts"]
@@ -28,7 +29,7 @@ class Mcts:
     depth: int = 32
     """Edits a path may have."""
 
-    def select(self, tree: Tree, rng: Random) -> NodeId | None:
+    def select(self, tree: Tree, rng: Random) -> Choice | None:
         """The node at which the descent ends."""
         if not tree.open_below(tree.root.id):
             return None
@@ -36,10 +37,10 @@ class Mcts:
         while not self._may_widen(tree, node_id):
             below = [c.id for c in tree.children(node_id) if tree.open_below(c.id)]
             if not below:
-                return node_id if self._open(tree, node_id) else None
+                return Choice(node_id) if self._open(tree, node_id) else None
             rng.shuffle(below)
             node_id = max(below, key=lambda child: self.bound(tree, child))
-        return node_id
+        return Choice(node_id)
 
     def bound(self, tree: Tree, node_id: NodeId) -> float:
         """The upper confidence bound of a node below the root."""
