@@ -14,9 +14,9 @@ from agent import solver
 from agent.budget import Budget
 from agent.config import SandboxSettings, Settings, restore
 from agent.discarding import forget_unrecorded
-from agent.engine import Parts
 from agent.errors import ConfigError, UsageError
 from agent.journal import Event, load_task
+from agent.parts import Parts
 from agent.policy import Policy
 from agent.run import Run
 from agent.search import Search

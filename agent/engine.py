@@ -8,29 +8,28 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
-from typing import Protocol
 
-from agent import actions
-from agent.actions import Action, Observation, Shell, Submit, View
-from agent.budget import Budget, BudgetSpent, Stop, Usage
+from agent.budget import BudgetSpent, Stop, Usage
 from agent.discarding import make_room
 from agent.drafts import Drafts, drafts
 from agent.errors import PolicyError, RamifyError
 from agent.journal import Added, Event, Exhausted, Failed, Merged, Spent
 from agent.measure import SuiteReport
-from agent.policy import Policy, Position, Proposal
+from agent.parts import Parts, Scorer
+from agent.policy import Position
 from agent.run import Run
-from agent.search import Choice, Search
+from agent.search import Choice
 from agent.task import Task
 from agent.tree import Node, NodeId, Step
-from agent.value import Evaluation, Value
-from sandboxes import Provider, Sandbox, SandboxError, Snapshot, StateDamaged, StoreFull
+from agent.turns import Taken, Turns
+from sandboxes import Sandbox, SandboxError, Snapshot, StateDamaged, StoreFull
 
-__all__ = ["Grower", "Parts", "Scorer"]
+__all__ = ["Grower"]
 
 log = logging.getLogger(__name__)
 
@@ -38,37 +37,6 @@ FAILURES_PER_NODE = 3
 """A node whose expansions failed so often is closed."""
 FAILURES_IN_A_ROW = 10
 """So many failures of the sandbox without one success end the run."""
-
-
-class Scorer(Protocol):
-    """Measures a state and says what it is worth."""
-
-    def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
-        """The report, its evaluation and how many runs of the tests they took."""
-        ...
-
-    def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
-        """What some tests say, or all, for a policy to look at, and how many runs of the tests that took."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a search is made of; `agent.build` is where the parts are chosen."""
-
-    provider: Provider
-    policy: Policy
-    search: Search
-    value: Value
-    budget: Budget
-    baseline_runs: int | None = None
-    """How often the base state is measured, to find flaky tests; None: twice where that is cheap."""
-    workers: int = 1
-    seed: int = 0
-    turns_per_node: int = 30
-    """Turns after which an expansion is measured even when its policy would go on."""
-    localise: bool = False
-    """The policy reads the root's coverage spectrum (the note `spectrum`)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,92 +167,59 @@ class Grower:
             self._record(Exhausted(ticket.node))
 
     def _grow_child(self, ticket: _Ticket, made: Drafts) -> None:
-        tree, rng = self._run.tree, Random(f"{self._parts.seed}/{ticket.node}/{ticket.index}")
-        node = tree[ticket.node]
-        state, steps, proposal = node.snapshot, list[Step](), Proposal(())
-        for turn in range(self._parts.turns_per_node):
-            state, step, proposal = self._take_turn(ticket, state, tuple(steps), rng, made)
-            if not proposal.actions:
-                break
-            steps.append(step)
-            if proposal.final:
-                break
-            log.debug("turn %d of expansion %d", turn, ticket.number)
-        if steps:
-            self._settle(ticket, state, tuple(steps), proposal, made)
+        parts, tree = self._parts, self._run.tree
+        turns = Turns(parts.provider, parts.policy, parts.turns_per_node, made, self._show_tests)
+        rng = Random(f"{parts.seed}/{ticket.node}/{ticket.index}")
+        taken = turns.take(tree[ticket.node].snapshot, rng, partial(self._position, ticket))
+        if taken.steps:
+            self._settle(ticket, taken, made)
         else:
-            self._record(Exhausted(node.id))
+            self._record(Exhausted(ticket.node))
 
-    def _take_turn(
-        self, ticket: _Ticket, state: Snapshot, steps: tuple[Step, ...], rng: Random, made: Drafts
-    ) -> tuple[Snapshot, Step, Proposal]:
+    def _position(self, ticket: _Ticket, box: Sandbox, steps: tuple[Step, ...]) -> Position:
         tree = self._run.tree
-        with self._parts.provider.at(state) as box:
-            position = Position(
-                task=self._task,
-                path=tree.path(ticket.node),
-                index=ticket.index,
-                siblings=tuple(tree.children(ticket.node)),
-                failures=tree.failures(ticket.node),
-                kind=ticket.choice.kind,
-                steps=steps,
-                box=box,
-                spend=lambda usage: self._spend(usage, "model", ticket.node),
-            )
-            proposal = self._parts.policy.propose(position, rng)
-            state, observations = self._act(state, proposal.actions, box, made)
-        step = Step(proposal.actions, observations, proposal.message, proposal.usage, proposal.policy_id)
-        return state, step, proposal
-
-    def _act(
-        self, state: Snapshot, todo: Sequence[Action], box: Sandbox, made: Drafts
-    ) -> tuple[Snapshot, tuple[Observation, ...]]:
-        """Apply actions in order. A command that times out loses its own effects and those of nobody else."""
-        seen: list[Observation] = []
-        for position, action in enumerate(todo):
-            if isinstance(action, (Shell, View, actions.Search)):
-                state = made.freeze(box)
-            seen.append(actions.apply(action, box, lambda tests: self._show_tests(made.freeze(box), tests)))
-            if seen[-1].fork_lost:
-                with self._parts.provider.at(state) as fresh:
-                    state, rest = self._act(state, todo[position + 1 :], fresh, made)
-                return state, (*seen, *rest)
-        return (made.freeze(box) if todo else state), tuple(seen)
+        return Position(
+            task=self._task,
+            path=tree.path(ticket.node),
+            index=ticket.index,
+            siblings=tuple(tree.children(ticket.node)),
+            failures=tree.failures(ticket.node),
+            kind=ticket.choice.kind,
+            steps=steps,
+            box=box,
+            spend=lambda usage: self._spend(usage, "model", ticket.node),
+        )
 
     def _show_tests(self, state: Snapshot, tests: tuple[str, ...]) -> SuiteReport:
         report, runs = self._scorer.run_tests(state, tests)
         self._spend(Usage(measurements=runs), "tests", None)
         return report
 
-    def _settle(self, ticket: _Ticket, state: Snapshot, steps: tuple[Step, ...], last: Proposal, made: Drafts) -> None:
+    def _settle(self, ticket: _Ticket, taken: Taken, made: Drafts) -> None:
         """Measure the state that an expansion reached and record it, or the node that already holds it."""
-        parent = self._run.tree[ticket.node]
+        parent, state = self._run.tree[ticket.node], taken.state
         if state.digest == parent.state_hash:
             report, evaluation = parent.report, parent.evaluation
         elif (known := self._run.tree.with_state(state.digest)) is not None:
-            self._merge(ticket, known, last.label)
+            self._merge(ticket, known, taken.last.label)
             return
         else:
             report, evaluation, runs = self._scorer.score(state, self._run.tree.path(parent.id))
             self._spend(Usage(measurements=runs), "tests", parent.id)
-        submitted = any(isinstance(action, Submit) for step in steps for action in step.actions)
-        self._add(
-            ticket,
-            Node(
-                id=-1,
-                parents=(parent.id,),
-                steps=steps,
-                snapshot=state,
-                report=report,
-                evaluation=evaluation,
-                prior=last.prior,
-                policy_id=last.policy_id or self._parts.policy.policy_id,
-                terminal=submitted or evaluation.solved,
-                label=last.label,
-                kind=ticket.choice.kind,
-            ),
-            made,
+        node = Node(
+            id=-1,
+            parents=(parent.id,),
+            steps=taken.steps,
+            snapshot=state,
+            report=report,
+            evaluation=evaluation,
+            prior=taken.last.prior,
+            policy_id=taken.last.policy_id or self._parts.policy.policy_id,
+            terminal=taken.submitted or evaluation.solved,
+            label=taken.last.label,
+            kind=ticket.choice.kind,
         )
+        self._add(ticket, node, made)
 
     def _add(self, ticket: _Ticket, node: Node, made: Drafts) -> None:
         """Record a node under the next id, or as a second edge when another worker was first with its state."""

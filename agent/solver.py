@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent.budget import Stop, Usage
-from agent.engine import Grower, Parts
+from agent.engine import Grower
 from agent.errors import RamifyError, UsageError
 from agent.journal import Added, Ended, Event, Noted, Spent, Started, dump_task, write_atomically
-from agent.measure import Outcome, SuiteReport
+from agent.measure import SuiteReport
 from agent.measure.measurer import find_baseline
 from agent.measure.spectrum import Spectrum
 from agent.measure.tracing import trace
+from agent.parts import Parts
+from agent.remarks import remarks
 from agent.run import Run
 from agent.scoring import GoalsFirst
 from agent.task import Task
@@ -261,7 +263,7 @@ class _Solver:
             seconds=ended.elapsed_s,
             baseline=_counts(run.tree),
             final=ended.final or _counts(run.tree),
-            notes=_remarks(run),
+            notes=remarks(run),
             forked=_forked(run),
             error=error,
         )
@@ -287,32 +289,3 @@ def _counts(tree: Tree) -> dict[str, int]:
 
 def _forked(run: Run) -> Forked:
     return Forked(**(run.note(0, "forked") or {}))
-
-
-def _remarks(run: Run) -> tuple[str, ...]:
-    """What is odd about the tests."""
-    if not len(run.tree):
-        return ()
-    report, spectrum = run.tree.root.report, run.note(0, "spectrum") or {}
-    broken = [test for test, outcome in report.outcomes.items() if outcome is Outcome.ERROR and "::" not in test]
-    said = [f"{test} cannot be imported: {_last_line(report.messages.get(test, ''))}" for test in broken]
-    flaky = [f"set aside as flaky: {', '.join(report.flaky)}"] if report.flaky else []
-    unsteady = _unsteady(run)
-    odd = (
-        [f"failed once and passed when run again, with one and the same patch: {', '.join(unsteady)}"]
-        if unsteady
-        else []
-    )
-    blind = [f"the failing tests could not be traced: {spectrum['problem']}"] if spectrum.get("problem") else []
-    return (*said, *flaky, *odd, *blind)
-
-
-def _unsteady(run: Run) -> tuple[str, ...]:
-    """Tests that were found to be flaky while patches were measured or verified."""
-    found = [test for node in run.tree if node.parents for test in node.report.flaky]
-    found += [test for node in run.tree for test in (run.note(node.id, "verdict") or {}).get("flaky", ())]
-    return tuple(dict.fromkeys(found))
-
-
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no reason given")

@@ -14,11 +14,11 @@ import pytest
 
 from agent.actions import Edit, Observation, RunTests, View
 from agent.budget import Budget, Stop, Usage
-from agent.engine import Parts
 from agent.errors import ModelError, PolicyError
 from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
 from agent.models.scripted import ScriptedModel, answer
+from agent.parts import Parts
 from agent.policy import Position
 from agent.policy.briefing import opening, situation, visible
 from agent.policy.chat import ChatPolicy

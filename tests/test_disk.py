@@ -14,8 +14,8 @@ import pytest
 from agent.actions import Edit, Shell
 from agent.budget import Budget, Stop
 from agent.discarding import DISCARDED, make_room
-from agent.engine import Parts
 from agent.journal import Exhausted
+from agent.parts import Parts
 from agent.policy import Proposal
 from agent.run import Run
 from agent.search.best_first import BestFirst

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from agent.budget import Budget, Stop
-from agent.engine import Parts
 from agent.measure.spectrum import Spectrum
+from agent.parts import Parts
 from agent.policy import Position
 from agent.policy.mutate import MutatePolicy
 from agent.run import Run

@@ -13,7 +13,7 @@ import pytest
 
 from agent.actions import Edit
 from agent.budget import Budget, Stop
-from agent.engine import Parts
+from agent.parts import Parts
 from agent.policy import Position, Proposal
 from agent.report.summary import as_text
 from agent.run import Run

@@ -8,9 +8,9 @@ import pytest
 
 from agent.actions import Edit, RunTests, Shell, Submit, Write
 from agent.budget import Budget, Stop, Usage
-from agent.engine import Parts
 from agent.errors import MeasureError, ModelError, PolicyError, UsageError
 from agent.journal import Added, Failed, Merged, Spent
+from agent.parts import Parts
 from agent.policy import Proposal
 from agent.run import Run
 from agent.search.best_first import BestFirst

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from agent.actions import Edit
 from agent.budget import Budget
-from agent.engine import Parts
 from agent.journal import Spent
 from agent.measure import SuiteReport
 from agent.measure.measurer import find_baseline
 from agent.measure.tracing import trace
+from agent.parts import Parts
 from agent.policy import Proposal
 from agent.run import Run
 from agent.scoring import GoalsFirst

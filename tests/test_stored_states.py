@@ -14,9 +14,9 @@ from agent import Settings, solve
 from agent.actions import Edit, RunTests, Shell, Submit, Write
 from agent.budget import Budget
 from agent.config import Choice, SandboxSettings
-from agent.engine import Parts
 from agent.errors import PolicyError
 from agent.journal import read_events
+from agent.parts import Parts
 from agent.policy import Proposal
 from agent.run import Run
 from agent.search.best_first import BestFirst

@@ -1,0 +1,47 @@
+"""Parts: what a search is made of, and the one part that is made anew in each sitting, the scorer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.budget import Budget
+from agent.measure import SuiteReport
+from agent.policy import Policy
+from agent.search import Search
+from agent.tree import Node
+from agent.value import Evaluation, Value
+from sandboxes import Provider, Snapshot
+
+__all__ = ["Parts", "Scorer"]
+
+
+class Scorer(Protocol):
+    """Measures a state and says what it is worth."""
+
+    def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
+        """The report, its evaluation and how many runs of the tests they took."""
+        ...
+
+    def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
+        """What some tests say, or all, for a policy to look at, and how many runs of the tests that took."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a search is made of; `agent.build` is where the parts are chosen."""
+
+    provider: Provider
+    policy: Policy
+    search: Search
+    value: Value
+    budget: Budget
+    baseline_runs: int | None = None
+    """How often the base state is measured, to find flaky tests; None: twice where that is cheap."""
+    workers: int = 1
+    seed: int = 0
+    turns_per_node: int = 30
+    """Turns after which an expansion is measured even when its policy would go on."""
+    localise: bool = False
+    """The policy reads the root's coverage spectrum (the note `spectrum`)."""

@@ -1,0 +1,37 @@
+"""Remarks: what people should know about the tests of a run."""
+
+from __future__ import annotations
+
+from agent.measure import Outcome
+from agent.run import Run
+
+__all__ = ["remarks"]
+
+
+def remarks(run: Run) -> tuple[str, ...]:
+    """What is odd about the tests."""
+    if not len(run.tree):
+        return ()
+    report, spectrum = run.tree.root.report, run.note(0, "spectrum") or {}
+    broken = [test for test, outcome in report.outcomes.items() if outcome is Outcome.ERROR and "::" not in test]
+    said = [f"{test} cannot be imported: {_last_line(report.messages.get(test, ''))}" for test in broken]
+    flaky = [f"set aside as flaky: {', '.join(report.flaky)}"] if report.flaky else []
+    unsteady = _unsteady(run)
+    odd = (
+        [f"failed once and passed when run again, with one and the same patch: {', '.join(unsteady)}"]
+        if unsteady
+        else []
+    )
+    blind = [f"the failing tests could not be traced: {spectrum['problem']}"] if spectrum.get("problem") else []
+    return (*said, *flaky, *odd, *blind)
+
+
+def _unsteady(run: Run) -> tuple[str, ...]:
+    """Tests that were found to be flaky while patches were measured or verified."""
+    found = [test for node in run.tree if node.parents for test in node.report.flaky]
+    found += [test for node in run.tree for test in (run.note(node.id, "verdict") or {}).get("flaky", ())]
+    return tuple(dict.fromkeys(found))
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no reason given")

@@ -1,0 +1,73 @@
+"""The turns of one expansion: propose -> act, until its policy is content or the node's grain is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from agent import actions
+from agent.actions import Action, Observation, Shell, Submit, View
+from agent.drafts import Drafts
+from agent.measure import SuiteReport
+from agent.policy import Policy, Position, Proposal
+from agent.tree import Step
+from sandboxes import Provider, Sandbox, Snapshot
+
+__all__ = ["Taken", "Turns"]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What the turns of an expansion came to."""
+
+    state: Snapshot
+    steps: tuple[Step, ...]
+    """None: the policy had nothing left to propose."""
+    last: Proposal
+
+    @property
+    def submitted(self) -> bool:
+        """Whether the policy said that its work is done."""
+        return any(isinstance(action, Submit) for step in self.steps for action in step.actions)
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Takes the turns of an expansion, each in a fresh fork of the state that the one before left."""
+
+    provider: Provider
+    policy: Policy
+    limit: int
+    """Turns after which an expansion is measured even when its policy would go on."""
+    made: Drafts
+    show_tests: Callable[[Snapshot, tuple[str, ...]], SuiteReport]
+    """Runs some tests, or all, for the policy to look at."""
+
+    def take(self, start: Snapshot, rng: Random, position: Callable[[Sandbox, tuple[Step, ...]], Position]) -> Taken:
+        """Go on from a state; `position` says what the policy is shown of a fork, after these turns."""
+        taken = Taken(start, (), Proposal(()))
+        while len(taken.steps) < self.limit:
+            with self.provider.at(taken.state) as box:
+                proposal = self.policy.propose(position(box, taken.steps), rng)
+                if not proposal.actions:
+                    break
+                state, observations = self._act(taken.state, proposal.actions, box)
+            step = Step(proposal.actions, observations, proposal.message, proposal.usage, proposal.policy_id)
+            taken = Taken(state, (*taken.steps, step), proposal)
+            if proposal.final:
+                break
+        return taken
+
+    def _act(self, state: Snapshot, todo: Sequence[Action], box: Sandbox) -> tuple[Snapshot, tuple[Observation, ...]]:
+        """Apply actions in order. A command that times out loses its own effects and those of nobody else."""
+        seen: list[Observation] = []
+        for position, action in enumerate(todo):
+            if isinstance(action, (Shell, View, actions.Search)):
+                state = self.made.freeze(box)
+            seen.append(actions.apply(action, box, lambda tests: self.show_tests(self.made.freeze(box), tests)))
+            if seen[-1].fork_lost:
+                with self.provider.at(state) as fresh:
+                    state, rest = self._act(state, todo[position + 1 :], fresh)
+                return state, (*seen, *rest)
+        return (self.made.freeze(box) if todo else state), tuple(seen)
