@@ -99,6 +99,7 @@ class Tree:
         self._depths: list[int] = []
         self._visits: list[int] = []
         self._value_sums: list[float] = []
+        self._value_maxes: list[float] = []
         self._begun: list[int] = []
         self._failures: dict[NodeId, list[str]] = {}
         self._closed: set[NodeId] = set()
@@ -158,6 +159,10 @@ class Tree:
         """Sum of the values in the subtree, the node itself included."""
         return self._value_sums[node_id]
 
+    def value_max(self, node_id: NodeId) -> float:
+        """Highest value in the subtree, the node itself included."""
+        return self._value_maxes[node_id]
+
     def expansions(self, node_id: NodeId) -> int:
         """Expansions of the node that were recorded (children, duplicates and failures) or are in flight."""
         return self._begun[node_id] + self._pending[node_id]
@@ -202,6 +207,7 @@ class Tree:
         self._depths.append(self._depths[node.parents[0]] + 1 if node.parents else 0)
         self._visits.append(0)
         self._value_sums.append(0.0)
+        self._value_maxes.append(node.value)
         self._begun.append(0)
         self._open_below.append(0)
         if node.evaluation.solved:
@@ -263,6 +269,7 @@ class Tree:
         for above in self._upwards(node.id):
             self._visits[above] += 1
             self._value_sums[above] += node.value
+            self._value_maxes[above] = max(self._value_maxes[above], node.value)
             self._open_below[above] += not node.terminal
             self._tell_below(above)
 

@@ -31,6 +31,7 @@ def test_a_node_counts_its_subtree(made):
         below = subtree(made, each.id)
         assert made.visits(each.id) == len(below)
         assert abs(made.value_sum(each.id) - sum(made[n].value for n in below)) < 1e-9
+        assert made.value_max(each.id) == max(made[n].value for n in below)
         assert made.open_below(each.id) == sum(made.expandable(n) for n in below)
 
 

@@ -1,12 +1,18 @@
-"""Monte Carlo tree search: UCT over the mean value of subtrees, with progressive widening."""
+"""Monte Carlo tree search: UCT or PUCT down to a node that may have another child (progressive widening)."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf, log, sqrt
+from functools import partial
+from math import log, sqrt
 from random import Random
+from typing import Literal
 
-from agent.search import Choice
+from agent.search import Choice, Reason
+from agent.search.blend import MEASURED, Measured, faded, measured
+from agent.search.ranking import Facts, Ranking
 from agent.tree import NodeId, Tree
 
 __all__ = ["Mcts"]
@@ -14,45 +20,143 @@ __all__ = ["Mcts"]
 
 @dataclass(frozen=True, slots=True)
 class Mcts:
-    """Descend from the root by the highest upper confidence bound until a node may have another child.
+    """Descend from the root to the child of the highest bound until a node may have another child.
 
-    The bound of a child is `mean + c * sqrt(ln N / n)`, with `mean` in [0, 1] the mean value of its subtree, `n` the
-    visits of the child and `N` those of its parent. An expansion in flight is a visit of value 0 (virtual loss). A
-    node may have another child while it has fewer than `widen * N ** alpha` of them (progressive widening).
+    The bound is `value + explore`, and `explore` is `c * sqrt(ln N / n)` by `uct` and `c * P * sqrt(N - 1) / (1 + n)`
+    by `puct`. Here `n` are the visits of the child and `N` those of its parent, which are one more than its children's
+    together. `P` is the child's part of all its siblings' priors. `puct` is the formula of AlphaGo Zero, whose policy
+    gives all priors at once, while here `P` falls with each new child. The older child is taken among equals.
+
+    An expansion in flight is a visit of value 0 (virtual loss). A node may have another child while it has fewer than
+    `widen * N ** alpha` expansions (progressive widening).
     """
 
+    formula: Literal["uct", "puct"] = "uct"
     c: float = 1.4
-    """Weight of exploration, above 0."""
+    """Weight of exploration, at least 0."""
+    value: Measured = "mean"
+    """What a child is worth by what was measured (`agent.search.blend.measured`)."""
+    prior_visits: float = 0.0
+    """For how many visits the prior counts in a child's value, at least 0 (`agent.search.blend.faded`)."""
     widen: float = 2.0
+    """Above 0."""
     alpha: float = 0.5
     """In [0, 1]: 0 keeps the width at `widen`, 1 lets it grow with the visits."""
     depth: int = 32
     """Edits a path may have."""
 
+    def __post_init__(self) -> None:
+        if self.formula not in ("uct", "puct"):
+            raise ValueError(f"unknown formula {self.formula!r}: one of uct, puct")
+        if self.value not in MEASURED:
+            raise ValueError(f"unknown value {self.value!r}: one of {', '.join(MEASURED)}")
+        for name, least in (("c", 0), ("prior_visits", 0), ("depth", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
+        if self.widen <= 0 or not 0 <= self.alpha <= 1:
+            raise ValueError(f"widen={self.widen}, alpha={self.alpha}: give widen above 0 and alpha in [0, 1]")
+
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """The node at which the descent ends."""
-        if not tree.open_below(tree.root.id):
+        del rng
+        below = tree.view(self, lambda tree: _Below(tree, self))
+        node_id, reasons = tree.root.id, list[Reason]()
+        if not below.open_nodes[node_id]:
             return None
-        node_id = tree.root.id
-        while not self._may_widen(tree, node_id):
-            below = [c.id for c in tree.children(node_id) if tree.open_below(c.id)]
-            if not below:
-                return Choice(node_id) if self._open(tree, node_id) else None
-            rng.shuffle(below)
-            node_id = max(below, key=lambda child: self.bound(tree, child))
-        return Choice(node_id)
+        while not (below.open[node_id] and self._room(tree, node_id) > 0):
+            children = below.children(node_id)
+            if not children:
+                break
+            reasons.append(
+                self._step(tree, children.best(_visits(tree, node_id)), len(children), below.priors[node_id])
+            )
+            node_id = reasons[-1].node
+        terms = {"score": self._room(tree, node_id), "expansions": tree.expansions(node_id)}
+        return Choice(node_id, reasons=(*reasons, Reason(node_id, terms)))
 
-    def bound(self, tree: Tree, node_id: NodeId) -> float:
-        """The upper confidence bound of a node below the root."""
+    def terms(self, tree: Tree, node_id: NodeId, priors: float) -> Mapping[str, float]:
+        """What the bound of a node below the root is made of, and the bound as `score`; `priors` is the sum of its
+        siblings' and its own."""
         parent = tree.parent(node_id)
         assert parent is not None
-        visits = tree.visits(node_id) + tree.pending_below(node_id)
-        above = tree.visits(parent.id) + tree.pending_below(parent.id)
-        return tree.value_sum(node_id) / visits + self.c * sqrt(log(above) / visits) if visits else inf
+        facts, above = self.facts(tree, node_id), _visits(tree, parent.id)
+        bound = self.bound(facts, above, priors)
+        terms = {"score": bound, "value": facts[0], "explore": bound - facts[0], "visits": facts[1], "above": above}
+        return terms if self.formula == "uct" else {**terms, "prior": facts[2]}
 
-    def _may_widen(self, tree: Tree, node_id: NodeId) -> bool:
-        visits = tree.visits(node_id) + tree.pending_below(node_id)
-        return self._open(tree, node_id) and tree.expansions(node_id) < self.widen * visits**self.alpha
+    def facts(self, tree: Tree, node_id: NodeId) -> Facts:
+        """Its value, its visits and, where the formula has it, its prior."""
+        prior, visits = tree[node_id].prior, _visits(tree, node_id)
+        value = faded(prior, measured(tree, node_id, self.value), visits, self.prior_visits)
+        return (value, visits, prior) if self.formula == "puct" else (value, visits)
 
-    def _open(self, tree: Tree, node_id: NodeId) -> bool:
-        return tree.expandable(node_id) and tree.depth(node_id) < self.depth
+    def bound(self, facts: Facts, above: int, priors: float) -> float:
+        """The bound of a child of these facts. Its parent has `above` visits, the siblings' priors and its own sum to
+        `priors`. It does not fall when `above` grows."""
+        value, visits = facts[:2]
+        if self.formula == "uct":
+            return value + self.c * sqrt(log(above) / visits)
+        return value + self.c * (facts[2] / priors if priors else 0.0) * sqrt(above - 1) / (1 + visits)
+
+    def _room(self, tree: Tree, node_id: NodeId) -> float:
+        """Above 0: the node may have another child."""
+        return float(self.widen * _visits(tree, node_id) ** self.alpha) - tree.expansions(node_id)
+
+    def _step(self, tree: Tree, best: list[tuple[float, NodeId]], among: int, priors: float) -> Reason:
+        (_, node_id), *others = best
+        rival = others[0][1] if others else None
+        rival_terms = None if rival is None else self.terms(tree, rival, priors)
+        return Reason(node_id, self.terms(tree, node_id, priors), among, rival, rival_terms)
+
+
+def _visits(tree: Tree, node_id: NodeId) -> int:
+    return tree.visits(node_id) + tree.pending_below(node_id)
+
+
+class _Below:
+    """A view: the children of each node by their bounds, of those that something can be expanded below."""
+
+    def __init__(self, tree: Tree, search: Mcts) -> None:
+        self._tree = tree
+        self._search = search
+        self.open: list[bool] = []
+        """Whether the node may be expanded."""
+        self.open_nodes: list[int] = []
+        """Nodes of the subtree that may be expanded."""
+        self.priors: list[float] = []
+        """Sum of the priors of the node's children."""
+        self._rankings: dict[NodeId, Ranking] = {}
+        self._changed: defaultdict[NodeId, set[NodeId]] = defaultdict(set)
+
+    def changed(self, node_id: NodeId) -> None:
+        """Count a new node, and whether it is open."""
+        if node_id == len(self.open):
+            self.open.append(False)
+            self.open_nodes.append(0)
+            self.priors.append(0.0)
+            if (parent := self._tree.parent(node_id)) is not None:
+                self.priors[parent.id] += self._tree[node_id].prior
+        is_open = self._tree.expandable(node_id) and self._tree.depth(node_id) < self._search.depth
+        if is_open != self.open[node_id]:
+            self.open[node_id] = is_open
+            for above in self._tree.path(node_id):
+                self.open_nodes[above.id] += 1 if is_open else -1
+                self.changed_below(above.id)
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """The node is ranked anew when its parent is asked for its best child."""
+        if (parent := self._tree.parent(node_id)) is not None:
+            self._changed[parent.id].add(node_id)
+
+    def children(self, node_id: NodeId) -> Ranking:
+        """The open children of a node by their bounds."""
+        ranking = self._rankings.get(node_id)
+        if ranking is None:
+            ranking = Ranking(partial(self._bound, node_id), _visits(self._tree, node_id))
+            self._rankings[node_id] = ranking
+        for child in self._changed.pop(node_id, ()):
+            ranking.put(child, self._search.facts(self._tree, child) if self.open_nodes[child] else None)
+        return ranking
+
+    def _bound(self, parent: NodeId, facts: Facts, above: int) -> float:
+        return self._search.bound(facts, above, self.priors[parent])

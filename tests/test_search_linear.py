@@ -1,0 +1,25 @@
+"""One line of play."""
+
+from __future__ import annotations
+
+from agent.search.linear import Linear
+from tests.test_search import chosen, grow
+from tests.trees import node, tree
+
+
+def test_linear_follows_its_newest_node():
+    assert grow(Linear(), tree(node(0)), lambda n: 0.0, 4) == [0, 1, 2, 3]
+
+
+def test_linear_gives_up_after_its_attempts():
+    made = tree(node(0))
+    for _ in range(3):
+        assert chosen(Linear(attempts=3), made) == 0
+        made.fail(0)
+    assert chosen(Linear(attempts=3), made) is None
+
+
+def test_linear_never_runs_two_expansions_at_once():
+    made = tree(node(0))
+    made.begin(0)
+    assert chosen(Linear(), made) is None
