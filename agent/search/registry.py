@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent.search import Search
 from agent.search.best_first import BestFirst
 from agent.search.best_of_n import BestOfN
+from agent.search.clade import Clade
 from agent.search.linear import Linear
 from agent.search.mcts import Mcts
 
@@ -13,6 +14,7 @@ __all__ = ["SEARCHES"]
 SEARCHES: dict[str, type[Search]] = {
     "best_first": BestFirst,
     "best_of_n": BestOfN,
+    "clade": Clade,
     "linear": Linear,
     "mcts": Mcts,
 }
