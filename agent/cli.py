@@ -263,7 +263,7 @@ def _existing(directory: Path) -> Run:
     from agent.places import journal_of
     from agent.run import Run
 
-    return Run.open(journal_of(directory).parent)
+    return Run.read(journal_of(directory).parent)
 
 
 def _patch_of(run: Run) -> bytes:

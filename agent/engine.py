@@ -18,12 +18,14 @@ from agent.budget import BudgetSpent, Stop, Usage
 from agent.discarding import make_room
 from agent.drafts import Drafts, drafts
 from agent.errors import PolicyError, RamifyError
+from agent.inbox import new_orders
 from agent.journal import Added, Event, Exhausted, Failed, Merged, Spent
 from agent.measure import SuiteReport
 from agent.parts import Parts, Scorer
 from agent.policy import Position
 from agent.run import Run
 from agent.search import Choice
+from agent.steering import choose
 from agent.task import Task
 from agent.tree import Node, NodeId, Step
 from agent.turns import Taken, Turns
@@ -106,7 +108,7 @@ class Grower:
         with self._changed:
             while (stop := self._reason_to_stop()) is None:
                 number = tree.ended_expansions + tree.in_flight
-                choice = self._parts.search.select(tree, Random(f"{self._parts.seed}/select/{number}"))
+                choice = self._choose(Random(f"{self._parts.seed}/select/{number}"))
                 if choice is not None:
                     ticket = _Ticket(choice, tree.expansions(choice.node), number)
                     tree.begin(choice.node)
@@ -118,6 +120,13 @@ class Grower:
                 self._changed.wait(timeout=0.5)
         self._end(stop)
         return None
+
+    def _choose(self, rng: Random) -> Choice | None:
+        """What people ordered, else what the search selects."""
+        for order in new_orders(self._run):
+            self._record(order)
+        in_flight = {ticket.choice.order for ticket in self._in_flight}
+        return choose(self._run.tree, self._run.steering, self._parts.search, rng, in_flight)
 
     def _reason_to_stop(self) -> Stop | None:
         if self._stop is not None:
@@ -185,6 +194,7 @@ class Grower:
             siblings=tuple(tree.children(ticket.node)),
             failures=tree.failures(ticket.node),
             kind=ticket.choice.kind,
+            hint=ticket.choice.hint,
             steps=steps,
             box=box,
             spend=lambda usage: self._spend(usage, "model", ticket.node),

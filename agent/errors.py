@@ -7,6 +7,7 @@
      +-- PolicyError              5    the policy failed: unreadable format, context overflow
      +-- MeasureError             6    the tests cannot be run at all: nothing collected, command not found
      +-- JournalError             6    the run directory is not a run, or belongs to a newer version
+          +-- RunInUse            6    another process holds the run
 
 `sandboxes.SandboxError` (exit 6) is not a RamifyError: that package knows nothing of this one.
 """
@@ -20,6 +21,7 @@ __all__ = [
     "ModelError",
     "PolicyError",
     "RamifyError",
+    "RunInUse",
     "UsageError",
 ]
 
@@ -60,3 +62,7 @@ class MeasureError(RamifyError):
 
 class JournalError(RamifyError):
     """A run directory cannot be read."""
+
+
+class RunInUse(JournalError):
+    """Another process holds the run."""

@@ -15,11 +15,13 @@ from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Literal, Self
+from typing import IO, Annotated, Any, Literal, Self
 
 from agent.budget import Usage
-from agent.errors import JournalError
+from agent.errors import JournalError, RunInUse
+from agent.lines import append, cut_torn_line, whole_lines
 from agent.search import Choice
+from agent.steering import Order
 from agent.task import Task
 from agent.tree import Node, NodeId
 from sandboxes import Snapshot
@@ -35,6 +37,7 @@ __all__ = [
     "Noted",
     "Spent",
     "Started",
+    "Steered",
     "dump_task",
     "load_task",
     "read_events",
@@ -120,6 +123,16 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
+class Steered:
+    """A person gave an order."""
+
+    order: Order
+    inbox_bytes: int = 0
+    """How much of the inbox (`agent.inbox`) had been taken over then, this order included."""
+    kind: Literal["steered"] = "steered"
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """A sitting ended. A later one may follow."""
 
@@ -133,7 +146,7 @@ class Ended:
     kind: Literal["ended"] = "ended"
 
 
-Event = Started | Spent | Added | Merged | Failed | Exhausted | Noted | Ended
+Event = Started | Spent | Added | Merged | Failed | Exhausted | Noted | Steered | Ended
 
 
 @cache
@@ -187,31 +200,31 @@ def read_events(path: Path) -> Iterator[Event]:
     Raises:
         JournalError: a line before the last cannot be read.
     """
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                yield decode(line)
-            except ValueError as error:
-                reason = str(error).splitlines()[0]
-                raise JournalError(f"{path}:{number} is not an event of this version of ramify: {reason}") from error
+    for number, (line, _) in enumerate(whole_lines(path), 1):
+        try:
+            yield decode(line)
+        except ValueError as error:
+            reason = str(error).splitlines()[0]
+            raise JournalError(f"{path}:{number} is not an event of this version of ramify: {reason}") from error
 
 
 class Journal:
     """A run directory: `journal.jsonl`, appended and synced, and `blobs/` named by their SHA-256. Thread-safe.
 
-    One process at a time may hold it open (an advisory lock, gone with the process).
+    One process at a time may hold it open (an advisory lock, gone with the process); others may read it meanwhile.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, read_only: bool = False) -> None:
         self.directory = directory
         self.path = directory / "journal.jsonl"
-        (directory / "blobs").mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
+        if read_only:
+            self._file: IO[bytes] = self.path.open("rb")
+            return
+        (directory / "blobs").mkdir(parents=True, exist_ok=True)
         self._file = self.path.open("a+b", buffering=0)
         self._hold()
-        self._cut_torn_line()
+        cut_torn_line(self._file)
 
     def __enter__(self) -> Self:
         return self
@@ -233,8 +246,7 @@ class Journal:
         """Write one event and wait until it is on disk."""
         line = encode(event)
         with self._lock:
-            self._file.write(line)
-            os.fsync(self._file.fileno())
+            append(self._file, line)
 
     def put_blob(self, data: bytes) -> str:
         """Store bytes by content; returns their SHA-256 in hex."""
@@ -257,25 +269,7 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._file.close()
-            raise JournalError(
-                f"{self.directory} is in use by another ramify process; wait for it or stop it"
-            ) from error
-
-    def _cut_torn_line(self) -> None:
-        size = self._file.seek(0, os.SEEK_END)
-        keep = size
-        while keep > 0:
-            start = max(0, keep - 65536)
-            self._file.seek(start)
-            chunk = self._file.read(keep - start)
-            newline = chunk.rfind(b"\n")
-            if newline >= 0:
-                keep = start + newline + 1
-                break
-            keep = start
-        if keep != size:
-            self._file.truncate(keep)
-            os.fsync(self._file.fileno())
+            raise RunInUse(f"{self.directory} is in use by another ramify process; wait for it or stop it") from error
 
 
 def write_atomically(path: Path, data: bytes) -> None:

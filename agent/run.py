@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import Any, Self, assert_never
 
 from agent.budget import Usage
-from agent.journal import Added, Ended, Event, Exhausted, Failed, Journal, Merged, Noted, Spent, Started
+from agent.journal import Added, Ended, Event, Exhausted, Failed, Journal, Merged, Noted, Spent, Started, Steered
+from agent.steering import Steering
 from agent.tree import NodeId, Tree
 
 __all__ = ["Run"]
@@ -25,6 +26,7 @@ class Run:
         self.usage = Usage()
         self.elapsed_s = 0.0
         self.notes: dict[tuple[NodeId, str], Any] = {}
+        self.steering = Steering()
         self._lock = threading.RLock()
         try:
             for event in journal.events():
@@ -41,6 +43,15 @@ class Run:
             JournalError: another process holds it, or it cannot be read.
         """
         return cls(Journal(directory))
+
+    @classmethod
+    def read(cls, directory: Path) -> Run:
+        """What a run has recorded so far, whoever holds it. Nothing can be recorded in what is returned.
+
+        Raises:
+            JournalError: it cannot be read.
+        """
+        return cls(Journal(directory, read_only=True))
 
     def __enter__(self) -> Self:
         return self
@@ -72,17 +83,22 @@ class Run:
                 self.usage += event.usage
             case Added():
                 self.tree.add(event.node)
+                self.steering.use(event.choice)
                 self.elapsed_s = event.elapsed_s
             case Merged():
                 self.tree.merge(event.parent, event.node)
+                self.steering.use(event.choice)
                 self.elapsed_s = event.elapsed_s
             case Failed():
                 self.tree.fail(event.node, event.reason)
+                self.steering.use(event.choice)
                 self.elapsed_s = event.elapsed_s
             case Exhausted():
                 self.tree.close(event.node)
             case Noted():
                 self.notes[event.node, event.key] = event.data
+            case Steered():
+                self.steering.give(event.order, self.tree, event.inbox_bytes)
             case Ended():
                 self.ended = event
                 self.elapsed_s = event.elapsed_s

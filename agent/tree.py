@@ -103,6 +103,7 @@ class Tree:
         self._begun: list[int] = []
         self._failures: dict[NodeId, list[str]] = {}
         self._closed: set[NodeId] = set()
+        self._pruned: set[NodeId] = set()
         self.solved: list[NodeId] = []
         """Nodes whose evaluation says solved, in the order of recording."""
         self.ended_expansions = 0
@@ -167,6 +168,10 @@ class Tree:
         """Expansions of the node that were recorded (children, duplicates and failures) or are in flight."""
         return self._begun[node_id] + self._pending[node_id]
 
+    def pending(self, node_id: NodeId) -> int:
+        """Expansions of the node that are in flight."""
+        return self._pending[node_id]
+
     def pending_below(self, node_id: NodeId) -> int:
         """Expansions in flight in the subtree. A search counts them as visits without value (virtual loss)."""
         return self._pending_below[node_id]
@@ -182,6 +187,10 @@ class Tree:
     def expandable(self, node_id: NodeId) -> bool:
         """Whether a search may select the node."""
         return node_id not in self._closed and not self._nodes[node_id].terminal
+
+    def pruned(self, node_id: NodeId) -> bool:
+        """Whether the node or one above it was pruned."""
+        return node_id in self._pruned
 
     def best(self) -> Node:
         """The node of highest value, the oldest among equals."""
@@ -219,6 +228,9 @@ class Tree:
             self.graph.add_edge(parent, node.id, kind="edit" if rank == 0 else "reference")
         if node.parents:
             self._children[node.parents[0]].append(node.id)
+            if node.parents[0] in self._pruned:
+                self._pruned.add(node.id)
+                self._closed.add(node.id)
         self._tell(node.id)
         self._back_up(node)
         if node.parents:
@@ -243,6 +255,21 @@ class Tree:
             for above in self._upwards(node_id):
                 self._open_below[above] -= 1
                 self._tell_below(above)
+
+    def prune(self, node_id: NodeId) -> None:
+        """Record that the node and all below it, now and later, are never to be expanded again."""
+        below, (_, *above) = self._downwards(node_id), self._upwards(node_id)
+        lost = self._open_below[node_id]
+        self._pruned.update(below)
+        self._closed.update(below)
+        for each in below:
+            self._open_below[each] = 0
+        for each in above:
+            self._open_below[each] -= lost
+        for each in below:
+            self._tell(each)
+        for each in (*below, *above):
+            self._tell_below(each)
 
     def begin(self, node_id: NodeId) -> None:
         """Mark an expansion of the node as in flight. Only the engine calls this and `end`."""
@@ -270,7 +297,7 @@ class Tree:
             self._visits[above] += 1
             self._value_sums[above] += node.value
             self._value_maxes[above] = max(self._value_maxes[above], node.value)
-            self._open_below[above] += not node.terminal
+            self._open_below[above] += self.expandable(node.id)
             self._tell_below(above)
 
     def _tell(self, node_id: NodeId) -> None:
@@ -287,3 +314,10 @@ class Tree:
         while parents := self._nodes[node_id].parents:
             node_id = parents[0]
             yield node_id
+
+    def _downwards(self, node_id: NodeId) -> list[NodeId]:
+        """The node and every state below it."""
+        found = [node_id]
+        for each in found:
+            found.extend(self._children[each])
+        return found

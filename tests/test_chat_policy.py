@@ -249,8 +249,20 @@ class TestWhatAModelIsTold:
         assert "try 12." in said
         assert "try 11." not in said
 
+    def test_first_of_all_turns_is_what_a_person_wants(self, box: Sandbox) -> None:
+        hinted = position(box, hint="Look at the\u200b comparison.")
+        said = situation(hinted)[0]["content"]
+        assert "A person" in said
+        assert said.endswith("Look at the\\u200b comparison.\n")
+        with ScriptedServer(lambda body: says(None, LOOK)) as server:
+            first = policy_of(server).propose(hinted, Random(0))
+            step = Step(first.actions, (Observation("seen"),), first.message)
+            policy_of(server).propose(replace(hinted, steps=(step,)), Random(0))
+        assert [str(request["messages"]).count("A person") for request in server.requests] == [1, 1]
+
     def test_shows_what_people_do_not_see(self) -> None:
         assert visible("a\u200bb\u202ec\U000e0041 \u00e9\n") == "a\\u200bb\\u202ec\\U000e0041 \u00e9\n"
+        assert visible("a\udcff") == "a\\udcff"
 
 
 class TestABranch:

@@ -14,9 +14,24 @@ from hypothesis import strategies as st
 from agent.actions import Edit, Observation
 from agent.budget import Usage
 from agent.errors import JournalError
-from agent.journal import Added, Ended, Exhausted, Failed, Journal, Merged, Noted, Spent, Started, decode, encode
+from agent.journal import (
+    Added,
+    Ended,
+    Exhausted,
+    Failed,
+    Journal,
+    Merged,
+    Noted,
+    Spent,
+    Started,
+    Steered,
+    decode,
+    encode,
+)
 from agent.measure import Outcome, SuiteReport
 from agent.run import Run
+from agent.search import Choice, Reason
+from agent.steering import Order
 from agent.tree import Node, Step
 from agent.value import Evaluation
 from sandboxes import Snapshot
@@ -40,6 +55,12 @@ EVENTS = [
     Failed(1, "the fork is gone", elapsed_s=3.0),
     Spent(Usage(model_calls=1, cost_usd=0.25), "model", 1),
     Noted(0, "spectrum", {"a.py": [1, 2]}),
+    Steered(Order("fork", 1, "a hint\udcff")),
+    Steered(Order("fork", 0), inbox_bytes=9),
+    Steered(Order("pin", 1)),
+    Failed(
+        1, "no", choice=Choice(1, hint="a hint", order=0, reasons=(Reason(1, {"score": 0.5}, 3, 0, {"score": 0.25}),))
+    ),
     Exhausted(1),
     Ended("improved", "NODES", 1, True, "ab", 9.0, {"passed": 1}),
 ]
@@ -54,6 +75,7 @@ def facts(run):
         run.started,
         run.ended,
         run.elapsed_s,
+        vars(run.steering),
     )
 
 
@@ -111,6 +133,18 @@ def test_two_processes_cannot_hold_one_run(tmp_path):
     with Journal(tmp_path), pytest.raises(JournalError, match="in use"):
         Journal(tmp_path)
     Journal(tmp_path).close()
+
+
+def test_a_run_that_is_held_can_be_read_and_nothing_of_it_is_cut(tmp_path):
+    with Run.open(tmp_path) as run:
+        for event in EVENTS:
+            run.record(event)
+        log = tmp_path / "journal.jsonl"
+        torn = log.read_bytes() + encode(EVENTS[-1])[:20]
+        log.write_bytes(torn)
+        with Run.read(tmp_path) as seen:
+            assert facts(seen) == facts(run)
+        assert log.read_bytes() == torn
 
 
 def test_kill_9_leaves_every_recorded_event(tmp_path):

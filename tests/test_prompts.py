@@ -30,8 +30,10 @@ VALUES: dict[str, list[dict[str, object]]] = {
         },
     ],
     "chat_position": [
-        {"measured": "Still failing: a", "tried": []},
-        {"measured": "", "tried": [{"what": "changed a.py", "outcome": "Broken: b\nassert"}]},
+        {"measured": "Still failing: a", "tried": [], "hint": ""},
+        {"measured": "", "tried": [{"what": "changed a.py", "outcome": "Broken: b\nassert"}], "hint": ""},
+        {"measured": "Still failing: a", "tried": [{"what": "changed a.py", "outcome": ""}], "hint": "Look at b."},
+        {"measured": "", "tried": [], "hint": "Look at b."},
     ],
     "chat_mend": [{"cut_off": True}, {"cut_off": False}],
 }

@@ -69,7 +69,9 @@ class Copy:
 def test_a_view_that_was_kept_equals_one_that_is_made_now(made, data):
     kept = made.view("kept", Copy)
     ids = st.integers(0, len(made) - 1)
-    for change in data.draw(st.lists(st.sampled_from(["add", "merge", "fail", "close", "begin"]), max_size=12)):
+    for change in data.draw(
+        st.lists(st.sampled_from(["add", "merge", "fail", "close", "prune", "begin"]), max_size=12)
+    ):
         at = data.draw(ids)
         if change == "add":
             made.add(node(len(made), at, data.draw(values)))
@@ -80,6 +82,22 @@ def test_a_view_that_was_kept_equals_one_that_is_made_now(made, data):
     assert made.view("kept", Copy) is kept
     fresh = made.view("fresh", Copy)
     assert (kept.own, kept.below) == (fresh.own, fresh.below)
+
+
+@given(trees(), st.data())
+def test_what_was_pruned_is_closed_now_and_later_and_nothing_else_is(made, data):
+    ids = st.integers(0, len(made) - 1)
+    open_before = {n.id for n in made if made.expandable(n.id)}
+    top = data.draw(ids)
+    made.prune(top)
+    below = set(subtree(made, top))
+    assert {n.id for n in made if made.expandable(n.id)} == open_before - below
+    assert {n.id for n in made if made.pruned(n.id)} == below
+    for parent in data.draw(st.lists(ids, max_size=4)):
+        made.add(node(len(made), parent, data.draw(values)))
+        assert made.expandable(len(made) - 1) == (parent not in below)
+    for each in made:
+        assert made.open_below(each.id) == sum(made.expandable(n) for n in subtree(made, each.id))
 
 
 def test_a_path_runs_from_the_root_along_edit_parents():

@@ -35,6 +35,8 @@ class Position:
     """Why earlier expansions of the node came to nothing."""
     kind: str = ""
     """The kind of child that the search wants (`agent.search.Choice.kind`)."""
+    hint: str = ""
+    """What a person wants to be tried in this expansion (`agent.search.Choice.hint`)."""
     spend: Callable[[Usage], None] = field(default=lambda usage: None)
     """Called with what was used the moment it was used: money is an event when it is spent."""
 

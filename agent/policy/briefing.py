@@ -41,18 +41,23 @@ def opening(position: Position) -> list[Message]:
 
 
 def situation(position: Position) -> list[Message]:
-    """What the first turn from a node is told of that node and its children; nothing when there is nothing to tell."""
+    """What the first turn from a node is told of that node, its children and what a person wants; nothing when there is
+    nothing to tell."""
     measured = _outcome(position.node) if len(position.path) > 1 else ""
     tried = [{"what": child.label or "an attempt", "outcome": _outcome(child)} for child in position.siblings]
-    if not measured and not tried:
+    hint = visible(position.hint)
+    if not measured and not tried and not hint:
         return []
-    return [{"role": "user", "content": render("chat_position", measured=measured, tried=tried[-ATTEMPTS:])}]
+    text = render("chat_position", measured=measured, tried=tried[-ATTEMPTS:], hint=hint)
+    return [{"role": "user", "content": text}]
 
 
 def visible(text: str) -> str:
-    """The text with characters that show nothing (zero width, direction, tags) written as escapes: people did not see
-    them, so a model should not obey them."""
-    return "".join(c.encode("unicode_escape").decode() if unicodedata.category(c) in ("Cf", "Co") else c for c in text)
+    """The text with characters that show nothing (zero width, direction, tags, lone surrogates) written as escapes:
+    people did not see them, so a model should not obey them."""
+    return "".join(
+        c.encode("unicode_escape").decode() if unicodedata.category(c) in ("Cf", "Co", "Cs") else c for c in text
+    )
 
 
 def version() -> str:

@@ -29,7 +29,7 @@ def facts(run: Run) -> str:
     seconds = f"{run.elapsed_s:.0f} s"
     spent = f"{len(run.tree)} states, {run.usage.measurements} test runs, {seconds}" + cost(run.usage)
     if run.ended is None:
-        return f"{spent}\nnot ended; go on: ramify resume {run.journal.directory}"
+        return f"{spent}\nnot ended; if no process works on it, go on: ramify resume {run.journal.directory}"
     stop = Stop[run.ended.stop]
     status = "" if stop is Stop.SOLVED else f"{run.ended.status}: "
     return f"{spent}\n{status}{stop.value}"

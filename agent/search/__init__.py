@@ -38,6 +38,10 @@ class Choice:
     """The branch that a `fuse` brings in; the child has a reference edge from it."""
     kind: str = ""
     """The kind of child that is wanted (`strategy`, `solution`, `debug`); empty where there is only one."""
+    hint: str = ""
+    """What a person wants to be tried; the policy is shown it."""
+    order: int | None = None
+    """The number of the order (`agent.steering`) that this choice obeys; None: the search chose."""
     reasons: tuple[Reason, ...] = ()
     """The decisions in the order in which they were taken, the one for `node` last."""
 

@@ -1,0 +1,84 @@
+"""A part of a tree as a tree of its own, for a search that is to look at nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agent.search import Choice, Reason
+from agent.tree import NodeId, Tree
+
+__all__ = ["Subtree"]
+
+
+class Subtree:
+    """A node and all below it. A view of the whole tree (`agent.tree.View`), which keeps it up to date.
+
+    In `tree` the node is the root, at depth 0, and ids count up from 0 in the order of the whole tree's; all else that
+    can be asked of a node has the same answer in both. Edges from and to nodes elsewhere are left out.
+    """
+
+    def __init__(self, whole: Tree, top: NodeId) -> None:
+        self.tree = Tree()
+        self._whole = whole
+        self._top = top
+        self._inner: dict[NodeId, NodeId] = {}
+        self._outer: list[NodeId] = []
+
+    def changed(self, node_id: NodeId) -> None:
+        """Take over a node of the part, or what happened to it."""
+        parent = self._whole.parent(node_id)
+        if node_id not in self._inner and (node_id == self._top or (parent and parent.id in self._inner)):
+            self._add(node_id)
+        if node_id in self._inner:
+            self._link(node_id)
+            self._update(node_id)
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """What is counted over subtrees, the part counts itself."""
+
+    def in_whole(self, choice: Choice) -> Choice:
+        """A choice in the part as one in the whole tree; its first reason is that the search was kept to the part."""
+        reasons = (
+            replace(r, node=self._outer[r.node], rival=None if r.rival is None else self._outer[r.rival])
+            for r in choice.reasons
+        )
+        return replace(
+            choice,
+            node=self._outer[choice.node],
+            other=None if choice.other is None else self._outer[choice.other],
+            reasons=(Reason(self._top, {"pinned": 1.0}), *reasons),
+        )
+
+    def _add(self, node_id: NodeId) -> None:
+        node = self._whole[node_id]
+        parents = tuple(self._inner[parent] for parent in node.parents if parent in self._inner)
+        self._inner[node_id] = len(self._outer)
+        self._outer.append(node_id)
+        self.tree.add(replace(node, id=self._inner[node_id], parents=parents))
+
+    def _link(self, node_id: NodeId) -> None:
+        """Reference edges from and to the node."""
+        graph = self._whole.graph
+        for start, end, kind in (*graph.in_edges(node_id, data="kind"), *graph.out_edges(node_id, data="kind")):
+            if kind == "reference" and start in self._inner and end in self._inner:
+                self.tree.graph.add_edge(self._inner[start], self._inner[end], kind=kind)
+
+    def _update(self, node_id: NodeId) -> None:
+        """Failures, duplicates, work in flight, and whether the node may be expanded."""
+        whole, part, inner = self._whole, self.tree, self._inner[node_id]
+        for reason in whole.failures(node_id)[len(part.failures(inner)) :]:
+            part.fail(inner, reason)
+        for _ in range(_duplicates(whole, node_id) - _duplicates(part, inner)):
+            part.merge(inner, inner)
+        for _ in range(whole.pending(node_id) - part.pending(inner)):
+            part.begin(inner)
+        for _ in range(part.pending(inner) - whole.pending(node_id)):
+            part.end(inner)
+        if not whole.expandable(node_id):
+            part.close(inner)
+
+
+def _duplicates(tree: Tree, node_id: NodeId) -> int:
+    """Expansions of a node that led to a known state."""
+    ended = tree.expansions(node_id) - tree.pending(node_id)
+    return ended - len(tree.children(node_id)) - len(tree.failures(node_id))
