@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent.search import Search
+from agent.search.adaptive import Adaptive
 from agent.search.best_first import BestFirst
 from agent.search.best_of_n import BestOfN
 from agent.search.clade import Clade
@@ -12,6 +13,7 @@ from agent.search.mcts import Mcts
 __all__ = ["SEARCHES"]
 
 SEARCHES: dict[str, type[Search]] = {
+    "adaptive": Adaptive,
     "best_first": BestFirst,
     "best_of_n": BestOfN,
     "clade": Clade,
