@@ -172,6 +172,11 @@ def _search(settings: Settings) -> Search:
         name = "best_first" if settings.policy.name == "mutate" else "mcts"
     if name not in SEARCHES:
         raise ConfigError(f"unknown search {name!r}: one of auto, {', '.join(SEARCHES)}")
+    if name == "strategies" and settings.policy.name == "mutate":
+        raise ConfigError(
+            "the search `strategies` asks its policy for strategies in words, and `mutate` has none: name a model with "
+            "--policy, or another search with --search"
+        )
     return _construct(SEARCHES[name], settings.search.options, f"search.{name}")
 
 

@@ -50,7 +50,7 @@ class Turns:
         while len(taken.steps) < self.limit:
             with self.provider.at(taken.state) as box:
                 proposal = self.policy.propose(position(box, taken.steps), rng)
-                if not proposal.actions:
+                if not (proposal.actions or proposal.message):
                     break
                 state, observations = self._act(taken.state, proposal.actions, box)
             step = Step(proposal.actions, observations, proposal.message, proposal.usage, proposal.policy_id)

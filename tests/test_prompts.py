@@ -30,11 +30,23 @@ VALUES: dict[str, list[dict[str, object]]] = {
         },
     ],
     "chat_position": [
-        {"measured": "Still failing: a", "tried": [], "hint": ""},
-        {"measured": "", "tried": [{"what": "changed a.py", "outcome": "Broken: b\nassert"}], "hint": ""},
-        {"measured": "Still failing: a", "tried": [{"what": "changed a.py", "outcome": ""}], "hint": "Look at b."},
-        {"measured": "", "tried": [], "hint": "Look at b."},
+        {"carry_out": False, "measured": "Still failing: a", "tried": [], "hint": ""},
+        {
+            "carry_out": False,
+            "measured": "",
+            "tried": [{"what": "changed a.py", "outcome": "Broken: b\nassert"}],
+            "hint": "",
+        },
+        {
+            "carry_out": False,
+            "measured": "Still failing: a",
+            "tried": [{"what": "changed a.py", "outcome": ""}],
+            "hint": "Look at b.",
+        },
+        {"carry_out": False, "measured": "", "tried": [], "hint": "Look at b."},
+        {"carry_out": True, "measured": "", "tried": [], "hint": "Look at b."},
     ],
+    "chat_strategy": [{"proposed": [], "hint": ""}, {"proposed": ["strategy: look"], "hint": "Look at b."}],
     "chat_mend": [{"cut_off": True}, {"cut_off": False}],
 }
 """What each prompt is given, in every form that it takes. A new prompt of any policy has a line here."""

@@ -48,7 +48,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What to do next. No actions: nothing is left to propose here, and the node is closed."""
+    """What to do next. Neither actions nor a message: nothing is left to propose here, and the node is closed."""
 
     actions: tuple[Action, ...]
     message: str = ""

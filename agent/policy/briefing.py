@@ -11,9 +11,9 @@ from agent.policy import Position
 from agent.prompts import digest, render
 from agent.tree import Node
 
-__all__ = ["opening", "situation", "version", "visible"]
+__all__ = ["opening", "situation", "version", "visible", "wanted_strategy"]
 
-_PROMPTS = ("chat_system", "chat_task", "chat_position", "chat_mend")
+_PROMPTS = ("chat_system", "chat_task", "chat_position", "chat_strategy", "chat_mend")
 ISSUE_BYTES = 60_000
 NOTE_BYTES = 1_000
 FAILURES = 10
@@ -43,13 +43,19 @@ def opening(position: Position) -> list[Message]:
 def situation(position: Position) -> list[Message]:
     """What the first turn from a node is told of that node, its children and what a person wants; nothing when there is
     nothing to tell."""
-    measured = _outcome(position.node) if len(position.path) > 1 else ""
+    carry_out = position.kind == "solution"
+    measured = _outcome(position.node) if len(position.path) > 1 and not carry_out else ""
     tried = [{"what": child.label or "an attempt", "outcome": _outcome(child)} for child in position.siblings]
     hint = visible(position.hint)
-    if not measured and not tried and not hint:
+    if not (carry_out or measured or tried or hint):
         return []
-    text = render("chat_position", measured=measured, tried=tried[-ATTEMPTS:], hint=hint)
-    return [{"role": "user", "content": text}]
+    return [_user("chat_position", carry_out=carry_out, measured=measured, tried=tried[-ATTEMPTS:], hint=hint)]
+
+
+def wanted_strategy(position: Position) -> list[Message]:
+    """What is asked of the model where the search wants a strategy: words, and other ones than before."""
+    proposed = [child.label for child in position.siblings]
+    return [_user("chat_strategy", proposed=proposed, hint=visible(position.hint))]
 
 
 def visible(text: str) -> str:
@@ -63,6 +69,10 @@ def visible(text: str) -> str:
 def version() -> str:
     """Changes whenever the wording of a prompt does."""
     return digest(*_PROMPTS)
+
+
+def _user(prompt: str, **values: object) -> Message:
+    return {"role": "user", "content": render(prompt, **values)}
 
 
 def _outcome(node: Node) -> str:

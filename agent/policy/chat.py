@@ -13,7 +13,7 @@ from agent.budget import Usage
 from agent.errors import PolicyError
 from agent.models import Completion, Message, Model
 from agent.policy import Position, Proposal
-from agent.policy.briefing import opening, situation, version
+from agent.policy.briefing import opening, situation, version, wanted_strategy
 from agent.policy.transcript import answer_message, branch, pack
 from agent.prompts import render
 
@@ -52,6 +52,8 @@ class ChatPolicy:
             agent.errors.PolicyError: its answers cannot be read, or the conversation is too long for it.
             agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
         """
+        if position.kind == "strategy":
+            return self._propose_strategy(position, rng.getrandbits(31))
         given = [] if position.steps else situation(position)
         conversation = [*opening(position), *branch(position.path, position.steps), *given]
         answer, actions, usage = self._ask(conversation, position.spend, rng.getrandbits(31))
@@ -65,6 +67,17 @@ class ChatPolicy:
             usage=usage,
             final=final,
         )
+
+    def _propose_strategy(self, position: Position, seed: int) -> Proposal:
+        """Words, which the nodes below it are shown. The model is given no tools."""
+        given = wanted_strategy(position)
+        answer = self.model.complete([*opening(position), *branch(position.path, ()), *given], seed=seed)
+        position.spend(answer.usage)
+        if not answer.text.strip():
+            raise PolicyError(f"{self.model.name} was asked for a strategy in words and said nothing")
+        said = {"role": "assistant", "content": answer.text}
+        label = f"strategy: {answer.text.strip().splitlines()[0][:LABEL_CHARS]}"
+        return Proposal((), pack(given, said), label=label, usage=answer.usage)
 
     def _ask(
         self, conversation: Sequence[Message], spend: Callable[[Usage], None], seed: int

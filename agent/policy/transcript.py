@@ -42,7 +42,7 @@ def _turn(key: str, step: Step) -> Iterator[Message]:
     given, answer = stored if stored is not None else ((), _as_if_answered(key, step))
     yield from given
     yield answer
-    for call, observation in zip(answer["tool_calls"], step.observations, strict=True):
+    for call, observation in zip(answer.get("tool_calls", ()), step.observations, strict=True):
         yield {"role": "tool", "tool_call_id": call["id"], "content": observation.text}
 
 

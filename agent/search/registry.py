@@ -9,6 +9,7 @@ from agent.search.best_of_n import BestOfN
 from agent.search.clade import Clade
 from agent.search.linear import Linear
 from agent.search.mcts import Mcts
+from agent.search.strategies import Strategies
 
 __all__ = ["SEARCHES"]
 
@@ -19,5 +20,6 @@ SEARCHES: dict[str, type[Search]] = {
     "clade": Clade,
     "linear": Linear,
     "mcts": Mcts,
+    "strategies": Strategies,
 }
 """An algorithm's dataclass is the schema of its settings: `[search] name="mcts" c=1.4` becomes `Mcts(c=1.4)`."""

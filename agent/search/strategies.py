@@ -1,0 +1,87 @@
+"""Strategies first, then a solution by each, then its debugging, as far as a critic or the tests see a point in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from agent.search import Choice, Reason
+from agent.tree import NodeId, Tree
+
+__all__ = ["Strategies"]
+
+
+@dataclass(frozen=True, slots=True)
+class Strategies:
+    """Typed nodes: the root's children are strategies in words (`kind` "strategy"), a strategy's child carries it out
+    ("solution"), and a solution's children repair what is left ("debug").
+
+    After each measurement a critic's verdict decides, which is recorded as parts of the evaluation, each 1 or 0:
+    `accept` ends the search, `abort` ends the branch; else the state is refined. Whatever a critic says, a state that
+    is worth less than its parent ends its branch. Without a critic the value alone decides. Among the states that may
+    have a child, the highest value comes first, the deeper node among equals, then the older one.
+
+    This is CodeTree's search (arXiv 2411.04329; `llm_agent_guide.py` of SalesforceAIResearch/CodeTree), but for the
+    order: CodeTree goes depth first, in the order in which the strategies were proposed.
+    """
+
+    strategies: int = 4
+    """Strategies to propose, at least 1."""
+    debugs: int = 2
+    """Children that repair one state, at least 1."""
+    depth: int = 3
+    """Generations on a path, at least 1: a solution, and the states that repair it one after the other."""
+    generations: int = 20
+    """Solutions and repairs of the whole search, at least 1; those that fail count."""
+
+    def __post_init__(self) -> None:
+        for name in ("strategies", "debugs", "depth", "generations"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least 1")
+
+    def select(self, tree: Tree, rng: Random) -> Choice | None:
+        """A strategy while there are too few of them, else a child of the most valuable state that may have one."""
+        del rng
+        root, generated = tree.root.id, tree.ended_expansions + tree.in_flight - tree.expansions(tree.root.id)
+        if tree.expandable(root) and tree.expansions(root) < self.strategies:
+            missing = {"score": float(self.strategies - tree.expansions(root))}
+            return Choice(root, kind="strategy", reasons=(Reason(root, missing),))
+        if generated >= self.generations or any(_accepted(tree, node.id) for node in tree):
+            return None
+        ready = [node.id for node in tree if self._may_have_a_child(tree, node.id)]
+        ready.sort(key=lambda n: (-tree[n].value, -tree.depth(n), n))
+        if not ready:
+            return None
+        best, *others = ready
+        rival = others[0] if others else None
+        reason = Reason(best, _terms(tree, best), len(ready), rival, None if rival is None else _terms(tree, rival))
+        return Choice(best, kind="solution" if tree[best].kind == "strategy" else "debug", reasons=(reason,))
+
+    def _may_have_a_child(self, tree: Tree, node_id: NodeId) -> bool:
+        most = 1 if tree[node_id].kind == "strategy" else self.debugs
+        came_to_something = tree.expansions(node_id) - len(tree.failures(node_id))
+        return (
+            tree.expandable(node_id)
+            and node_id != tree.root.id
+            and tree.depth(node_id) <= self.depth
+            and came_to_something < most
+            and not _aborted(tree, node_id)
+        )
+
+
+def _accepted(tree: Tree, node_id: NodeId) -> bool:
+    """A critic wants no better one. A solved state is the engine's affair, which verifies it."""
+    evaluation = tree[node_id].evaluation
+    return evaluation.parts.get("accept", 0.0) >= 0.5 and not evaluation.solved
+
+
+def _aborted(tree: Tree, node_id: NodeId) -> bool:
+    parent = tree.parent(node_id)
+    worse = parent is not None and tree[node_id].value < parent.value
+    return worse or tree[node_id].evaluation.parts.get("abort", 0.0) >= 0.5
+
+
+def _terms(tree: Tree, node_id: NodeId) -> dict[str, float]:
+    parent = tree.parent(node_id)
+    above = {} if parent is None else {"parent": parent.value}
+    return {"score": tree[node_id].value, "depth": tree.depth(node_id), **above}
