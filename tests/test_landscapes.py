@@ -3,6 +3,9 @@ they are for."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from statistics import mean
 
 import pytest
@@ -15,6 +18,7 @@ from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
 from benchmarks.perf.landscape import digest, measured
 from benchmarks.perf.landscapes import LANDSCAPES, Climb, Duplicates, Repair, Ways, planted
+from benchmarks.perf.search_sim import Figure, Runs, Table, found
 from benchmarks.perf.simulation import Simulation
 
 
@@ -154,3 +158,25 @@ class TestDriver:
         while made.step():
             most = max(most, made.tree.in_flight)
         assert most == 7
+
+
+class TestTable:
+    def test_it_holds_every_search_at_every_budget(self):
+        options = ["--seeds", "2", "--at", "5,9", "--landscapes", "deceptive,repair", "--without-treequest"]
+        command = [sys.executable, "-m", "benchmarks.perf.search_sim", *options, "--searches", "linear,best_of_n"]
+        root = Path(__file__).parent.parent
+        said = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.splitlines()
+        assert said[0] == "| budget | search | deceptive | repair |"
+        assert [line.split(" | ")[1] for line in said[2:6]] == ["`linear`", "`best_of_n`"] * 2
+        expected = Figure.of([value[1] for value in found(Runs("linear", "repair", range(2), (5, 9)))])
+        assert said[4].endswith(f" {expected} |")
+
+    def test_a_difference_is_of_pairs_and_level_where_its_interval_holds_zero(self):
+        runs = {"a": ((0.5,), (0.7,), (0.6,)), "b": ((0.4,), (0.6,), (0.5,)), "c": ((0.9,), (0.1,), (0.5,))}
+        table = Table(["here"], (9,), ["a"], ["b"])
+        noisy = Table(["here"], (9,), ["a"], ["c"])
+        for name, values in runs.items():
+            for each in (table, noisy):
+                each.put(name, "here", values)
+        assert "| ahead: +0.100 ±0.000 (a, b) |" in list(table.lines())[-1]
+        assert "| level: +0.100 " in list(noisy.lines())[-1]

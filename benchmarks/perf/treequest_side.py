@@ -2,9 +2,10 @@
 
     python -m benchmarks.perf.treequest_side < asked.json > found.json
 
-Asked: the budget, the budgets to report at, and runs as [algorithm, landscape, seed]. Found: for each run the pairs of
-`Curve.at`. TreeQuest is told what its interface takes, states and values: it has no place for priors, costs, merges or
-exhausted nodes. A state that was reached twice goes on with its next proposal, and one without proposals begins anew.
+Asked: the budgets to report at, of which the last may be spent, and runs as [algorithm, landscape, seed]. Found: for
+each run the pairs of `Curve.at`. TreeQuest is told what its interface takes, states and values: it has no place for
+priors, costs, merges or exhausted nodes. A state that was reached twice goes on with its next proposal, and one without
+proposals begins anew.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def main() -> None:
     for name, landscape, seed in asked["runs"]:
         np.random.seed(seed)
         random.seed(seed)
-        curve = Run(LANDSCAPES[landscape](seed), asked["budget"]).grow(ALGORITHMS[name]())
-        found.append([curve.at(budget) for budget in asked["report_at"]])
+        curve = Run(LANDSCAPES[landscape](seed), asked["at"][-1]).grow(ALGORITHMS[name]())
+        found.append([curve.at(budget) for budget in asked["at"]])
     json.dump(found, sys.stdout)
 
 

@@ -1,0 +1,185 @@
+"""What every search finds on the same landscapes with the same budget, beside TreeQuest's.
+
+    python -m benchmarks.perf.search_sim --seeds 200 --at 50,200
+
+A figure is the true value of the state that a run would answer with, in [0, 1], where 1 is the optimum: a mean over the
+seeds and half its 95% interval. The last lines are differences on equal seeds: on each landscape the best of ours less
+the best of TreeQuest's, and `auto` less the best of ours; the best are chosen by the same means that are shown. Nothing
+is timed, so that a busy machine changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from math import sqrt
+from statistics import mean, stdev
+
+from agent.search.registry import SEARCHES
+from benchmarks.perf.bench import say
+from benchmarks.perf.landscapes import LANDSCAPES
+from benchmarks.perf.simulation import Simulation
+from benchmarks.perf.treequest_venv import VERSION, interpreter
+
+__all__ = ["Figure", "Runs", "Table", "found"]
+
+TREEQUEST = (
+    "StandardMCTS",
+    "StandardMCTS, 5 samples",
+    "BestFirstSearchAlgo",
+    "BestFirstSearchAlgo, 5 samples",
+    "ABMCTSA",
+)
+"""Of `benchmarks.perf.treequest_side`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """One search on one landscape, once a seed."""
+
+    search: str
+    landscape: str
+    seeds: range
+    at: tuple[float, ...]
+    """Budgets to report at; the last is what a run may spend."""
+    python: str = ""
+    """The interpreter that has TreeQuest, where the search is one of its."""
+
+
+Values = tuple[tuple[float, ...], ...]
+"""Of each seed the true values of its answers at the budgets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A mean over seeds."""
+
+    mean: float
+    half: float
+    """Half the width of its 95% interval, by the normal approximation; 0 for one seed."""
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Figure:
+        """The figure of these values."""
+        return cls(mean(values), 1.96 * stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0)
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} ±{self.half:.3f}"
+
+
+def found(runs: Runs) -> Values:
+    """Make the runs."""
+    if runs.python:
+        return _found_by_treequest(runs)
+    values = []
+    for seed in runs.seeds:
+        curve = Simulation(LANDSCAPES[runs.landscape](seed), SEARCHES[runs.search](), runs.at[-1], seed=seed).run()
+        values.append(tuple(curve.at(budget)[1] for budget in runs.at))
+    return tuple(values)
+
+
+def _found_by_treequest(runs: Runs) -> Values:
+    asked = {"at": runs.at, "runs": [(runs.search, runs.landscape, seed) for seed in runs.seeds]}
+    command = [runs.python, "-m", "benchmarks.perf.treequest_side"]
+    done = subprocess.run(command, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, check=True)
+    return tuple(tuple(answer for _, answer in run) for run in json.loads(done.stdout))
+
+
+class Table:
+    """What was found, as Markdown."""
+
+    def __init__(
+        self, landscapes: Sequence[str], at: Sequence[float], ours: Sequence[str], theirs: Sequence[str]
+    ) -> None:
+        self._landscapes = landscapes
+        self._at = at
+        self._ours = ours
+        self._theirs = theirs
+        self._values: dict[tuple[str, str], Values] = {}
+
+    def put(self, search: str, landscape: str, values: Values) -> None:
+        """Add a cell."""
+        self._values[search, landscape] = values
+
+    def lines(self) -> Iterator[str]:
+        """A line for each search and budget, then the differences."""
+        yield _line("budget", "search", *self._landscapes)
+        yield _line(*["---"] * (2 + len(self._landscapes)))
+        for rank, budget in enumerate(self._at):
+            for name in (*self._ours, *self._theirs):
+                cells = [str(Figure.of(self._column(name, landscape, rank))) for landscape in self._landscapes]
+                yield _line(f"{budget:g}", f"TreeQuest {name}" if name in self._theirs else f"`{name}`", *cells)
+            yield from self._differences(rank, f"{budget:g}")
+
+    def _differences(self, rank: int, budget: str) -> Iterator[str]:
+        if self._theirs:
+            cells = [self._less(land, rank, self._ours, self._theirs) for land in self._landscapes]
+            yield _line(budget, "**best of ours - best of TreeQuest's**", *cells)
+        if "auto" in self._ours:
+            others = [name for name in self._ours if name != "auto"]
+            cells = [self._less(land, rank, ["auto"], others) for land in self._landscapes]
+            yield _line(budget, "**`auto` - best of ours**", *cells)
+
+    def _less(self, landscape: str, rank: int, ours: Sequence[str], theirs: Sequence[str]) -> str:
+        one, other = (self._best(landscape, rank, names) for names in (ours, theirs))
+        pairs = zip(self._column(one, landscape, rank), self._column(other, landscape, rank), strict=True)
+        figure = Figure.of([a - b for a, b in pairs])
+        says = "level" if abs(figure.mean) <= figure.half else "ahead" if figure.mean > 0 else "behind"
+        return f"{says}: {figure.mean:+.3f} ±{figure.half:.3f} ({one}, {other})"
+
+    def _best(self, landscape: str, rank: int, names: Sequence[str]) -> str:
+        return max(names, key=lambda name: mean(self._column(name, landscape, rank)))
+
+    def _column(self, name: str, landscape: str, rank: int) -> list[float]:
+        return [values[rank] for values in self._values[name, landscape]]
+
+
+def main() -> None:
+    """Read the command line, make the runs by a few processes, print the table."""
+    given = _given()
+    ours = given.searches.split(",")
+    theirs = () if given.without_treequest else TREEQUEST
+    python = str(interpreter(given.treequest)) if theirs else ""
+    seeds = range(given.first_seed, given.first_seed + given.seeds)
+    landscapes = given.landscapes.split(",")
+    cells = [(name, land) for land in landscapes for name in (*ours, *theirs)]
+    every = [Runs(name, land, seeds, given.at, python if name in theirs else "") for name, land in cells]
+    table = Table(landscapes, given.at, ours, theirs)
+    with ProcessPoolExecutor(given.processes, initializer=os.nice, initargs=(10,)) as pool:
+        for runs, values in zip(every, pool.map(found, every), strict=True):
+            say(f"{runs.landscape}, {runs.search}: {Figure.of([value[-1] for value in values])}")
+            table.put(runs.search, runs.landscape, values)
+    print("\n".join(table.lines()))
+    print(f"\nSeeds {seeds[0]} to {seeds[-1]}; defaults everywhere but for `samples`; TreeQuest {VERSION}")
+
+
+def _given() -> Namespace:
+    parser = ArgumentParser(prog="python -m benchmarks.perf.search_sim", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--seeds", type=int, default=200, metavar="N", help="runs of each search on each landscape")
+    parser.add_argument("--first-seed", type=int, default=0, metavar="N")
+    parser.add_argument(
+        "--at", type=_budgets, default=(50, 200), metavar="BUDGETS", help="the last is what a run spends"
+    )
+    parser.add_argument("--landscapes", default=",".join(LANDSCAPES), metavar="NAMES")
+    parser.add_argument("--searches", default=",".join(SEARCHES), metavar="NAMES")
+    parser.add_argument("--treequest", default="", metavar="VENV", help="has it, or is made; default: in the cache")
+    parser.add_argument("--without-treequest", action="store_true")
+    parser.add_argument("--processes", type=int, default=2, metavar="N")
+    return parser.parse_args()
+
+
+def _budgets(text: str) -> tuple[float, ...]:
+    return tuple(sorted(float(part) for part in text.split(",")))
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()
