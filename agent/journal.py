@@ -20,10 +20,12 @@ from typing import IO, Annotated, Any, Literal, Self
 from agent.budget import Usage
 from agent.errors import JournalError, RunInUse
 from agent.lines import append, cut_torn_line, whole_lines
+from agent.measure import SuiteReport
 from agent.search import Choice
 from agent.steering import Order
 from agent.task import Task
 from agent.tree import Node, NodeId
+from agent.value import Evaluation
 from sandboxes import Snapshot
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "Journal",
     "Merged",
     "Noted",
+    "Remeasured",
     "Spent",
     "Started",
     "Steered",
@@ -87,18 +90,32 @@ class Merged:
     parent: NodeId
     node: NodeId
     label: str = ""
+    policy_id: str = ""
     elapsed_s: float = 0.0
     choice: Choice | None = None
     kind: Literal["merged"] = "merged"
 
 
 @dataclass(frozen=True, slots=True)
+class Remeasured:
+    """The state of a node was measured once more. The node stays what it is."""
+
+    node: NodeId
+    evaluation: Evaluation
+    report: SuiteReport
+    elapsed_s: float = 0.0
+    choice: Choice | None = None
+    kind: Literal["remeasured"] = "remeasured"
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
-    """An expansion of `node` ended without a state."""
+    """What was begun at `node` ended without a state, or without a measurement."""
 
     node: NodeId
     reason: str
     label: str = ""
+    policy_id: str = ""
     elapsed_s: float = 0.0
     choice: Choice | None = None
     kind: Literal["failed"] = "failed"
@@ -106,9 +123,11 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
-    """The policy has nothing left to propose at `node`."""
+    """Nothing is left to propose at `node`."""
 
     node: NodeId
+    policy_id: str = ""
+    """The one policy of several that has nothing left there; empty: none has."""
     kind: Literal["exhausted"] = "exhausted"
 
 
@@ -146,7 +165,7 @@ class Ended:
     kind: Literal["ended"] = "ended"
 
 
-Event = Started | Spent | Added | Merged | Failed | Exhausted | Noted | Steered | Ended
+Event = Started | Spent | Added | Merged | Remeasured | Failed | Exhausted | Noted | Steered | Ended
 
 
 @cache

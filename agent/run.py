@@ -8,9 +8,22 @@ from types import TracebackType
 from typing import Any, Self, assert_never
 
 from agent.budget import Usage
-from agent.journal import Added, Ended, Event, Exhausted, Failed, Journal, Merged, Noted, Spent, Started, Steered
+from agent.journal import (
+    Added,
+    Ended,
+    Event,
+    Exhausted,
+    Failed,
+    Journal,
+    Merged,
+    Noted,
+    Remeasured,
+    Spent,
+    Started,
+    Steered,
+)
 from agent.steering import Steering
-from agent.tree import NodeId, Tree
+from agent.tree import Act, NodeId, Tree
 
 __all__ = ["Run"]
 
@@ -86,15 +99,22 @@ class Run:
                 self.steering.use(event.choice)
                 self.elapsed_s = event.elapsed_s
             case Merged():
-                self.tree.merge(event.parent, event.node)
+                self.tree.merge(event.parent, event.node, event.label, *_work(event))
+                self.steering.use(event.choice)
+                self.elapsed_s = event.elapsed_s
+            case Remeasured():
+                self.tree.measure_again(event.node, event.evaluation)
                 self.steering.use(event.choice)
                 self.elapsed_s = event.elapsed_s
             case Failed():
-                self.tree.fail(event.node, event.reason)
+                self.tree.fail(event.node, event.reason, *_work(event))
                 self.steering.use(event.choice)
                 self.elapsed_s = event.elapsed_s
             case Exhausted():
-                self.tree.close(event.node)
+                if event.policy_id:
+                    self.tree.leave(event.node, event.policy_id)
+                else:
+                    self.tree.close(event.node)
             case Noted():
                 self.notes[event.node, event.key] = event.data
             case Steered():
@@ -104,3 +124,9 @@ class Run:
                 self.elapsed_s = event.elapsed_s
             case _:
                 assert_never(event)
+
+
+def _work(event: Merged | Failed) -> tuple[Act, NodeId | None, str]:
+    """What had been begun, as the tree counts it."""
+    choice = event.choice
+    return (choice.act, choice.other, event.policy_id) if choice else ("expand", None, event.policy_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agent.search import Choice, Reason
-from agent.tree import NodeId, Tree
+from agent.tree import Attempt, NodeId, Tree
 
 __all__ = ["Subtree"]
 
@@ -66,10 +66,12 @@ class Subtree:
     def _update(self, node_id: NodeId) -> None:
         """Failures, duplicates, work in flight, and whether the node may be expanded."""
         whole, part, inner = self._whole, self.tree, self._inner[node_id]
-        for reason in whole.failures(node_id)[len(part.failures(inner)) :]:
-            part.fail(inner, reason)
-        for _ in range(_duplicates(whole, node_id) - _duplicates(part, inner)):
-            part.merge(inner, inner)
+        for failed in _failed(whole, node_id)[len(_failed(part, inner)) :]:
+            part.fail(inner, failed.reason, policy_id=failed.policy_id)
+        for known in _known(whole, node_id)[len(_known(part, inner)) :]:
+            part.merge(inner, inner, known.label, policy_id=known.policy_id)
+        for evaluation in whole.evaluations(node_id)[len(part.evaluations(inner)) :]:
+            part.measure_again(inner, evaluation)
         for _ in range(whole.pending(node_id) - part.pending(inner)):
             part.begin(inner)
         for _ in range(part.pending(inner) - whole.pending(node_id)):
@@ -78,7 +80,11 @@ class Subtree:
             part.close(inner)
 
 
-def _duplicates(tree: Tree, node_id: NodeId) -> int:
+def _failed(tree: Tree, node_id: NodeId) -> list[Attempt]:
+    """Expansions of a node that ended without a state."""
+    return [attempt for attempt in tree.attempts(node_id) if attempt.child is None]
+
+
+def _known(tree: Tree, node_id: NodeId) -> list[Attempt]:
     """Expansions of a node that led to a known state."""
-    ended = tree.expansions(node_id) - tree.pending(node_id)
-    return ended - len(tree.children(node_id)) - len(tree.failures(node_id))
+    return [attempt for attempt in tree.attempts(node_id) if attempt.known]

@@ -1,87 +1,22 @@
-"""Node and Tree: facts that never change, and the counts that are derived from them."""
+"""Tree: facts that never change, and the counts that are derived from them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import networkx as nx
 
-from agent.actions import Action, Observation
-from agent.budget import Usage
-from agent.measure import SuiteReport
+from agent.node import ROOT, Act, Attempt, Node, NodeId, Step
 from agent.value import Evaluation
-from sandboxes import Snapshot
+from agent.views import View
 
-__all__ = ["Node", "NodeId", "Step", "Tree", "View"]
-
-NodeId = int
-ROOT: NodeId = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One turn of a policy."""
-
-    actions: tuple[Action, ...]
-    observations: tuple[Observation, ...]
-    message: str = ""
-    """What the policy said with its actions. A chat policy packs its turn here (`agent.policy.transcript`)."""
-    usage: Usage = field(default_factory=Usage)
-    policy_id: str = ""
-    """Who took the turn, where several policies work on one tree."""
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A measured state. Ids count up from 0, the root, in the order of recording."""
-
-    id: NodeId
-    parents: tuple[NodeId, ...]
-    """The first is the state the edit was made in; the others are references. Empty for the root."""
-    steps: tuple[Step, ...]
-    snapshot: Snapshot
-    report: SuiteReport
-    evaluation: Evaluation
-    prior: float = 1.0
-    """In [0, 1]: how likely the policy thought this child to be right, before it was measured."""
-    policy_id: str = ""
-    terminal: bool = False
-    """Never expanded: it is solved, or its policy submitted."""
-    label: str = ""
-    """A few words for people: what was done (`mutate: + -> - at calc.py:12`)."""
-    kind: str = ""
-    """What the search asked for here (`strategy`, `solution`, `debug`, `fuse`); empty for a plain edit."""
-
-    @property
-    def state_hash(self) -> str:
-        """The digest of the state: one test run per distinct value."""
-        return self.snapshot.digest
-
-    @property
-    def value(self) -> float:
-        """The evaluation's value, in [0, 1]."""
-        return self.evaluation.value
-
-
-class View(Protocol):
-    """What a search derives from a tree in order to choose fast: an index, a heap.
-
-    Law: a view says what the tree says and nothing else; one that is made now equals one that was kept for long.
-    """
-
-    def changed(self, node_id: NodeId) -> None:
-        """The node is new, or its own facts changed: its expansions, those in flight, whether it is expandable."""
-        ...
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """What is counted over the node's subtree changed: visits, values, open nodes, work in flight."""
-        ...
-
+__all__ = ["Act", "Attempt", "Node", "NodeId", "Step", "Tree", "View"]
 
 _V = TypeVar("_V", bound=View)
+_Work = tuple[NodeId, Act, NodeId | None, str]
+"""At which node, what, with which other branch, and by which policy."""
 
 
 class Tree:
@@ -96,20 +31,25 @@ class Tree:
         self._nodes: list[Node] = []
         self._by_hash: dict[str, NodeId] = {}
         self._children: list[list[NodeId]] = []
+        self._edit_parents: list[NodeId | None] = []
         self._depths: list[int] = []
         self._visits: list[int] = []
         self._value_sums: list[float] = []
         self._value_maxes: list[float] = []
         self._begun: list[int] = []
+        self._attempts: list[list[Attempt]] = []
         self._failures: dict[NodeId, list[str]] = {}
+        self._measured_again: dict[NodeId, list[Evaluation]] = {}
+        self._works: Counter[_Work] = Counter()
+        self._left: set[tuple[NodeId, str]] = set()
         self._closed: set[NodeId] = set()
         self._pruned: set[NodeId] = set()
         self.solved: list[NodeId] = []
         """Nodes whose evaluation says solved, in the order of recording."""
         self.ended_expansions = 0
-        """Expansions of all nodes that ended, whatever their result."""
+        """Choices that were carried out, whatever their act and their result."""
         self.in_flight = 0
-        """Expansions of all nodes that are in flight."""
+        """Choices that are in flight."""
         self._pending: Counter[NodeId] = Counter()
         self._pending_below: Counter[NodeId] = Counter()
         self._open_below: list[int] = []
@@ -140,13 +80,22 @@ class Tree:
         parents = self._nodes[node_id].parents
         return self._nodes[parents[0]] if parents else None
 
+    def common_ancestor(self, one: NodeId, other: NodeId) -> Node:
+        """The deepest state that both come from, along edit parents; one of them where it is above the other."""
+        while one != other:
+            if self._depths[one] >= self._depths[other]:
+                one = self._nodes[one].parents[0]
+            else:
+                other = self._nodes[other].parents[0]
+        return self._nodes[one]
+
     def children(self, node_id: NodeId) -> list[Node]:
         """The nodes whose edit was made in this state, oldest first."""
         return [self._nodes[child] for child in self._children[node_id]]
 
     def path(self, node_id: NodeId) -> tuple[Node, ...]:
         """From the root to the node, along edit parents."""
-        return tuple(self._nodes[n] for n in reversed(list(self._upwards(node_id))))
+        return tuple(self._nodes[n] for n in reversed(self._upwards(node_id)))
 
     def depth(self, node_id: NodeId) -> int:
         """Edits between the root and the node."""
@@ -164,29 +113,49 @@ class Tree:
         """Highest value in the subtree, the node itself included."""
         return self._value_maxes[node_id]
 
+    def evaluations(self, node_id: NodeId) -> tuple[Evaluation, ...]:
+        """All that the node's state was measured as, the node's own evaluation first. Values, sums and the best node go
+        by the first alone: what a search makes of the others is its own affair."""
+        return (self._nodes[node_id].evaluation, *self._measured_again.get(node_id, ()))
+
     def expansions(self, node_id: NodeId) -> int:
-        """Expansions of the node that were recorded (children, duplicates and failures) or are in flight."""
+        """Expansions of the node that were recorded (children, duplicates and failures) or are in flight. Merges with
+        other branches and repeated measurements are none."""
         return self._begun[node_id] + self._pending[node_id]
 
     def pending(self, node_id: NodeId) -> int:
         """Expansions of the node that are in flight."""
         return self._pending[node_id]
 
+    def begun(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> int:
+        """How often exactly this was begun at the node: expanded by that policy, fused with that `other`, or measured
+        again. What is in flight counts, and what failed."""
+        return self._works[node_id, act, other, policy_id]
+
     def pending_below(self, node_id: NodeId) -> int:
-        """Expansions in flight in the subtree. A search counts them as visits without value (virtual loss)."""
+        """Choices in flight in the subtree. A search counts them as visits without value (virtual loss)."""
         return self._pending_below[node_id]
 
     def open_below(self, node_id: NodeId) -> int:
         """Nodes of the subtree, the node itself included, that may be selected."""
         return self._open_below[node_id]
 
+    def attempts(self, node_id: NodeId) -> tuple[Attempt, ...]:
+        """What came of the expansions of the node, oldest first."""
+        return tuple(self._attempts[node_id])
+
     def failures(self, node_id: NodeId) -> tuple[str, ...]:
-        """Why expansions of the node ended without a state, oldest first."""
+        """Why expansions and measurements of the node ended without a state, oldest first."""
         return tuple(self._failures.get(node_id, ()))
 
     def expandable(self, node_id: NodeId) -> bool:
         """Whether a search may select the node."""
-        return node_id not in self._closed and not self._nodes[node_id].terminal
+        node = self._nodes[node_id]
+        return node_id not in self._closed and not node.terminal and not node.refused
+
+    def left(self, node_id: NodeId, policy_id: str) -> bool:
+        """Whether that policy has nothing left to propose at the node."""
+        return (node_id, policy_id) in self._left
 
     def pruned(self, node_id: NodeId) -> bool:
         """Whether the node or one above it was pruned."""
@@ -213,11 +182,13 @@ class Tree:
         self._nodes.append(node)
         self._by_hash.setdefault(node.state_hash, node.id)
         self._children.append([])
+        self._edit_parents.append(node.parents[0] if node.parents else None)
         self._depths.append(self._depths[node.parents[0]] + 1 if node.parents else 0)
         self._visits.append(0)
         self._value_sums.append(0.0)
         self._value_maxes.append(node.value)
         self._begun.append(0)
+        self._attempts.append([])
         self._open_below.append(0)
         if node.evaluation.solved:
             self.solved.append(node.id)
@@ -233,19 +204,52 @@ class Tree:
                 self._closed.add(node.id)
         self._tell(node.id)
         self._back_up(node)
-        if node.parents:
-            self._end_expansion(node.parents[0])
+        if node.kind == "fuse":
+            self._end_work(node.parents[0], "fuse", node.parents[-1], "")
+        elif node.parents:
+            self._attempts[node.parents[0]].append(Attempt(node.id, label=node.label, policy_id=node.policy_id))
+            self._end_work(node.parents[0], "expand", None, node.policy_id)
 
-    def merge(self, parent: NodeId, existing: NodeId) -> None:
-        """Record that an edit of `parent` led to a state that was known: a second edge, no second node."""
-        if not self.graph.has_edge(parent, existing) and parent != existing:
+    def merge(
+        self,
+        parent: NodeId,
+        existing: NodeId,
+        label: str = "",
+        act: Act = "expand",
+        other: NodeId | None = None,
+        policy_id: str = "",
+    ) -> None:
+        """Record that an edit of `parent` led to a state that was known: a second edge, no second node. A state from
+        which `parent` itself comes gets none, so that the graph has no cycles."""
+        if not self.graph.has_edge(parent, existing) and not nx.has_path(self.graph, existing, parent):
             self.graph.add_edge(parent, existing, kind="reference")
-        self._end_expansion(parent)
+        if act == "expand":
+            self._attempts[parent].append(Attempt(existing, known=True, label=label, policy_id=policy_id))
+        self._end_work(parent, act, other, policy_id)
 
-    def fail(self, node_id: NodeId, reason: str = "") -> None:
-        """Record an expansion that ended without a state."""
-        self._failures.setdefault(node_id, []).append(reason)
-        self._end_expansion(node_id)
+    def fail(
+        self,
+        node_id: NodeId,
+        reason: str = "",
+        act: Act = "expand",
+        other: NodeId | None = None,
+        policy_id: str = "",
+    ) -> None:
+        """Record work that ended without a state. That two branches cannot be merged is no failure of either."""
+        if act != "fuse":
+            self._failures.setdefault(node_id, []).append(reason)
+        if act == "expand":
+            self._attempts[node_id].append(Attempt(reason=reason, policy_id=policy_id))
+        self._end_work(node_id, act, other, policy_id)
+
+    def measure_again(self, node_id: NodeId, evaluation: Evaluation) -> None:
+        """Record another measurement of the node's state."""
+        self._measured_again.setdefault(node_id, []).append(evaluation)
+        self._end_work(node_id, "measure", None, "")
+
+    def leave(self, node_id: NodeId, policy_id: str) -> None:
+        """Record that one policy of several has nothing left to propose at the node."""
+        self._left.add((node_id, policy_id))
 
     def close(self, node_id: NodeId) -> None:
         """Record that the node has nothing left to propose."""
@@ -254,7 +258,7 @@ class Tree:
             self._tell(node_id)
             for above in self._upwards(node_id):
                 self._open_below[above] -= 1
-                self._tell_below(above)
+            self._tell_below(node_id)
 
     def prune(self, node_id: NodeId) -> None:
         """Record that the node and all below it, now and later, are never to be expanded again."""
@@ -269,51 +273,63 @@ class Tree:
         for each in below:
             self._tell(each)
         for each in (*below, *above):
-            self._tell_below(each)
+            for view in self._views.values():
+                view.changed_below(each)
 
-    def begin(self, node_id: NodeId) -> None:
-        """Mark an expansion of the node as in flight. Only the engine calls this and `end`."""
-        self._fly(node_id, 1)
+    def begin(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> None:
+        """Mark work at the node as in flight. Only the engine calls this and `end`."""
+        self._fly((node_id, act, other, policy_id), 1)
 
-    def end(self, node_id: NodeId) -> None:
+    def end(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> None:
         """Take back one `begin`."""
-        self._fly(node_id, -1)
+        self._fly((node_id, act, other, policy_id), -1)
 
-    def _fly(self, node_id: NodeId, change: int) -> None:
+    def _fly(self, work: _Work, change: int) -> None:
+        node_id, act, _, _ = work
         self.in_flight += change
-        self._pending[node_id] += change
+        self._works[work] += change
+        if act == "expand":
+            self._pending[node_id] += change
         self._tell(node_id)
         for above in self._upwards(node_id):
             self._pending_below[above] += change
-            self._tell_below(above)
+        self._tell_below(node_id)
 
-    def _end_expansion(self, node_id: NodeId) -> None:
-        self._begun[node_id] += 1
+    def _end_work(self, node_id: NodeId, act: Act, other: NodeId | None, policy_id: str) -> None:
+        self._works[node_id, act, other, policy_id] += 1
+        self._begun[node_id] += act == "expand"
         self.ended_expansions += 1
         self._tell(node_id)
 
     def _back_up(self, node: Node) -> None:
-        for above in self._upwards(node.id):
-            self._visits[above] += 1
-            self._value_sums[above] += node.value
-            self._value_maxes[above] = max(self._value_maxes[above], node.value)
-            self._open_below[above] += self.expandable(node.id)
-            self._tell_below(above)
+        value, open_, above = node.value, self.expandable(node.id), self._edit_parents
+        visits, sums, tops, opens = self._visits, self._value_sums, self._value_maxes, self._open_below
+        each: NodeId | None = node.id
+        while each is not None:
+            visits[each] += 1
+            sums[each] += value
+            tops[each] = max(tops[each], value)
+            opens[each] += open_
+            each = above[each]
+        self._tell_below(node.id)
 
     def _tell(self, node_id: NodeId) -> None:
         for view in self._views.values():
             view.changed(node_id)
 
     def _tell_below(self, node_id: NodeId) -> None:
+        """What is counted below the node changed, and so for all above it."""
+        above = self._upwards(node_id) if self._views else ()
         for view in self._views.values():
-            view.changed_below(node_id)
+            for each in above:
+                view.changed_below(each)
 
-    def _upwards(self, node_id: NodeId) -> Iterator[NodeId]:
+    def _upwards(self, node_id: NodeId) -> list[NodeId]:
         """The node and every state above it, the root last."""
-        yield node_id
-        while parents := self._nodes[node_id].parents:
-            node_id = parents[0]
-            yield node_id
+        found = [node_id]
+        while (above := self._edit_parents[found[-1]]) is not None:
+            found.append(above)
+        return found
 
     def _downwards(self, node_id: NodeId) -> list[NodeId]:
         """The node and every state below it."""

@@ -22,6 +22,7 @@ from agent.journal import (
     Journal,
     Merged,
     Noted,
+    Remeasured,
     Spent,
     Started,
     Steered,
@@ -52,7 +53,11 @@ EVENTS = [
         elapsed_s=2.0,
     ),
     Merged(1, 0),
+    Merged(1, 0, "the same", "mutate/1", choice=Choice(1, "fuse", 0)),
     Failed(1, "the fork is gone", elapsed_s=3.0),
+    Failed(1, "conflict in a.py", choice=Choice(1, "fuse", 0)),
+    Remeasured(1, Evaluation(0.25), SuiteReport({"t::c": Outcome.FAILED}), 4.0, Choice(1, "measure")),
+    Exhausted(0, "mutate/1"),
     Spent(Usage(model_calls=1, cost_usd=0.25), "model", 1),
     Noted(0, "spectrum", {"a.py": [1, 2]}),
     Steered(Order("fork", 1, "a hint\udcff")),
@@ -70,6 +75,9 @@ def facts(run):
     return (
         list(run.tree),
         [(run.tree.visits(n.id), run.tree.expansions(n.id), run.tree.expandable(n.id)) for n in run.tree],
+        [(run.tree.attempts(n.id), run.tree.failures(n.id), run.tree.evaluations(n.id)) for n in run.tree],
+        [(run.tree.begun(n.id, "fuse", 0), run.tree.left(n.id, "mutate/1")) for n in run.tree],
+        sorted(run.tree.graph.edges(data="kind")),
         run.usage,
         run.notes,
         run.started,
@@ -172,3 +180,15 @@ def test_blobs_are_named_by_their_content(tmp_path):
         assert journal.get_blob(name) == b"\x00\xff"
         assert journal.put_blob(b"\x00\xff") == name
     assert len(os.listdir(tmp_path / "blobs")) == 1
+
+
+def test_a_run_that_is_deeper_than_python_recurses_goes_on(tmp_path):
+    deep = 2 * sys.getrecursionlimit()
+    events = [Added(node(0)), *(Added(node(n, n - 1, n / (2 * deep))) for n in range(1, deep))]
+    (tmp_path / "journal.jsonl").write_bytes(b"".join(encode(event) for event in events))
+    with Run.open(tmp_path) as run:
+        run.record(Added(node(deep, deep - 1, 1.0)))
+        assert (run.tree.depth(deep), len(run.tree.path(deep))) == (deep, deep + 1)
+        assert (run.tree.visits(0), run.tree.best().id) == (deep + 1, deep)
+        run.tree.begin(deep)
+        assert run.tree.pending_below(0) == 1

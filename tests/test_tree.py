@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.tree import Attempt
+from agent.value import Evaluation
 from tests.trees import node, tree
 
 values = st.floats(0, 1, allow_nan=False)
@@ -57,7 +62,8 @@ class Copy:
 
     def changed(self, node_id):
         made = self.made
-        self.own[node_id] = (made.expansions(node_id), made.expandable(node_id), len(made.failures(node_id)))
+        measured = made.evaluations(node_id), made.begun(node_id, "measure")
+        self.own[node_id] = (made.expansions(node_id), made.expandable(node_id), made.attempts(node_id), *measured)
 
     def changed_below(self, node_id):
         made = self.made
@@ -70,13 +76,15 @@ def test_a_view_that_was_kept_equals_one_that_is_made_now(made, data):
     kept = made.view("kept", Copy)
     ids = st.integers(0, len(made) - 1)
     for change in data.draw(
-        st.lists(st.sampled_from(["add", "merge", "fail", "close", "prune", "begin"]), max_size=12)
+        st.lists(st.sampled_from(["add", "merge", "fail", "close", "begin", "prune", "measure_again"]), max_size=12)
     ):
         at = data.draw(ids)
         if change == "add":
             made.add(node(len(made), at, data.draw(values)))
         elif change == "merge":
             made.merge(at, data.draw(ids))
+        elif change == "measure_again":
+            made.measure_again(at, Evaluation(0.5))
         else:
             getattr(made, change)(at)
     assert made.view("kept", Copy) is kept
@@ -123,3 +131,67 @@ def test_a_state_is_found_by_its_digest():
 
 def test_the_best_node_is_the_oldest_among_equals():
     assert tree(node(0), node(1, 0, 0.5), node(2, 0, 0.5)).best().id == 1
+
+
+@given(trees(), st.data())
+def test_a_state_that_was_known_never_closes_a_circle(made, data):
+    ids = st.integers(0, len(made) - 1)
+    for parent, existing in data.draw(st.lists(st.tuples(ids, ids), max_size=20)):
+        made.merge(parent, existing)
+    assert nx.is_directed_acyclic_graph(made.graph)
+    for each in made:
+        assert [kind for *_, kind in made.graph.in_edges(each.id, data="kind")].count("edit") == len(each.parents)
+
+
+def test_a_merge_of_two_branches_counts_for_the_first_and_refers_to_the_second():
+    made = tree(node(0), node(1, 0, 0.5), node(2, 0, 0.5))
+    made.begin(1, "fuse", 2)
+    made.add(replace(node(3, 1, 0.75), parents=(1, 2), kind="fuse"))
+    made.end(1, "fuse", 2)
+    assert dict(made.graph[1][3], other=made.graph[2][3]["kind"]) == {"kind": "edit", "other": "reference"}
+    assert [made.visits(n) for n in range(4)] == [4, 2, 1, 1]
+    assert [made.value_sum(n) for n in range(3)] == [1.75, 1.25, 0.5]
+    assert (made.expansions(1), made.attempts(1), made.begun(1, "fuse", 2)) == (0, (), 1)
+    assert [n.id for n in made.path(3)] == [0, 1, 3]
+
+
+def test_branches_that_cannot_be_merged_are_known_and_no_failure_of_the_node():
+    made = tree(node(0), node(1, 0), node(2, 0))
+    made.fail(1, "conflict in a.py", "fuse", 2)
+    assert (made.begun(1, "fuse", 2), made.begun(1, "fuse", 0)) == (1, 0)
+    assert (made.failures(1), made.attempts(1), made.expansions(1)) == ((), (), 0)
+
+
+def test_a_state_that_is_measured_again_keeps_its_value():
+    made = tree(node(0, value=0.5))
+    made.begin(0, "measure")
+    assert (made.begun(0, "measure"), made.expansions(0), made.pending_below(0)) == (1, 0, 1)
+    made.measure_again(0, Evaluation(0.25))
+    made.end(0, "measure")
+    assert [e.value for e in made.evaluations(0)] == [0.5, 0.25]
+    assert (made[0].value, made.value_sum(0), made.begun(0, "measure")) == (0.5, 0.5, 1)
+
+
+def test_what_came_of_each_expansion_is_told_in_order():
+    made = tree(node(0), node(1, 0))
+    made.fail(0, "unreadable", policy_id="b")
+    made.merge(0, 1, "the same", policy_id="b")
+    assert made.attempts(0) == (
+        Attempt(1),
+        Attempt(reason="unreadable", policy_id="b"),
+        Attempt(1, known=True, label="the same", policy_id="b"),
+    )
+    assert (made.begun(0), made.begun(0, policy_id="b"), made.expansions(0)) == (1, 2, 3)
+
+
+def test_a_state_that_the_gate_refused_is_never_expanded():
+    made = tree(node(0), replace(node(1, 0), refused=True))
+    assert (made.expandable(1), made.open_below(1), made.open_below(0)) == (False, 0, 1)
+
+
+@given(trees(), st.data())
+def test_a_common_ancestor_is_the_last_state_that_two_paths_share(made, data):
+    ids = st.integers(0, len(made) - 1)
+    one, other = data.draw(ids), data.draw(ids)
+    shared = [n for n in made.path(one) if n in made.path(other)]
+    assert made.common_ancestor(one, other) == shared[-1]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Literal, Protocol
+from typing import Protocol
 
-from agent.tree import NodeId, Tree
+from agent.tree import Act, NodeId, Tree
 
 __all__ = ["Choice", "Reason", "Search"]
 
@@ -31,7 +31,7 @@ class Choice:
     """What to do next, where, and why."""
 
     node: NodeId
-    act: Literal["expand", "fuse", "measure"] = "expand"
+    act: Act = "expand"
     """`expand`: the policy proposes a child. `fuse`: the child is the merge of the node with `other`. `measure`: the
     node's own state is measured once more."""
     other: NodeId | None = None

@@ -1,0 +1,80 @@
+"""Nodes: measured states, the turns that led to them, and what came of expanding them. Facts that never change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent.actions import Action, Observation
+from agent.budget import Usage
+from agent.measure import SuiteReport
+from agent.value import Evaluation
+from sandboxes import Snapshot
+
+__all__ = ["ROOT", "Act", "Attempt", "Node", "NodeId", "Step"]
+
+NodeId = int
+ROOT: NodeId = 0
+Act = Literal["expand", "fuse", "measure"]
+"""What may be done at a node (`agent.search.Choice.act`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One turn of a policy."""
+
+    actions: tuple[Action, ...]
+    observations: tuple[Observation, ...]
+    message: str = ""
+    """What the policy said with its actions. A chat policy packs its turn here (`agent.policy.transcript`)."""
+    usage: Usage = field(default_factory=Usage)
+    policy_id: str = ""
+    """Who took the turn, where several policies work on one tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A measured state. Ids count up from 0, the root, in the order of recording."""
+
+    id: NodeId
+    parents: tuple[NodeId, ...]
+    """The first is the state the edit was made in; the others are references. Empty for the root."""
+    steps: tuple[Step, ...]
+    snapshot: Snapshot
+    report: SuiteReport
+    evaluation: Evaluation
+    prior: float = 1.0
+    """In [0, 1]: how likely the policy thought this child to be right, before it was measured."""
+    policy_id: str = ""
+    terminal: bool = False
+    """Never expanded: it is solved, or its policy submitted."""
+    refused: bool = False
+    """Never expanded: the run's gate does not go on from it."""
+    label: str = ""
+    """A few words for people: what was done (`mutate: + -> - at calc.py:12`)."""
+    kind: str = ""
+    """What the search asked for here (`strategy`, `solution`, `debug`, `fuse`); empty for a plain edit."""
+
+    @property
+    def state_hash(self) -> str:
+        """The digest of the state: one test run per distinct value."""
+        return self.snapshot.digest
+
+    @property
+    def value(self) -> float:
+        """The evaluation's value, in [0, 1]."""
+        return self.evaluation.value
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What one expansion of a node came to."""
+
+    child: NodeId | None = None
+    """The state that it led to; None: it failed."""
+    known: bool = False
+    """The tree had that state before."""
+    reason: str = ""
+    """Why it failed."""
+    label: str = ""
+    policy_id: str = ""
