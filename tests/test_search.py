@@ -5,12 +5,17 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
+from agent.journal import to_json
+from agent.search import Choice
 from agent.search.registry import SEARCHES
 from tests.test_tree import trees
-from tests.trees import node, tree
+from tests.trees import Grown, histories, node, tree
+
+CHOICES = TypeAdapter(Choice)
 
 
 def chosen(search, made, seed=0):
@@ -46,6 +51,42 @@ class TestContract:
         assert search.select(made, Random(seed)) == first
         assert SEARCHES[name]().select(made, Random(seed)) == first
         assert [(made.visits(n.id), made.expansions(n.id)) for n in made] == before
+
+    @settings(max_examples=40)
+    @given(history=histories, seed=st.integers(0, 9))
+    def test_an_index_that_was_kept_chooses_as_one_that_is_made_now(self, name, history, seed):
+        search, grown = SEARCHES[name](), Grown()
+        for change in history:
+            grown.happens(*change)
+            selected = chosen(search, grown.tree, seed)
+            assert selected is None or grown.tree.expandable(selected)
+        assert search.select(grown.tree, Random(seed)) == search.select(grown.again(), Random(seed))
+
+    @settings(max_examples=40)
+    @given(history=histories, seed=st.integers(0, 9))
+    def test_two_sittings_choose_as_one_does(self, name, history, seed):
+        """Work in flight is what a second sitting does not know of: the first one has ended it."""
+        search, grown = SEARCHES[name](), Grown()
+        for change in history:
+            grown.happens(*change)
+            search.select(grown.tree, Random(seed))
+        while grown.begun:
+            grown.tree.end(grown.begun.pop())
+        assert search.select(grown.again(), Random(seed)) == search.select(grown.tree, Random(seed))
+
+    @settings(max_examples=40)
+    @given(history=histories, seed=st.integers(0, 9))
+    def test_a_choice_says_why_in_numbers_that_a_journal_can_hold(self, name, history, seed):
+        grown = Grown()
+        for change in history:
+            grown.happens(*change)
+        choice = SEARCHES[name]().select(grown.tree, Random(seed))
+        if choice is not None:
+            assert choice.reasons[-1].node == choice.node
+            assert choice == CHOICES.validate_json(to_json(choice))
+            for reason in choice.reasons:
+                assert "score" in reason.terms
+                assert reason.among >= (1 if reason.rival is None else 2)
 
     def test_nothing_is_selected_in_a_closed_tree(self, name):
         made = tree(node(0), node(1, 0, terminal=True))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent.search.linear import Linear
 from tests.test_search import chosen, grow
 from tests.trees import node, tree
 
 
-def test_linear_follows_its_newest_node():
+def test_it_follows_its_newest_node():
     assert grow(Linear(), tree(node(0)), lambda n: 0.0, 4) == [0, 1, 2, 3]
 
 
-def test_linear_gives_up_after_its_attempts():
+def test_it_gives_up_after_its_attempts():
     made = tree(node(0))
     for _ in range(3):
         assert chosen(Linear(attempts=3), made) == 0
@@ -19,7 +21,12 @@ def test_linear_gives_up_after_its_attempts():
     assert chosen(Linear(attempts=3), made) is None
 
 
-def test_linear_never_runs_two_expansions_at_once():
+def test_it_never_runs_two_expansions_at_once():
     made = tree(node(0))
     made.begin(0)
     assert chosen(Linear(), made) is None
+
+
+def test_a_line_of_no_attempts_is_refused():
+    with pytest.raises(ValueError, match="attempts=0"):
+        Linear(attempts=0)

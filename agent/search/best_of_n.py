@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from agent.search import Choice
+from agent.search import Choice, Reason
+from agent.search.ranking import Ranking, exactly, why_first
 from agent.tree import NodeId, Tree
 
 __all__ = ["BestOfN"]
@@ -13,22 +14,56 @@ __all__ = ["BestOfN"]
 
 @dataclass(frozen=True, slots=True)
 class BestOfN:
-    """Finish the rollouts that were begun, oldest first, then begin the next. A rollout ends when its policy submits,
-    when it is `depth` nodes long or when an expansion leads nowhere new."""
+    """Go on with the rollouts that were begun, oldest first, then begin the next. A rollout is finished when its
+    policy submits, when it is `depth` nodes long or when an expansion leads nowhere new.
+
+    With `over`, more rollouts are begun than are needed, and the search ends with the first `n` that finish: no worker
+    waits for the longest. The others stay in the tree as they are, and a search with a larger `n` goes on with them.
+    This is the over-provisioning of APRIL, whose rollouts are those of a training step.
+    """
 
     n: int = 8
-    """Rollouts."""
+    """Rollouts to finish."""
+    over: int = 0
+    """Rollouts that may be begun beyond `n`, where there are workers for them."""
     depth: int = 8
     """Nodes a rollout may have."""
 
-    def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """The end of the oldest unfinished rollout, else the root while fewer than `n` were begun."""
-        del rng
-        root = tree.root.id
-        for node in tree:
-            if node.id != root and tree.expandable(node.id) and self._goes_on(tree, node.id):
-                return Choice(node.id)
-        return Choice(root) if tree.expandable(root) and tree.expansions(root) < self.n else None
+    def __post_init__(self) -> None:
+        for name, least in (("n", 1), ("over", 0), ("depth", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
 
-    def _goes_on(self, tree: Tree, node_id: NodeId) -> bool:
-        return tree.expansions(node_id) == 0 and tree.depth(node_id) < self.depth
+    def select(self, tree: Tree, rng: Random) -> Choice | None:
+        """The end of the oldest unfinished rollout, else the root while rollouts may be begun."""
+        del rng
+        ends = tree.view(self, lambda tree: _Ends(tree, self.depth)).ends
+        root, begun = tree.root.id, tree.expansions(tree.root.id)
+        finished = begun - tree.in_flight - len(ends)
+        if finished >= self.n:
+            return None
+        if oldest := [node_id for _, node_id in ends.best()]:
+            terms = {"begun": begun, "finished": finished}
+            return Choice(oldest[0], reasons=(why_first(oldest, lambda n: {"score": -n, **terms}, len(ends)),))
+        left = self.n + self.over - begun
+        if left <= 0 or not tree.expandable(root):
+            return None
+        return Choice(root, reasons=(Reason(root, {"score": left, "begun": begun, "finished": finished}),))
+
+
+class _Ends:
+    """A view: where unfinished rollouts have got to and wait to be gone on with, oldest first."""
+
+    def __init__(self, tree: Tree, depth: int) -> None:
+        self._tree = tree
+        self._depth = depth
+        self.ends = Ranking(exactly)
+
+    def changed(self, node_id: NodeId) -> None:
+        """Whether a rollout goes on from here."""
+        tree = self._tree
+        goes_on = tree.expandable(node_id) and not tree.expansions(node_id) and 0 < tree.depth(node_id) < self._depth
+        self.ends.put(node_id, (0.0,) if goes_on else None)
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """Nothing: an end has nothing below it."""

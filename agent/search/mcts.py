@@ -12,7 +12,7 @@ from typing import Literal
 
 from agent.search import Choice, Reason
 from agent.search.blend import MEASURED, Measured, faded, measured
-from agent.search.ranking import Facts, Ranking
+from agent.search.ranking import Facts, Ranking, why_first
 from agent.tree import NodeId, Tree
 
 __all__ = ["Mcts"]
@@ -67,9 +67,8 @@ class Mcts:
             children = below.children(node_id)
             if not children:
                 break
-            reasons.append(
-                self._step(tree, children.best(_visits(tree, node_id)), len(children), below.priors[node_id])
-            )
+            best = [child for _, child in children.best(_visits(tree, node_id))]
+            reasons.append(why_first(best, partial(self.terms, tree, priors=below.priors[node_id]), len(children)))
             node_id = reasons[-1].node
         terms = {"score": self._room(tree, node_id), "expansions": tree.expansions(node_id)}
         return Choice(node_id, reasons=(*reasons, Reason(node_id, terms)))
@@ -101,12 +100,6 @@ class Mcts:
     def _room(self, tree: Tree, node_id: NodeId) -> float:
         """Above 0: the node may have another child."""
         return float(self.widen * _visits(tree, node_id) ** self.alpha) - tree.expansions(node_id)
-
-    def _step(self, tree: Tree, best: list[tuple[float, NodeId]], among: int, priors: float) -> Reason:
-        (_, node_id), *others = best
-        rival = others[0][1] if others else None
-        rival_terms = None if rival is None else self.terms(tree, rival, priors)
-        return Reason(node_id, self.terms(tree, node_id, priors), among, rival, rival_terms)
 
 
 def _visits(tree: Tree, node_id: NodeId) -> int:

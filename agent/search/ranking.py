@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
-__all__ = ["Facts", "Ranking"]
+from agent.search import Reason
+from agent.tree import NodeId
+
+__all__ = ["Facts", "Ranking", "exactly", "why_first"]
 
 Facts = tuple[float, ...]
 """The numbers that an item's score is made of."""
@@ -15,6 +18,18 @@ AHEAD = 256
 """The horizon is one part in so many away: far enough to be reached seldom, near enough for tight ceilings."""
 SLACK = 16
 """Out-of-date entries that a heap may hold beside as many as there are others."""
+
+
+def why_first(best: Sequence[NodeId], terms: Callable[[NodeId], Mapping[str, float]], among: int) -> Reason:
+    """Why the first of some nodes, best first, was taken: its terms beside those of the second, where there is one."""
+    rival = best[1] if len(best) > 1 else None
+    return Reason(best[0], terms(best[0]), among, rival, None if rival is None else terms(rival))
+
+
+def exactly(facts: Facts, now: int) -> float:
+    """The score of items whose only fact is their score."""
+    del now
+    return facts[0]
 
 
 class Ranking:

@@ -1,0 +1,87 @@
+"""Beam search: level by level, from the few best states of each."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import defaultdict
+from dataclasses import dataclass
+from random import Random
+
+from agent.search import Choice
+from agent.search.ranking import why_first
+from agent.tree import NodeId, Tree
+
+__all__ = ["Beam"]
+
+
+@dataclass(frozen=True, slots=True)
+class Beam:
+    """The beam of a level are its `width` nodes of highest value, the older ones among equals, finished ones left out.
+    Each is expanded `children` times, whatever comes of it, the better node first. The next level is gone on to when
+    nothing is left to do on this one and nothing is in flight on it.
+
+    A node that turns out to have no more children keeps its place.
+    """
+
+    width: int = 4
+    children: int = 4
+    """Expansions of each node of a beam."""
+    depth: int = 8
+    """Edits a path may have."""
+
+    def __post_init__(self) -> None:
+        for name in ("width", "children", "depth"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least 1")
+
+    def select(self, tree: Tree, rng: Random) -> Choice | None:
+        """The best node that has expansions left on the shallowest such level; None while the level before it is not
+        complete."""
+        del rng
+        beams = tree.view(self, lambda tree: _Beams(tree, self))
+        depth = min(beams.left, default=None)
+        if depth is None:
+            return None
+        beam = [node_id for _, node_id in beams.beams[depth]]
+        if tree.in_flight > sum(tree.pending_below(node_id) for node_id in beam):
+            return None
+        left = [node_id for node_id in beam if node_id in beams.left[depth]]
+        return Choice(
+            left[0], reasons=(why_first(left, lambda n: {"score": tree[n].value, "level": depth}, len(left)),)
+        )
+
+
+class _Beams:
+    """A view: the beam of each level, and which of its nodes have expansions left."""
+
+    def __init__(self, tree: Tree, search: Beam) -> None:
+        self._tree = tree
+        self._search = search
+        self._seen = 0
+        self.beams: defaultdict[int, list[tuple[float, NodeId]]] = defaultdict(list)
+        """By depth: a node's value, negative, and the node."""
+        self.left: dict[int, set[NodeId]] = {}
+        """By depth, where there are any."""
+
+    def changed(self, node_id: NodeId) -> None:
+        """A new node may take the place of the last of its beam; an old one may have expansions left or not."""
+        node, depth = self._tree[node_id], self._tree.depth(node_id)
+        beam, place = self.beams[depth], (-node.value, node_id)
+        if node_id == self._seen:
+            self._seen += 1
+            if not node.terminal and depth < self._search.depth:
+                insort(beam, place)
+            for _, out in beam[self._search.width :]:
+                self._mark(depth, out, left=False)
+            del beam[self._search.width :]
+        if place in beam:
+            begun = self._tree.expansions(node_id)
+            self._mark(depth, node_id, left=self._tree.expandable(node_id) and begun < self._search.children)
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """Nothing: a subtree does not count here."""
+
+    def _mark(self, depth: int, node_id: NodeId, *, left: bool) -> None:
+        nodes = self.left.pop(depth, set()) - {node_id} | ({node_id} if left else set())
+        if nodes:
+            self.left[depth] = nodes

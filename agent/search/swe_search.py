@@ -1,0 +1,138 @@
+"""SWE-Search's selection: every node that may be expanded competes, by one sum of bonuses and penalties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from random import Random
+
+from agent.search import Choice
+from agent.search.ranking import Ranking, exactly, why_first
+from agent.tree import NodeId, Tree
+
+__all__ = ["SweSearch"]
+
+BONUS = 50.0
+"""For a leaf of high reward, up to which an unlucky leaf below a good parent is lifted, and what a finished path
+costs."""
+HIGH, VERY_HIGH, LOW, FULL = 50.0, 75.0, 0.0, 100.0
+"""Rewards."""
+BAD_CHILD = 5.0
+"""How much the distance to an only and bad child counts."""
+GOOD_CHILD = 5.0
+"""What a child of very high reward costs."""
+FRUITLESS = 25.0
+"""What an expansion without a child costs, times their number squared."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweSearch:
+    """Highest sum of the terms of `terms` first, the older node among equals.
+
+    These are the terms and the constants of the code of SWE-Search (arXiv 2410.20285; `moatless-tree-search`,
+    `selector/selector.py`, `uct_score`). Rewards there are in [-100, 100]: a value v is a reward of `200 v - 100`.
+    Its duplicates are here all expansions without a child: states that were known, failures, and work in flight, so
+    that workers spread. Left out are its terms that read what only its own agent writes: expected corrections,
+    repeated kinds of actions, and the similarity of edits.
+
+    The exploration term is at most about 2 on that scale: with the constants as they were published this is close to
+    the best reward first.
+    """
+
+    exploration: float = 1.0
+    """Weight of exploration, at least 0."""
+    depth_weight: float = 0.8
+    """What the square root of the depth costs, at least 0."""
+    depth_bonus: float = 0.0
+    """Bonus of the root, times `exp(depth_weight)`."""
+    children: int = 5
+    """Expansions a node may have."""
+    depth: int = 32
+    """Edits a path may have."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("exploration", 0), ("depth_weight", 0), ("children", 1), ("depth", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
+
+    def select(self, tree: Tree, rng: Random) -> Choice | None:
+        """The node of the highest score."""
+        del rng
+        ranking = tree.view(self, lambda tree: _Candidates(tree, self)).ranking()
+        best = [node_id for _, node_id in ranking.best()]
+        if not best:
+            return None
+        reason = why_first(best, lambda n: {"score": self.score(tree, n), **self.terms(tree, n)}, len(ranking))
+        return Choice(best[0], reasons=(reason,))
+
+    def score(self, tree: Tree, node_id: NodeId) -> float:
+        """The sum of the terms."""
+        return sum(self.terms(tree, node_id).values())
+
+    def terms(self, tree: Tree, node_id: NodeId) -> Mapping[str, float]:
+        """Bonuses above 0 and penalties below 0, by name."""
+        own, depth, children = _reward(tree[node_id].value), tree.depth(node_id), tree.children(node_id)
+        rewards = [_reward(child.value) for child in children]
+        parent = tree.parent(node_id)
+        of_parent = LOW if parent is None else _reward(parent.value)
+        finished = depth > 0 and any(_reward(tree.value_max(child.id)) >= FULL for child in children)
+        lonely = own >= HIGH and len(rewards) == 1 and rewards[0] <= LOW
+        unlucky = not rewards and own <= LOW and of_parent > HIGH
+        return {
+            "exploitation": own,
+            "exploration": self.exploration * _exploration(tree, node_id),
+            "depth_bonus": 0.0 if depth else self.depth_bonus * exp(self.depth_weight),
+            "depth_penalty": -self.depth_weight * sqrt(depth),
+            "high_value_leaf": BONUS if not rewards and own >= HIGH else 0.0,
+            "bad_child": BAD_CHILD * (own - rewards[0]) if lonely else 0.0,
+            "high_value_child": -GOOD_CHILD if max(rewards, default=LOW) >= VERY_HIGH else 0.0,
+            "high_value_parent": BONUS - own if unlucky else 0.0,
+            "finished": -BONUS if finished else 0.0,
+            "fruitless": -FRUITLESS * (tree.expansions(node_id) - len(children)) ** 2,
+        }
+
+    def competes(self, tree: Tree, node_id: NodeId) -> bool:
+        """Whether the node may be expanded."""
+        has_room = tree.expansions(node_id) < self.children and tree.depth(node_id) < self.depth
+        return has_room and tree.expandable(node_id)
+
+
+def _reward(value: float) -> float:
+    """In [-100, 100]."""
+    return 200 * value - 100
+
+
+def _exploration(tree: Tree, node_id: NodeId) -> float:
+    """`sqrt(ln N / n)` with the visits N of the parent and n of the node, those in flight included."""
+    parent = tree.parent(node_id)
+    above = 1 if parent is None else tree.visits(parent.id) + tree.pending_below(parent.id)
+    return sqrt(log(above) / (tree.visits(node_id) + tree.pending_below(node_id)))
+
+
+class _Candidates:
+    """A view: the nodes that may be expanded, by score."""
+
+    def __init__(self, tree: Tree, search: SweSearch) -> None:
+        self._tree = tree
+        self._search = search
+        self._ranking = Ranking(exactly)
+        self._changed: set[NodeId] = set()
+
+    def changed(self, node_id: NodeId) -> None:
+        """The node is scored again when the ranking is asked for, and its children too: they count its visits."""
+        self._changed.add(node_id)
+
+    changed_below = changed
+
+    def ranking(self) -> Ranking:
+        """All of them."""
+        tree, search = self._tree, self._search
+        for node_id in self._changed.union(*(self._children(node_id) for node_id in self._changed)):
+            competes = search.competes(tree, node_id)
+            self._ranking.put(node_id, (search.score(tree, node_id),) if competes else None)
+        self._changed.clear()
+        return self._ranking
+
+    def _children(self, node_id: NodeId) -> list[NodeId]:
+        return [child.id for child in self._tree.children(node_id)]
