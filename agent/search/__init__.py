@@ -54,5 +54,6 @@ class Search(Protocol):
     """
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """What to do next (`tree.expandable` holds for its node), or None when nothing should be begun now."""
+        """What to do next, or None when nothing should be begun now. `tree.expandable` holds for its node, but for a
+        `fuse`, where nothing is proposed."""
         ...

@@ -8,6 +8,7 @@ from agent.search.beam import Beam
 from agent.search.best_first import BestFirst
 from agent.search.best_of_n import BestOfN
 from agent.search.clade import Clade
+from agent.search.graph import Graph
 from agent.search.linear import Linear
 from agent.search.mcts import Mcts
 from agent.search.strategies import Strategies
@@ -21,6 +22,7 @@ SEARCHES: dict[str, type[Search]] = {
     "best_first": BestFirst,
     "best_of_n": BestOfN,
     "clade": Clade,
+    "graph": Graph,
     "linear": Linear,
     "mcts": Mcts,
     "strategies": Strategies,

@@ -1,0 +1,92 @@
+"""Monte Carlo graph search: tree search that merges two branches of which neither gets on alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice, product
+from random import Random
+
+from agent.search import Choice, Reason
+from agent.search.mcts import Mcts
+from agent.search.repairs import Repairs
+from agent.tree import NodeId, Tree
+
+__all__ = ["Graph"]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Merge two branches when together they repair more than any state does; else go on as `mcts` does.
+
+    A branch is worth merging when no state repairs all tests that its head repairs and one more
+    (`agent.search.repairs`), and when it is stagnant: of at least `stagnation` nodes below its head none is worth more
+    than the head, or nothing can be expanded there any more. The pair that repairs most together comes first, the more
+    valuable among equals. No pair is merged twice, whatever came of it.
+
+    References between branches, their fusion and stagnation as its trigger are those of Monte Carlo graph search
+    (AutoMLGen, arXiv 2510.08511); what is merged with what, and what stagnation is, are our own choice.
+    """
+
+    stagnation: int = 3
+    """At least 0."""
+    candidates: int = 3
+    """How many states are tried of those that repair the same tests, at least 1; the most valuable ones are."""
+    c: float = 1.4
+    """Weight of exploration where nothing is merged (`agent.search.mcts.Mcts`)."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("stagnation", 0), ("candidates", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
+
+    def select(self, tree: Tree, rng: Random) -> Choice | None:
+        """A merge, whose node may be closed, or what `mcts` selects."""
+        merges = sorted(self._merges(tree))
+        if not merges:
+            return Mcts(c=self.c).select(tree, rng)
+        first, *others = merges
+        rival, rival_terms = (others[0].ours, others[0].terms) if others else (None, None)
+        return Choice(
+            first.ours,
+            "fuse",
+            first.theirs,
+            reasons=(Reason(first.ours, first.terms, len(merges), rival, rival_terms),),
+        )
+
+    def _merges(self, tree: Tree) -> Iterator[_Merge]:
+        """Those that may be made now and were not begun yet."""
+        repairs = tree.view("repairs", Repairs)
+        heads = {tests: self._heads(tree, repairs.nodes(tests)) for tests in repairs.most}
+        for one, another in combinations(repairs.most, 2):
+            for pair in product(heads[one], heads[another]):
+                ours, theirs = sorted(pair, key=lambda n: (-tree[n].value, n))
+                tried = tree.begun(ours, "fuse", theirs) or tree.begun(theirs, "fuse", ours)
+                if not tried and not _related(tree, ours, theirs):
+                    yield _Merge(-len(one | another), -tree[ours].value - tree[theirs].value, ours, theirs)
+
+    def _heads(self, tree: Tree, nodes: Sequence[NodeId]) -> list[NodeId]:
+        best = islice((n for n in nodes if tree.value_max(n) <= tree[n].value), self.candidates)
+        return [n for n in best if tree.visits(n) > self.stagnation or not tree.open_below(n)]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Merge:
+    """A pair of branches, in the order in which they are merged."""
+
+    minus_tests: int
+    """How many tests they repair together, below 0."""
+    minus_value: float
+    """What they are worth together, at most 0."""
+    ours: NodeId
+    theirs: NodeId
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """For people."""
+        return {"score": -self.minus_tests, "value": -self.minus_value, "with": self.theirs}
+
+
+def _related(tree: Tree, one: NodeId, another: NodeId) -> bool:
+    """Whether one comes from the other, so that there is nothing to merge."""
+    return min(one, another) in (node.id for node in tree.path(max(one, another)))
