@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from agent.build import start as solve
     from agent.config import Settings, load
     from agent.errors import RamifyError
+    from agent.inbox import steer
     from agent.run import Run
     from agent.solver import Result
+    from agent.steering import Order
     from agent.task import Task
 
-__all__ = ["RamifyError", "Result", "Run", "Settings", "Task", "load", "resume", "solve"]
+__all__ = ["Order", "RamifyError", "Result", "Run", "Settings", "Task", "load", "resume", "solve", "steer"]
 
 _HOMES = {
+    "Order": ("agent.steering", "Order"),
     "RamifyError": ("agent.errors", "RamifyError"),
     "Result": ("agent.solver", "Result"),
     "Run": ("agent.run", "Run"),
@@ -35,6 +38,7 @@ _HOMES = {
     "load": ("agent.config", "load"),
     "resume": ("agent.build", "resume"),
     "solve": ("agent.build", "start"),
+    "steer": ("agent.inbox", "steer"),
 }
 
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.errors import JournalError, UsageError
+from agent import cli_runs
+from agent.cli_runs import RunDir
+from agent.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agent.checkout import Checkout
     from agent.config import Settings
-    from agent.run import Run
     from agent.task import Task
 
 __all__ = ["app"]
@@ -32,7 +33,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of the patch.")]
 PatchOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the patch there as well.")]
 Apply = Annotated[bool, typer.Option("--apply", help="Apply a solved patch to the checkout, whole or not at all.")]
@@ -140,24 +140,8 @@ def go_on(
     raise typer.Exit(conduct(partial(resume, run, budget=budget), delivery))
 
 
-@app.command()
-def show(
-    run: RunDir,
-    patch: Annotated[bool, typer.Option("--patch", help="Print the best patch instead.")] = False,
-) -> None:
-    """Print a run's tree: id, value, tests, and what was done; * marks the way to the best state."""
-    with _existing(run) as opened:
-        if patch:
-            sys.stdout.buffer.write(_patch_of(opened))
-            return
-        from rich.console import Console
-
-        from agent.report.tree import draw, facts
-
-        console = Console(highlight=False, soft_wrap=True)
-        if len(opened.tree):
-            console.print(draw(opened.tree), markup=True)
-        console.print(facts(opened), markup=False)
+for command in (cli_runs.show, cli_runs.fork, cli_runs.prune, cli_runs.pin):
+    app.command()(command)
 
 
 @app.command()
@@ -257,19 +241,6 @@ def _task(
         env=box.env,
     )
     return Task(name, statement, workspace, test, goals, base=work_tree.head if work_tree else "")
-
-
-def _existing(directory: Path) -> Run:
-    from agent.places import journal_of
-    from agent.run import Run
-
-    return Run.read(journal_of(directory).parent)
-
-
-def _patch_of(run: Run) -> bytes:
-    if run.ended is None:
-        raise JournalError(f"{run.journal.directory} has not ended: ramify resume {run.journal.directory}")
-    return run.journal.get_blob(run.ended.patch_blob) if run.ended.patch_blob else b""
 
 
 def _say(line: str) -> None:

@@ -7,7 +7,7 @@ never expanded again; work in flight is left alone.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
@@ -16,10 +16,14 @@ from agent.search import Choice, Reason, Search
 from agent.subtree import Subtree
 from agent.tree import NodeId, Tree
 
-__all__ = ["HINT_BYTES", "Order", "Steering", "check", "choose"]
+__all__ = ["PINNED", "Order", "Steering", "check", "choose", "require_node"]
 
 HINT_BYTES = 10_000
 """A longer hint is refused."""
+
+
+PINNED = "pinned"
+"""The term of the reason that a pin is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,10 @@ def choose(
         return search.select(tree, rng)
     below = tree.view(("below", pin), lambda whole: Subtree(whole, pin))
     choice = search.select(below.tree, rng)
-    return None if choice is None else below.in_whole(choice)
+    if choice is None:
+        return None
+    choice = below.in_whole(choice)
+    return replace(choice, reasons=(Reason(pin, {PINNED: 1.0}), *choice.reasons))
 
 
 def check(order: Order, tree: Tree, steering: Steering) -> None:
@@ -96,9 +103,7 @@ def check(order: Order, tree: Tree, steering: Steering) -> None:
         agent.errors.UsageError: it cannot; the message says why, and what can.
     """
     node = order.node
-    if not 0 <= node < len(tree):
-        known = f"this run has nodes 0 to {len(tree) - 1}" if len(tree) else "this run has measured none yet"
-        raise UsageError(f"there is no node {node}: {known}")
+    require_node(node, len(tree))
     if len(order.hint.encode("utf-8", "replace")) > HINT_BYTES:
         raise UsageError(f"the hint has more than {HINT_BYTES} bytes; say it in fewer words")
     if order.act == "fork" and not tree.expandable(node):
@@ -112,6 +117,17 @@ def check(order: Order, tree: Tree, steering: Steering) -> None:
         raise UsageError(f"node {node} is not pinned; {pinned}")
     if order.act == "prune" and node == tree.root.id:
         raise UsageError("pruning node 0 would end the search; stop it with Ctrl-C, or prune nodes below the root")
+
+
+def require_node(node_id: NodeId, nodes: int) -> None:
+    """Whether a run of so many nodes has this one.
+
+    Raises:
+        agent.errors.UsageError: it does not.
+    """
+    if not 0 <= node_id < nodes:
+        known = f"this run has nodes 0 to {nodes - 1}" if nodes else "this run has measured none yet"
+        raise UsageError(f"there is no node {node_id}: {known}")
 
 
 def _why_closed(tree: Tree, node_id: NodeId) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.search import Choice, Reason
+from agent.search import Choice
 from agent.tree import Attempt, NodeId, Tree
 
 __all__ = ["Subtree"]
@@ -37,7 +37,7 @@ class Subtree:
         """What is counted over subtrees, the part counts itself."""
 
     def in_whole(self, choice: Choice) -> Choice:
-        """A choice in the part as one in the whole tree; its first reason is that the search was kept to the part."""
+        """A choice in the part as one in the whole tree."""
         reasons = (
             replace(r, node=self._outer[r.node], rival=None if r.rival is None else self._outer[r.rival])
             for r in choice.reasons
@@ -46,7 +46,7 @@ class Subtree:
             choice,
             node=self._outer[choice.node],
             other=None if choice.other is None else self._outer[choice.other],
-            reasons=(Reason(self._top, {"pinned": 1.0}), *reasons),
+            reasons=tuple(reasons),
         )
 
     def _add(self, node_id: NodeId) -> None:

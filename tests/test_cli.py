@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from agent import checkout
+from agent import checkout, steer
 from agent.budget import Usage
 from agent.errors import RamifyError
-from agent.journal import Added, Ended, Spent, Started, read_events
+from agent.journal import Added, Ended, Spent, Started, Steered, read_events
 from agent.run import Run
+from agent.steering import Order
 from sandboxes import Snapshot, namespace
+from tests.scripted_server import ScriptedServer, says
 from tests.trees import node
 
 ROOT = Path(__file__).parent.parent
@@ -175,6 +177,43 @@ class TestShow:
         said = subprocess.run([*RAMIFY, "show", "--patch", recorded], env=environment, capture_output=True, timeout=60)
         assert said.stdout == b"--- a/x\r\n\xff\n"
 
+    def test_it_reads_a_run_that_another_process_holds(self, ramify, recorded):
+        with Run.open(recorded):
+            assert "4 states" in ramify("show", recorded).stdout
+            assert "node 3, by way of 0 > 1 > 3" in ramify("show", recorded, "--why", "3").stdout
+
+    def test_why_is_one_json_object_when_asked_for(self, ramify, recorded):
+        told = json.loads(ramify("show", recorded, "--why", "3", "--json").stdout)
+        assert (told["node"], told["path"]) == (3, [0, 1, 3])
+        assert [each["number"] for each in told["selections"]] == [1, 3]
+
+    def test_options_that_do_not_go_together_and_nodes_that_are_not_there_are_refused(self, ramify, recorded):
+        refused(ramify("show", recorded, "--why", "4"), 2, "there is no node 4: this run has nodes 0 to 3")
+        refused(ramify("show", recorded, "--json"), 2, "--json needs --why NODE")
+        refused(ramify("show", recorded, "--why", "1", "--patch"), 2, "not both")
+
+
+class TestSteeringAStoppedRun:
+    def test_orders_are_in_the_journal_at_once_and_show_tells_them(self, ramify, recorded):
+        for order in (["fork", "2", "--hint", "look at [b]"], ["prune", "3"], ["pin", "1"]):
+            told = ramify(order[0], recorded, *order[1:])
+            assert told.stdout == f"recorded: the run is stopped; go on with it: ramify resume {recorded}\n"
+        given = [event.order for event in read_events(recorded / "journal.jsonl") if isinstance(event, Steered)]
+        assert given == [Order("fork", 2, "look at [b]"), Order("prune", 3), Order("pin", 1)]
+        said = ramify("show", recorded).stdout
+        assert "pinned: node 1" in said
+        assert "asked for: fork 2 look at [b]" in said
+        assert [line.split("*")[1].split()[0] for line in said.splitlines() if "[pruned]" in line] == ["3"]
+        ramify("pin", recorded, "1", "--off")
+        assert "pinned" not in ramify("show", recorded).stdout
+
+    def test_what_cannot_be_obeyed_is_refused_with_a_remedy(self, ramify, recorded):
+        refused(ramify("fork", recorded, "7"), 2, "there is no node 7: this run has nodes 0 to 3")
+        refused(ramify("prune", "nothing", "1"), 2, "nothing is not a run")
+        ramify("prune", recorded, "1")
+        for command in ("fork", "pin"):
+            refused(ramify(command, recorded, "3"), 2, "it was pruned", f"{command} node 0 above it")
+
 
 class TestApplying:
     def patch(self, repo, text):
@@ -291,6 +330,54 @@ class TestSolving:
         assert (first["status"], first["stop"]) == ("no_patch", "interrupted")
         again = ramify("resume", "run", "--json", "--max-nodes", first["nodes"] + 2)
         assert json.loads(again.stdout)["nodes"] == first["nodes"] + 2, again.stderr
+
+    @pytest.mark.parametrize("killed", [False, True], ids=["goes on", "is killed"])
+    def test_a_running_search_is_steered_and_obeys_then_or_when_it_is_resumed(
+        self, ramify, environment, repo, tmp_path, killed
+    ):
+        """The model gives the orders itself, while the search waits for its third answer."""
+        run, told = tmp_path / "run", []
+
+        def model(body):
+            if len(server.requests) == 3:
+                told.append(ramify("show", run).stdout)
+                told.append(steer(run, Order("prune", 2)))
+                told.append(ramify("fork", run, 1, "--hint", "Mind the [sign]").stdout)
+                told.append(steer(run, Order("pin", 1)))
+                if killed:
+                    process.kill()
+            file = f"notes{len(server.requests)}.txt"
+            return says(None, ("write", {"path": file, "content": file}), ("run_tests", {}))
+
+        with ScriptedServer(model) as server:
+            limits = ("--max-nodes", "6", "--json")
+            settings = ("--policy", "openai/tiny", "-c", f'model.base_url="{server.url}"', "--sandbox", "namespace")
+            command = [*RAMIFY, "solve", "--issue", "x", "--repo", repo, "--out", run, *settings, *limits]
+            key, pipe = {"OPENAI_API_KEY": "sk-tests"}, subprocess.PIPE
+            with subprocess.Popen(command, cwd=tmp_path, env=environment | key, stdout=pipe, stderr=pipe) as process:
+                said = process.communicate(timeout=110)[1].decode()
+            if killed:
+                said = ramify("resume", run, *limits, **key).stderr
+            assert "not ended" in told[0], said
+            assert [line.split(":")[0] for line in told[1:]] == ["queued"] * 3
+            assert "a person asks: fork 1 Mind the [sign]" in said
+            with Run.read(run) as opened:
+                tree, events = opened.tree, opened.journal.events()
+            chosen = {event.node.id: event.choice for event in events if isinstance(event, Added) and event.choice}
+            (obeyed,) = [made for made, choice in chosen.items() if choice.order is not None]
+            assert (chosen[obeyed].node, chosen[obeyed].hint) == (1, "Mind the [sign]")
+            assert ["Mind the [sign]" in str(request["messages"][-1]) for request in server.requests].count(True) == 1
+            later = [each for each in chosen if each > obeyed]
+            assert later
+            assert all(1 in [above.id for above in tree.path(each)] for each in later)
+            assert not tree.expandable(2)
+            assert "asked for by a person (order 1): Mind the [sign]" in ramify("show", run, "--why", obeyed).stdout
+            if not killed:
+                assert "recorded" in ramify("fork", run, 0).stdout
+                again = ramify("resume", run, "--max-nodes", "7", **key)
+                assert again.returncode == 1, again.stderr
+                with Run.read(run) as opened:
+                    assert opened.tree[6].parents == (0,)
 
 
 def wait_for_nodes(journal, count, timeout_s=60):

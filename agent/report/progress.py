@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from agent.budget import Usage
-from agent.journal import Added, Event, Failed, Merged, Spent
+from agent.journal import Added, Event, Failed, Merged, Spent, Steered
 from agent.report.summary import cost, tally
 from agent.tree import Node
 
@@ -59,6 +59,8 @@ class Progress:
                     self._misses += 1
                 case Spent():
                     self._usage += event.usage
+                case Steered():
+                    self.say(f"a person asks: {event.order.act} {event.order.node} {event.order.hint}".rstrip())
                 case _:
                     return
             self._refresh()

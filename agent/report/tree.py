@@ -16,18 +16,19 @@ __all__ = ["draw", "facts"]
 def draw(tree: Tree) -> Drawing:
     """Every state below its edit parent; the path to the best one is marked. Raises IndexError on an empty tree."""
     best_path = {node.id for node in tree.path(tree.best().id)}
-    drawing = Drawing(_line(tree.root, best_path))
+    drawing = Drawing(_line(tree, tree.root, best_path))
     waiting = [(tree.root, drawing)]
     while waiting:
         node, branch = waiting.pop()
-        waiting.extend((child, branch.add(_line(child, best_path))) for child in tree.children(node.id))
+        waiting.extend((child, branch.add(_line(tree, child, best_path))) for child in tree.children(node.id))
     return drawing
 
 
 def facts(run: Run) -> str:
-    """What the run has spent, and how its last sitting ended."""
+    """What the run has spent, what people have ordered, and how its last sitting ended."""
     seconds = f"{run.elapsed_s:.0f} s"
     spent = f"{len(run.tree)} states, {run.usage.measurements} test runs, {seconds}" + cost(run.usage)
+    spent = "\n".join([spent, *_orders(run)])
     if run.ended is None:
         return f"{spent}\nnot ended; if no process works on it, go on: ramify resume {run.journal.directory}"
     stop = Stop[run.ended.stop]
@@ -35,8 +36,15 @@ def facts(run: Run) -> str:
     return f"{spent}\n{status}{stop.value}"
 
 
-def _line(node: Node, best_path: set[NodeId]) -> str:
+def _orders(run: Run) -> list[str]:
+    """What people have ordered and still counts."""
+    forks = [f"asked for: fork {order.node} {order.hint}".rstrip() for _, order in run.steering.waiting(run.tree)]
+    return [f"pinned: node {node}" for node in run.steering.pins] + forks
+
+
+def _line(tree: Tree, node: Node, best_path: set[NodeId]) -> str:
     problem = "" if node.report.valid else f" [{node.report.problem or 'not valid'}]"
+    problem += " [pruned]" if tree.pruned(node.id) else ""
     label = node.label or ("the repository as it is" if not node.parents else "")
     line = escape(f"{node.id} {node.value:.3f} {tally(node.report)}{problem} {label}".rstrip())
     return f"[bold]* {line}[/bold]" if node.id in best_path else line

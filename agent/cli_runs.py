@@ -1,0 +1,113 @@
+"""The commands that look at a run and steer it, while it is searched or afterwards."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from agent.errors import JournalError, UsageError
+
+if TYPE_CHECKING:
+    from agent.run import Run
+
+__all__ = ["RunDir", "fork", "pin", "prune", "show"]
+
+RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")]
+Node = Annotated[int, typer.Argument(metavar="NODE", help="The number of a state, as `ramify show` prints it.")]
+
+
+def show(
+    run: RunDir,
+    patch: Annotated[bool, typer.Option("--patch", help="Print the best patch instead.")] = False,
+    why: Annotated[int | None, typer.Option(metavar="NODE", help="Say what led to this state instead.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="With --why: one JSON object.")] = False,
+) -> None:
+    """Print a run's tree: id, value, tests, and what was done; * marks the way to the best state."""
+    if as_json and why is None:
+        raise UsageError("--json needs --why NODE; the whole run is RUN/journal.jsonl, one JSON object a line")
+    if patch and why is not None:
+        raise UsageError("give --patch or --why NODE, not both")
+    if why is not None:
+        _explain(run, why, as_json)
+        return
+    with _existing(run) as opened:
+        if patch:
+            sys.stdout.buffer.write(_patch_of(opened))
+        else:
+            _draw(opened)
+
+
+def fork(
+    run: RunDir,
+    node: Node,
+    hint: Annotated[str, typer.Option(metavar="TEXT", help="What the policy should try there.")] = "",
+) -> None:
+    """Expand NODE next, whatever the search thinks. The run may be stopped or running."""
+    _steer(run, "fork", node, hint)
+
+
+def prune(run: RunDir, node: Node) -> None:
+    """Never expand NODE again, nor any state below it."""
+    _steer(run, "prune", node)
+
+
+def pin(
+    run: RunDir,
+    node: Node,
+    off: Annotated[bool, typer.Option("--off", help="Take the pin back.")] = False,
+) -> None:
+    """Expand nothing but NODE and the states below it, while any of them can be expanded."""
+    _steer(run, "unpin" if off else "pin", node)
+
+
+def _steer(run: Path, act: Literal["fork", "prune", "pin", "unpin"], node: int, hint: str = "") -> None:
+    from agent.inbox import steer
+    from agent.steering import Order
+
+    if steer(run, Order(act, node, hint)) == "recorded":
+        told = f"recorded: the run is stopped; go on with it: ramify resume {run}"
+    else:
+        told = "queued: the running search takes it over before it selects again"
+    sys.stdout.write(told + "\n")
+
+
+def _explain(run: Path, node: int, as_json: bool) -> None:
+    from agent.journal import read_events
+    from agent.places import journal_of
+    from agent.report.why import explain
+
+    found = explain(read_events(journal_of(run)), node)
+    if as_json:
+        sys.stdout.write(json.dumps(found.as_json()) + "\n")
+        return
+    from rich.console import Console
+
+    Console(highlight=False, soft_wrap=True).print(found.as_text())
+
+
+def _draw(run: Run) -> None:
+    from rich.console import Console
+
+    from agent.report.tree import draw, facts
+
+    console = Console(highlight=False, soft_wrap=True)
+    if len(run.tree):
+        console.print(draw(run.tree), markup=True)
+    console.print(facts(run), markup=False)
+
+
+def _existing(directory: Path) -> Run:
+    from agent.places import journal_of
+    from agent.run import Run
+
+    return Run.read(journal_of(directory).parent)
+
+
+def _patch_of(run: Run) -> bytes:
+    if run.ended is None:
+        raise JournalError(f"{run.journal.directory} has not ended: ramify resume {run.journal.directory}")
+    return run.journal.get_blob(run.ended.patch_blob) if run.ended.patch_blob else b""

@@ -1,0 +1,166 @@
+"""Why a node is there: each selection on the way to it, with the numbers that the journal keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from agent.journal import Added, Event, Failed, Merged, Remeasured
+from agent.search import Choice, Reason
+from agent.steering import PINNED, require_node
+from agent.tree import NodeId
+
+__all__ = ["Selection", "Why", "explain"]
+
+_ACTS = {"expand": "expanded", "fuse": "fused", "measure": "measured again"}
+_OUTCOMES = {
+    "added": " and made node {}",
+    "merged": " and led to node {}",
+    "measured": "",
+    "failed": " and that failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What was chosen once, and what came of it."""
+
+    number: int
+    """The how-manieth of the run to end, counted from 1."""
+    expanded: NodeId
+    outcome: Literal["added", "merged", "measured", "failed"]
+    led_to: NodeId | None
+    """The new node, or the one that held the state already; None where there is none."""
+    label: str
+    """What was proposed, or why it failed."""
+    choice: Choice | None
+    """None: a version of Ramify wrote the journal that kept none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """All selections that have to do with a node."""
+
+    node: NodeId
+    path: tuple[NodeId, ...]
+    """From the root to the node."""
+    selections: tuple[Selection, ...]
+    """Those that made the nodes of the path, the root's expansion first; the root itself was selected by nothing."""
+    merged: tuple[Selection, ...]
+    """Proposals that led to the node's state when it was known already."""
+    measured: tuple[Selection, ...]
+    """Further measurements of the node's state."""
+    failed: tuple[Selection, ...]
+    """What was begun at the node and ended without a state."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `--json` prints."""
+        return asdict(self)
+
+    def as_text(self) -> RenderableType:
+        """The same for people."""
+        parts: list[RenderableType] = [Text(f"node {self.node}, by way of {' > '.join(map(str, self.path))}")]
+        parts += [_draw(each) for each in self.selections]
+        if not self.selections:
+            parts.append(Text("\nthe base state: no selection led to it"))
+        for title, others in (
+            ("other proposals that led here", self.merged),
+            ("measured again", self.measured),
+            ("attempts that failed", self.failed),
+        ):
+            if others:
+                parts += [Text(f"\n{title}: {len(others)}"), *(_draw(each) for each in others)]
+        return Group(*parts)
+
+
+def explain(events: Iterable[Event], node: NodeId) -> Why:
+    """What a journal says of a node.
+
+    Raises:
+        agent.errors.UsageError: the run has no such node.
+    """
+    recorded = list(events)
+    parents = {event.node.id: event.node.parents for event in recorded if isinstance(event, Added)}
+    require_node(node, len(parents))
+    ended = list(_ended(recorded))
+    made = {each.led_to: each for each in ended if each.outcome == "added"}
+    path = [node]
+    while above := parents[path[-1]]:
+        path.append(above[0])
+    path.reverse()
+    return Why(
+        node,
+        tuple(path),
+        selections=tuple(made[each] for each in path[1:]),
+        merged=tuple(each for each in ended if each.outcome == "merged" and each.led_to == node),
+        measured=tuple(each for each in ended if each.outcome == "measured" and each.led_to == node),
+        failed=tuple(each for each in ended if each.outcome == "failed" and each.expanded == node),
+    )
+
+
+def _ended(events: Iterable[Event]) -> Iterator[Selection]:
+    number = 0
+    for event in events:
+        number += 1
+        match event:
+            case Added() if event.node.parents:
+                node = event.node
+                yield Selection(number, node.parents[0], "added", node.id, node.label, event.choice)
+            case Merged():
+                yield Selection(number, event.parent, "merged", event.node, event.label, event.choice)
+            case Remeasured():
+                yield Selection(number, event.node, "measured", event.node, "", event.choice)
+            case Failed():
+                yield Selection(number, event.node, "failed", None, event.reason, event.choice)
+            case _:
+                number -= 1
+
+
+def _draw(selection: Selection) -> RenderableType:
+    act = _ACTS[selection.choice.act if selection.choice else "expand"]
+    end = _OUTCOMES[selection.outcome].format(selection.led_to)
+    headline = f"\nselection {selection.number}: node {selection.expanded} was {act}{_with(selection.choice)}{end}"
+    said = [Text(f"{headline}: {selection.label}" if selection.label else headline)]
+    return Group(*said, Padding(_reasons(selection.choice), (0, 0, 0, 2)))
+
+
+def _reasons(choice: Choice | None) -> RenderableType:
+    if choice is None:
+        return Text("the journal does not say why: an older version of ramify wrote it")
+    if choice.order is not None:
+        hint = f": {choice.hint}" if choice.hint else ""
+        return Text(f"asked for by a person (order {choice.order}){hint}")
+    pins = [Text(f"a person pinned node {r.node}: nothing else was looked at") for r in choice.reasons if _pins(r)]
+    reasons = [reason for reason in choice.reasons if not _pins(reason)]
+    return Group(*pins, _table(reasons) if reasons else Text("the search gave no reasons"))
+
+
+def _with(choice: Choice | None) -> str:
+    return "" if choice is None or choice.other is None else f" with node {choice.other}"
+
+
+def _pins(reason: Reason) -> bool:
+    return PINNED in reason.terms
+
+
+def _table(reasons: list[Reason]) -> Table:
+    """A row for each decision, and below it one for the best of what it was preferred to."""
+    names = dict.fromkeys(["score"] if any("score" in r.terms for r in reasons) else [])
+    for reason in reasons:
+        names |= dict.fromkeys((*reason.terms, *(reason.rival_terms or ())))
+    table = Table("", "node", "among", *names, box=None, pad_edge=False)
+    for reason in reasons:
+        table.add_row("taken", str(reason.node), str(reason.among), *_numbers(reason.terms, names))
+        if reason.rival is not None:
+            table.add_row("rival", str(reason.rival), "", *_numbers(reason.rival_terms or {}, names))
+    return table
+
+
+def _numbers(terms: Mapping[str, float], names: Iterable[str]) -> Iterator[str]:
+    return (f"{terms[name]:.4g}" if name in terms else "" for name in names)

@@ -1,0 +1,123 @@
+"""A person sees why: every selection on the way to a node, by the numbers that were compared when it was made."""
+
+from __future__ import annotations
+
+import io
+import json
+from random import Random
+
+import pytest
+from rich.console import Console
+
+from agent.errors import UsageError
+from agent.journal import Added, Failed, Merged, Remeasured
+from agent.measure import SuiteReport
+from agent.report.why import explain
+from agent.run import Run
+from agent.search import Choice, Reason
+from agent.search.mcts import Mcts
+from agent.steering import Order, Steering, choose
+from agent.value import Evaluation
+from tests.trees import node, tree
+
+
+def because(at, score, rival, rival_score, among):
+    return Choice(at, reasons=(Reason(at, {"score": score, "mean": 0.5}, among, rival, {"score": rival_score}),))
+
+
+EVENTS = [
+    Added(node(0)),
+    Added(node(1, 0), choice=because(0, 0.1, None, 0.0, 1)),
+    Added(node(2, 0), choice=because(0, 0.2, 1, 0.15, 2)),
+    Failed(2, "the fork is gone", choice=because(2, 0.3, 0, 0.2, 3)),
+    Merged(1, 2, "x -> y", choice=because(1, 0.4, 2, 0.3, 3)),
+    Added(node(3, 2), choice=because(2, 0.75, 1, 0.625, 3)),
+]
+
+
+def text(why):
+    out = io.StringIO()
+    Console(file=out, width=200).print(why.as_text())
+    return [" ".join(line.split()) for line in out.getvalue().splitlines()]
+
+
+def test_every_selection_of_the_path_is_told_and_no_other():
+    why = explain(EVENTS, 3)
+    assert why.path == (0, 2, 3)
+    assert [(s.number, s.expanded, s.led_to) for s in why.selections] == [(2, 0, 2), (5, 2, 3)]
+    assert [s.choice for s in why.selections] == [EVENTS[2].choice, EVENTS[5].choice]
+
+
+def test_a_table_compares_what_was_taken_with_the_best_rival():
+    said = text(explain(EVENTS, 3))
+    assert "node among score mean" in said
+    assert "taken 2 3 0.75 0.5" in said
+    assert "rival 1 0.625" in said
+
+
+def test_duplicates_and_failures_are_told_where_they_happened():
+    why = explain(EVENTS, 2)
+    assert [(s.number, s.expanded, s.label) for s in why.merged] == [(4, 1, "x -> y")]
+    assert [(s.number, s.label) for s in why.failed] == [(3, "the fork is gone")]
+    assert (explain(EVENTS, 1).merged, explain(EVENTS, 1).failed) == ((), ())
+
+
+def test_repeated_measurements_are_told():
+    again = Remeasured(1, Evaluation(0.5), SuiteReport(), choice=Choice(1, act="measure"))
+    why = explain([Added(node(0)), Added(node(1, 0)), again], 1)
+    assert [s.number for s in why.measured] == [2]
+    assert "selection 2: node 1 was measured again" in text(why)
+
+
+def test_the_object_holds_all_that_the_text_says():
+    told = json.loads(json.dumps(explain(EVENTS, 3).as_json()))
+    assert told["path"] == [0, 2, 3]
+    assert told["selections"][1]["choice"]["reasons"] == [
+        {"node": 2, "terms": {"score": 0.75, "mean": 0.5}, "among": 3, "rival": 1, "rival_terms": {"score": 0.625}}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        (None, "the journal does not say why: an older version of ramify wrote it"),
+        (Choice(0), "the search gave no reasons"),
+        (Choice(0, order=4, hint="try it"), "asked for by a person (order 4): try it"),
+        (Choice(0, act="fuse", other=2), "selection 1: node 0 was fused with node 2 and made node 1"),
+    ],
+)
+def test_a_choice_without_numbers_says_so(choice, said):
+    assert said in text(explain([Added(node(0)), Added(node(1, 0), choice=choice)], 1))
+
+
+def test_the_base_state_was_selected_by_nothing():
+    assert "the base state: no selection led to it" in text(explain(EVENTS, 0))
+
+
+def test_a_node_that_is_not_there_is_named_with_those_that_are():
+    with pytest.raises(UsageError, match=r"there is no node 4: this run has nodes 0 to 3"):
+        explain(EVENTS, 4)
+    with pytest.raises(UsageError, match=r"there is no node 0: this run has measured none yet"):
+        explain([], 0)
+
+
+def test_what_a_search_says_is_what_the_journal_tells_later(tmp_path):
+    search, choices = Mcts(), []
+    with Run.open(tmp_path) as run:
+        run.record(Added(node(0)))
+        for number in range(12):
+            choices.append(search.select(run.tree, Random(number)))
+            run.record(Added(node(len(run.tree), choices[-1].node, number / 20), choice=choices[-1]))
+        path = [each.id for each in run.tree.path(12)]
+        told = explain(run.journal.events(), 12)
+    assert any(choice.reasons for choice in choices)
+    assert [s.choice for s in told.selections] == [choices[each - 1] for each in path[1:]]
+
+
+def test_a_pin_is_told_before_what_the_search_compared():
+    made, steering = tree(node(0), node(1, 0), node(2, 1, 0.5)), Steering()
+    steering.give(Order("pin", 1), made, 0)
+    choice = choose(made, steering, Mcts(), Random(0))
+    said = text(explain([*(Added(each) for each in made), Added(node(3, choice.node), choice=choice)], 3))
+    assert "a person pinned node 1: nothing else was looked at" in said
+    assert any(line.startswith(f"taken {choice.node} ") for line in said)
