@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent.search import Search
 from agent.search.adaptive import Adaptive
+from agent.search.astar import AStar
 from agent.search.beam import Beam
 from agent.search.best_first import BestFirst
 from agent.search.best_of_n import BestOfN
@@ -18,6 +19,7 @@ __all__ = ["SEARCHES"]
 
 SEARCHES: dict[str, type[Search]] = {
     "adaptive": Adaptive,
+    "astar": AStar,
     "beam": Beam,
     "best_first": BestFirst,
     "best_of_n": BestOfN,
