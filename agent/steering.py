@@ -89,7 +89,7 @@ def choose(
     if pin is None:
         return search.select(tree, rng)
     below = tree.view(("below", pin), lambda whole: Subtree(whole, pin))
-    choice = search.select(below.tree, rng)
+    choice = search.select(below, rng)
     if choice is None:
         return None
     choice = below.in_whole(choice)

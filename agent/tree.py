@@ -37,6 +37,7 @@ class Tree:
         self._value_sums: list[float] = []
         self._value_maxes: list[float] = []
         self._begun: list[int] = []
+        self._ended: list[int] = []
         self._attempts: list[list[Attempt]] = []
         self._failures: dict[NodeId, list[str]] = {}
         self._measured_again: dict[NodeId, list[Evaluation]] = {}
@@ -123,6 +124,10 @@ class Tree:
         other branches and repeated measurements are none."""
         return self._begun[node_id] + self._pending[node_id]
 
+    def ended(self, node_id: NodeId) -> int:
+        """Choices that were carried out at the node, whatever their act and their result."""
+        return self._ended[node_id]
+
     def pending(self, node_id: NodeId) -> int:
         """Expansions of the node that are in flight."""
         return self._pending[node_id]
@@ -188,6 +193,7 @@ class Tree:
         self._value_sums.append(0.0)
         self._value_maxes.append(node.value)
         self._begun.append(0)
+        self._ended.append(0)
         self._attempts.append([])
         self._open_below.append(0)
         if node.evaluation.solved:
@@ -298,6 +304,7 @@ class Tree:
     def _end_work(self, node_id: NodeId, act: Act, other: NodeId | None, policy_id: str) -> None:
         self._works[node_id, act, other, policy_id] += 1
         self._begun[node_id] += act == "expand"
+        self._ended[node_id] += 1
         self.ended_expansions += 1
         self._tell(node_id)
 

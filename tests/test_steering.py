@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -18,8 +19,9 @@ from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
 from agent.steering import HINT_BYTES, Order, Steering, check, choose
 from agent.subtree import Subtree
+from agent.value import Evaluation
 from sandboxes import Snapshot
-from tests.test_tree import subtree, trees, values
+from tests.test_tree import Copy, subtree, trees, values
 from tests.trees import node, tree
 
 orders = st.builds(Order, st.sampled_from(["fork", "prune", "pin", "unpin"]), st.integers(0, 9))
@@ -103,6 +105,10 @@ class TestPinning:
         assert chosen(made, steered(made, Order("pin", 1), Order("pin", 2), Order("unpin", 2))) == 1
         assert steered(made, Order("pin", 1), Order("unpin", 1)).pin(made) is None
 
+    def test_a_state_that_was_merged_of_two_branches_can_be_pinned(self):
+        made = tree(node(0), node(1, 0), node(2, 0), replace(node(3, 1), parents=(1, 2), kind="fuse"))
+        assert chosen(made, steered(made, Order("pin", 3))) == 3
+
     def test_the_choice_says_so_and_speaks_of_the_whole_tree(self):
         made = tree(node(0), node(1, 0), node(2, 0), node(3, 2, 0.5))
         choice = choose(made, steered(made, Order("pin", 2)), Linear(), Random(0))
@@ -114,39 +120,61 @@ class TestPinning:
         ids = st.integers(0, len(made) - 1)
         top = data.draw(ids)
         kept = made.view("kept", lambda whole: Subtree(whole, top))
-        for change in data.draw(
-            st.lists(st.sampled_from(["add", "merge", "fail", "close", "prune", "begin"]), max_size=12)
-        ):
-            at = data.draw(ids)
-            if change == "add":
-                made.add(node(len(made), at, data.draw(values), terminal=data.draw(st.booleans())))
-            elif change == "merge":
-                made.merge(at, data.draw(ids))
-            else:
-                getattr(made, change)(at)
+        watching = kept.view("copy", Copy)
+        for change in data.draw(st.lists(st.sampled_from(CHANGES), max_size=12)):
+            CHANGES_BY_NAME[change](made, data.draw(ids), data.draw(ids))
         fresh = made.view("fresh", lambda whole: Subtree(whole, top))
         members = sorted(subtree(made, top))
-        for part in (kept.tree, fresh.tree):
-            assert [facts(part, inner, members.__getitem__) for inner in range(len(part))] == [
-                facts(made, each, lambda outer: outer, members) for each in members
+        for part in (kept, fresh):
+            own = range(len(part))
+            assert [facts(part, each, own, members) for each in own] == [
+                facts(made, each, members, members) for each in members
             ]
-        assert sorted(kept.tree.graph.edges(data="kind")) == sorted(fresh.tree.graph.edges(data="kind"))
+            assert [part.depth(inner) for inner in range(len(part))] == [
+                made.depth(n) - made.depth(top) for n in members
+            ]
+            assert part.in_flight == made.pending_below(top)
+            assert part.ended_expansions == sum(made.ended(each) for each in members)
+            assert members[part.best().id] == max(members, key=lambda each: (made[each].value, -each))
+        assert sorted(kept.graph.edges(data="kind")) == sorted(fresh.graph.edges(data="kind"))
+        now = kept.view("new copy", Copy)
+        assert (watching.own, watching.below) == (now.own, now.below)
 
 
-def facts(made, node_id, name, within=None):
-    """All that a search can ask of a node, ids as `name` says, references to nodes outside `within` left out."""
-    references = [end for _, end, kind in made.graph.out_edges(node_id, data="kind") if kind == "reference"]
+def fuse(made, at, other):
+    parents = (at,) if at == other else (at, other)
+    made.add(replace(node(len(made), at, 0.5), parents=parents, kind="fuse"))
+
+
+CHANGES_BY_NAME = {
+    "add": lambda made, at, other: made.add(node(len(made), at, other / 50, terminal=other % 3 == 0)),
+    "fuse": fuse,
+    "merge": lambda made, at, other: made.merge(at, other, "same"),
+    "fail": lambda made, at, other: made.fail(at, "no", policy_id="b"),
+    "conflict": lambda made, at, other: made.fail(at, "conflict", "fuse", other),
+    "begin": lambda made, at, other: made.begin(at),
+    "measure": lambda made, at, other: made.begin(at, "measure"),
+    "measured": lambda made, at, other: made.measure_again(at, Evaluation(0.5)),
+    "leave": lambda made, at, other: made.leave(at, "b"),
+    "close": lambda made, at, other: made.close(at),
+    "prune": lambda made, at, other: made.prune(at),
+}
+CHANGES = sorted(CHANGES_BY_NAME)
+
+
+def facts(made, node_id, own, members):
+    """All that a search can ask of a node of a part; its nodes are `own` in `made` and `members` in the whole tree."""
+    name = dict(zip(own, members, strict=True)).get
+    references = [name(end) for _, end, kind in made.graph.out_edges(node_id, data="kind") if kind == "reference"]
     return (
         [name(child.id) for child in made.children(node_id)],
-        sorted(name(end) for end in references if within is None or end in within),
-        (
-            made.visits(node_id),
-            round(made.value_sum(node_id), 9),
-            made.value_max(node_id),
-            made.expansions(node_id),
-            made.pending(node_id),
-        ),
-        (made.pending_below(node_id), made.open_below(node_id), made.expandable(node_id), made.failures(node_id)),
+        {end for end in references if end is not None},
+        (made.visits(node_id), round(made.value_sum(node_id), 9), made.value_max(node_id), made.expansions(node_id)),
+        (made.pending(node_id), made.pending_below(node_id), made.open_below(node_id), made.expandable(node_id)),
+        (made.failures(node_id), made.evaluations(node_id), made.left(node_id, "b"), made.pruned(node_id)),
+        [(a.known, a.reason, a.policy_id, name(a.child)) for a in made.attempts(node_id)],
+        [made.begun(node_id, "fuse", other) for other in own],
+        (made.begun(node_id), made.begun(node_id, "measure"), made.begun(node_id, policy_id="b")),
         (made[node_id].value, made[node_id].state_hash),
     )
 
