@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from random import Random
 from statistics import fmean, variance
 
@@ -12,10 +11,8 @@ from hypothesis import strategies as st
 
 from agent.search.adaptive import Adaptive
 from agent.search.posterior import Beta, Normal, Seen
-from agent.tree import Tree
-from tests.test_search import chosen, grow
-from tests.test_tree import trees
-from tests.trees import node, tree
+from tests.test_search import chosen
+from tests.trees import Grown, histories, node, tree
 
 
 def seen(*values):
@@ -112,29 +109,15 @@ class TestArms:
 
 
 @settings(max_examples=30)
-@given(made=trees(), failed=st.lists(st.integers(0, 39), max_size=4), begun=st.lists(st.integers(0, 39), max_size=4))
-def test_a_view_that_was_kept_says_what_a_new_one_says(made, failed, begun):
-    search = Adaptive(arms=3)
-    again = tree(*made)
-    for each in made:
-        if not made.expandable(each.id):
-            again.close(each.id)
-    for happen in (
-        *(partial(Tree.fail, node_id=n % len(made)) for n in failed),
-        *(partial(Tree.begin, node_id=n % len(made)) for n in begun),
-    ):
-        search.select(made, Random(0))
-        happen(made)
-        happen(again)
+@given(history=histories)
+def test_a_later_sitting_draws_the_same(history):
+    search, grown = Adaptive(arms=3), Grown()
+    for change in history:
+        grown.happens(*change)
+        search.select(grown.tree, Random(0))
+    again = grown.again()
     for seed in range(3):
-        assert search.select(made, Random(seed)) == search.select(again, Random(seed))
-
-
-def test_a_tree_grows_the_same_with_a_view_and_without():
-    made = tree(node(0))
-    order = grow(Adaptive(), made, lambda node_id: node_id * 37 % 100 / 100, 60)
-    nodes = list(made)
-    assert order == [chosen(Adaptive(), tree(*nodes[: step + 1]), f"0/{step}") for step in range(60)]
+        assert search.select(grown.tree, Random(seed)) == search.select(again, Random(seed))
 
 
 def test_workers_turn_away_from_a_branch_that_others_are_at():

@@ -18,7 +18,7 @@ from agent.search.astar import AStar
 from agent.tree import Step
 from agent.value import Evaluation
 from tests.test_search import chosen
-from tests.trees import node, tree
+from tests.trees import Grown, histories, node, tree
 
 REST = 128
 TEXTBOOK = AStar(edit=0, tokens=1, rest=REST, fatigue=0)
@@ -214,6 +214,16 @@ def test_a_choice_says_what_it_was_preferred_to():
     (reason,) = AStar(rest=10, fatigue=0).select(made, Random(0)).reasons
     assert (reason.node, reason.among, reason.rival) == (1, 3, 0)
     assert reason.rival_terms == pytest.approx({"score": -5, "g": 0, "h": 5, "fatigue": 0})
+
+
+@settings(max_examples=30)
+@given(history=histories)
+def test_a_later_sitting_chooses_the_same(history):
+    search, grown = AStar(), Grown()
+    for change in history:
+        grown.happens(*change)
+        search.select(grown.tree, Random(0))
+    assert search.select(grown.tree, Random(0)) == search.select(grown.again(), Random(0))
 
 
 @pytest.mark.parametrize("setting", [{"estimate": "none"}, {"edit": -1}, {"rest": float("nan")}, {"fatigue": -0.1}])

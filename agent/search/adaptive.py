@@ -10,6 +10,7 @@ from typing import Literal
 
 from agent.search import Choice, Reason
 from agent.search.posterior import Beta, Normal, Seen
+from agent.search.ranking import why_first
 from agent.tree import NodeId, Tree
 
 __all__ = ["Adaptive"]
@@ -59,9 +60,10 @@ class Adaptive:
             if not children or (tree.expandable(node_id) and wider["score"] >= deeper["score"]):
                 rival = {"deeper": deeper["score"]} if children else {}
                 return Choice(node_id, reasons=(*reasons, Reason(node_id, wider | rival, 1 + bool(children))))
-            reason = self._best({child: self._draw(known.arm(child), rng) for child in children})
-            reasons.append(reason)
-            node_id = reason.node
+            drawn = {child: self._draw(known.arm(child), rng) for child in children}
+            best = sorted(drawn, key=lambda child: -drawn[child]["score"])
+            reasons.append(why_first(best, drawn.__getitem__, len(best)))
+            node_id = best[0]
 
     def belief(self, seen: Seen) -> Normal | Beta:
         """What is believed of an arm's values."""
@@ -71,11 +73,6 @@ class Adaptive:
     def _draw(self, seen: Seen, rng: Random) -> dict[str, float]:
         belief = self.belief(seen)
         return {"score": belief.draw(rng), "mean": belief.mean, "n": seen.n}
-
-    def _best(self, drawn: dict[NodeId, dict[str, float]]) -> Reason:
-        best, *others = sorted(drawn, key=lambda child: -drawn[child]["score"])
-        rival = others[0] if others else None
-        return Reason(best, drawn[best], len(drawn), rival, None if rival is None else drawn[rival])
 
 
 class _Arms:

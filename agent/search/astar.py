@@ -7,8 +7,8 @@ from random import Random
 from typing import Literal
 
 from agent.actions import RunTests
-from agent.search import Choice, Reason
-from agent.search.ranking import Ranking
+from agent.search import Choice
+from agent.search.ranking import Ranking, why_first
 from agent.tree import Node, NodeId, Tree
 
 __all__ = ["AStar"]
@@ -40,9 +40,9 @@ class AStar:
     estimate: Literal["value", "progress", "least"] = "value"
     """What `h` is: `rest * (1 - value)`, the same with the share of the goals that are reached, or one `edit`; of a
     solved node 0."""
-    rest: float = 8.0
+    rest: float = 16.0
     """What is left to pay where nothing is reached."""
-    fatigue: float = 0.1
+    fatigue: float = 0.3
 
     def __post_init__(self) -> None:
         if self.estimate not in ("value", "progress", "least"):
@@ -55,12 +55,8 @@ class AStar:
         """The open node of the lowest f."""
         del rng
         known = tree.view(self, lambda tree: _Open(tree, self))
-        best, *others = [*(node_id for _, node_id in known.ranking.best()), None]
-        if best is None:
-            return None
-        rival = others[0]
-        terms = None if rival is None else known.terms(rival)
-        return Choice(best, reasons=(Reason(best, known.terms(best), len(known.ranking), rival, terms),))
+        best = [node_id for _, node_id in known.ranking.best()]
+        return Choice(best[0], reasons=(why_first(best, known.terms, len(known.ranking)),)) if best else None
 
     def cost(self, node: Node) -> float:
         """What it takes to come to a node from its parent."""

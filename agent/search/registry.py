@@ -9,6 +9,7 @@ from agent.search.beam import Beam
 from agent.search.best_first import BestFirst
 from agent.search.best_of_n import BestOfN
 from agent.search.clade import Clade
+from agent.search.go_explore import GoExplore
 from agent.search.graph import Graph
 from agent.search.linear import Linear
 from agent.search.mcts import Mcts
@@ -24,6 +25,7 @@ SEARCHES: dict[str, type[Search]] = {
     "best_first": BestFirst,
     "best_of_n": BestOfN,
     "clade": Clade,
+    "go_explore": GoExplore,
     "graph": Graph,
     "linear": Linear,
     "mcts": Mcts,

@@ -1,0 +1,114 @@
+"""Go-Explore: keep an archive of the kinds of states that were found, return to an interesting one, explore from it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from math import sqrt
+from random import Random
+
+from agent.search import Choice
+from agent.search.ranking import Facts, Ranking, why_first
+from agent.search.signature import ending
+from agent.tree import NodeId, Tree
+
+__all__ = ["GoExplore"]
+
+
+@dataclass(frozen=True, slots=True)
+class GoExplore:
+    """Return to the cell of the highest score, the older among equals, and there to the state of the shortest path.
+
+    A cell holds the states in which the same tests fail in the same way and whose value is the same to two places. Its
+    score is `(novelty / sqrt(seen) + value * v + interest * i) / sqrt(1 + tried)`: `seen` are its states, `v` is their
+    value, `tried` the expansions of all of them, in flight or ended. `i` is what a judge called interesting when the
+    state was measured (`evaluation.parts["interest"]`, in [0, 1]; 0 where none did).
+
+    Archive, cells and the return are Go-Explore's (arXiv 1901.10995), a judge of interest is that of Intelligent
+    Go-Explore (arXiv 2405.15143). The score is our own: it counts where neither draws nor asks at every step.
+    """
+
+    novelty: float = 1.0
+    """Weight of a cell that few states are in. This and the other weights are at least 0."""
+    value: float = 2.0
+    interest: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("novelty", "value", "interest"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name}={getattr(self, name)}: give a number of 0 or more")
+
+    def select(self, tree: Tree, rng: Random) -> Choice | None:
+        """The state with the shortest path in the best cell."""
+        del rng
+        archive = tree.view(self, lambda tree: _Archive(tree, self))
+        cells = {archive.cells[index].state: index for _, index in archive.ranking.best()}
+        if not cells:
+            return None
+        reason = why_first([*cells], lambda n: self.terms(archive.facts(cells[n])), len(archive.ranking))
+        return Choice(reason.node, reasons=(reason,))
+
+    def terms(self, facts: Facts) -> dict[str, float]:
+        """The parts of a score."""
+        seen, tried, value, interest = facts
+        worth = self.novelty / sqrt(seen) + self.value * value + self.interest * interest
+        score = worth / sqrt(1 + tried)
+        return {"score": score, "seen": seen, "tried": tried, "value": value, "interest": interest}
+
+
+@dataclass(slots=True)
+class _Cell:
+    """States that are alike."""
+
+    seen: int = 0
+    tried: int = 0
+    open: list[tuple[int, NodeId]] = field(default_factory=list)
+    """Depth and id of those that may be expanded, the shortest path first."""
+
+    @property
+    def state(self) -> NodeId:
+        return self.open[0][1]
+
+
+class _Archive:
+    """A view: the cells, and those with an open state by their scores."""
+
+    def __init__(self, tree: Tree, search: GoExplore) -> None:
+        self._tree = tree
+        self.cells: list[_Cell] = []
+        self._by_key: dict[Hashable, int] = {}
+        self._cell_of: list[int] = []
+        self._tried: list[int] = []
+        self.ranking = Ranking(lambda facts, _: search.terms(facts)["score"])
+
+    def changed(self, node_id: NodeId) -> None:
+        """Put a new state into its cell; count its expansions there, and whether it is open."""
+        if node_id == len(self._cell_of):
+            self._discover(node_id)
+        index = self._cell_of[node_id]
+        cell, tried, entry = self.cells[index], self._tree.expansions(node_id), (self._tree.depth(node_id), node_id)
+        cell.tried += tried - self._tried[node_id]
+        self._tried[node_id] = tried
+        if not self._tree.expandable(node_id):
+            del cell.open[bisect_left(cell.open, entry) : bisect_right(cell.open, entry)]
+        self.ranking.put(index, self.facts(index) if cell.open else None)
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """What comes of a state is in cells of its own."""
+
+    def facts(self, index: int) -> Facts:
+        """What the score of a cell with an open state is made of."""
+        cell = self.cells[index]
+        evaluation = self._tree[cell.state].evaluation
+        return (cell.seen, cell.tried, evaluation.value, evaluation.parts.get("interest", 0.0))
+
+    def _discover(self, node_id: NodeId) -> None:
+        key = (ending(self._tree, node_id), round(self._tree[node_id].value, 2))
+        index = self._by_key.setdefault(key, len(self.cells))
+        if index == len(self.cells):
+            self.cells.append(_Cell())
+        self._cell_of.append(index)
+        self._tried.append(0)
+        self.cells[index].seen += 1
+        insort(self.cells[index].open, (self._tree.depth(node_id), node_id))
