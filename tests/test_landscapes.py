@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.search import Choice
 from agent.search.best_first import BestFirst
 from agent.search.linear import Linear
 from agent.search.mcts import Mcts
@@ -158,6 +159,37 @@ class TestDriver:
         while made.step():
             most = max(most, made.tree.in_flight)
         assert most == 7
+
+
+class Script:
+    """A search that does what is written, then nothing."""
+
+    def __init__(self, *choices):
+        self.choices = choices
+
+    def select(self, tree, rng):
+        done = tree.ended_expansions + tree.in_flight
+        return self.choices[done] if done < len(self.choices) else None
+
+
+class TestActs:
+    def test_a_measurement_is_one_more_of_the_same_state_and_costs_budget(self):
+        landscape = LANDSCAPES["noisy"](3)
+        made = simulated(landscape, Script(Choice(0), Choice(1, "measure"), Choice(1, "measure")))
+        expected = [measured(landscape, made.states[1], time) for time in range(3)]
+        assert [evaluation.value for evaluation in made.tree.evaluations(1)] == expected
+        assert made.curve.spent == 3
+
+    def test_two_branches_are_fused_to_one_node_with_both_as_parents(self):
+        made = simulated(Duplicates(1), Script(Choice(0), Choice(0), Choice(1, "fuse", other=2)))
+        assert made.states[3] == tuple(sorted(made.states[1] + made.states[2]))
+        assert (made.tree[3].parents, made.tree[3].kind) == ((1, 2), "fuse")
+
+    def test_branches_that_conflict_cost_little_and_close_nothing(self):
+        made = simulated(Ways(1), Script(Choice(0), Choice(0), *[Choice(1, "fuse", other=2)] * 4))
+        assert len(made.tree) == 3
+        assert made.curve.spent == pytest.approx(2.4)
+        assert made.tree.expandable(1)
 
 
 class TestTable:

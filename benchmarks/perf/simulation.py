@@ -6,15 +6,14 @@ close what is exhausted. A run ends when an optimum is measured, nothing is chos
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
 
 from agent.actions import Write
 from agent.measure import Outcome, SuiteReport
 from agent.search import Choice, Search
-from agent.tree import Node, NodeId, Step, Tree
+from agent.tree import Act, Node, NodeId, Step, Tree
 from agent.value import Evaluation
 from benchmarks.perf.landscape import Curve, Landscape, Move, State, digest, measured
 from sandboxes import Snapshot
@@ -25,20 +24,20 @@ EXHAUSTED_COST = 1.0
 """Of asking a node that has nothing left to propose: as much as a proposal."""
 CONFLICT_COST = 0.1
 """Of a merge that conflicts: it asks no policy and runs no test."""
-FAILURES_PER_NODE = 3
-"""A node whose expansions failed so often is closed, as the engine does."""
+MEASURE_COST = 1.0
+"""Of measuring a state once more: as much as proposing and measuring a new one, which is dear for a measurement."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Job:
-    """Work in flight, ordered by when it ends."""
+    """Work in flight, ordered by when it ends, among equals by when it was begun."""
 
     ends: float
     number: int
-    choice: Choice
-    move: Move | None
-    """Where it leads; None when nothing is proposed, or a merge conflicts."""
-    cost: float
+    choice: Choice = field(compare=False)
+    move: Move | None = field(compare=False)
+    """Where it leads; None when nothing is proposed, a merge conflicts, or a state is measured again."""
+    cost: float = field(compare=False)
 
 
 class Simulation:
@@ -59,7 +58,7 @@ class Simulation:
         self._now = 0.0
         self._found = 0.0
         self._jobs: list[_Job] = []
-        self._proposed: Counter[NodeId] = Counter()
+        self._jobs_begun = 0
         self._add(landscape.start, (), Move(landscape.start, cost=0.0), "")
         self._note(0.0)
 
@@ -75,7 +74,7 @@ class Simulation:
             return False
         job = heappop(self._jobs)
         self._now = job.ends
-        self.tree.end(job.choice.node)
+        self.tree.end(*_work(job.choice))
         self._conclude(job)
         self._note(job.cost)
         return True
@@ -91,41 +90,47 @@ class Simulation:
             choice = self._search.select(self.tree, Random(f"{self._seed}/select/{number}"))
             if choice is None:
                 break
-            job = self._begun(choice, number)
+            job = self._begun(choice)
             if job.cost > self._left:
                 self._left = 0.0
                 break
             self._left -= job.cost
-            self.tree.begin(choice.node)
+            self.tree.begin(*_work(choice))
             heappush(self._jobs, job)
         return bool(self._jobs)
 
-    def _begun(self, choice: Choice, number: int) -> _Job:
-        state = self.states[choice.node]
-        if choice.act == "fuse":
+    def _begun(self, choice: Choice) -> _Job:
+        state, move, cost = self.states[choice.node], None, MEASURE_COST
+        if choice.act == "expand":
+            move, cost = self._landscape.move(state, self.tree.begun(choice.node)), EXHAUSTED_COST
+        elif choice.act == "fuse":
             assert choice.other is not None
-            both = self._landscape.fused(state, self.states[choice.other])
-            move, nothing = None if both is None else Move(both), CONFLICT_COST
-        else:
-            move, nothing = self._landscape.move(state, self._proposed[choice.node]), EXHAUSTED_COST
-            self._proposed[choice.node] += 1
-        cost = move.cost if move else nothing
-        return _Job(self._now + cost, number, choice, move, cost)
+            both, cost = self._landscape.fused(state, self.states[choice.other]), CONFLICT_COST
+            move = Move(both) if both is not None else None
+        cost = move.cost if move else cost
+        self._jobs_begun += 1
+        return _Job(self._now + cost, self._jobs_begun, choice, move, cost)
 
     def _conclude(self, job: _Job) -> None:
         choice, tree = job.choice, self.tree
-        if job.move is None and choice.act == "fuse":
-            tree.fail(choice.node, "the branches conflict")
-            if len(tree.failures(choice.node)) >= FAILURES_PER_NODE:
-                tree.close(choice.node)
-        elif job.move is None:
+        if choice.act == "measure":
+            again = measured(self._landscape, self.states[choice.node], len(tree.evaluations(choice.node)))
+            tree.measure_again(choice.node, Evaluation(again))
+        elif job.move is not None:
+            self._settle(choice, job.move)
+        elif choice.act == "fuse":
+            tree.fail(choice.node, "the branches conflict", *_work(choice)[1:])
+        else:
             tree.close(choice.node)
-        elif (known := tree.with_state(digest(job.move.state))) is not None:
+
+    def _settle(self, choice: Choice, move: Move) -> None:
+        known = self.tree.with_state(digest(move.state))
+        if known is not None and known.id != choice.node:
             self.merged += 1
-            tree.merge(choice.node, known.id)
+            self.tree.merge(choice.node, known.id, "", *_work(choice)[1:])
         else:
             parents = (choice.node,) if choice.other is None else (choice.node, choice.other)
-            self._add(job.move.state, parents, job.move, choice.kind)
+            self._add(move.state, parents, move, "fuse" if choice.act == "fuse" else choice.kind)
 
     def _add(self, state: State, parents: tuple[NodeId, ...], move: Move, kind: str) -> None:
         landscape, value = self._landscape, measured(self._landscape, state)
@@ -144,3 +149,8 @@ class Simulation:
         self.states.append(state)
         self.tree.add(node)
         self._found = max(self._found, landscape.value(state))
+
+
+def _work(choice: Choice) -> tuple[NodeId, Act, NodeId | None, str]:
+    """As the tree counts it. There is one policy."""
+    return choice.node, choice.act, choice.other, ""
