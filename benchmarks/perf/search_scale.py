@@ -1,0 +1,169 @@
+"""What choosing and recording costs on a small tree and on a large one, by algorithm, beside TreeQuest's step.
+
+    python -m benchmarks.perf.search_scale --nodes 1000,20000
+
+A step is what the engine does with a tree for each node: select, begin, end, add; values are random, and nothing is
+written to disk. Trees are grown by the algorithm itself. Times are seconds of the processor. `strategies` ends long
+before a tree is large, and `linear` grows a chain, whose upkeep is a step for each node above: it has a row of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from random import Random
+from typing import Any
+
+from agent.measure import SuiteReport
+from agent.search import Search
+from agent.search.beam import Beam
+from agent.search.best_of_n import BestOfN
+from agent.search.linear import Linear
+from agent.search.mcts import Mcts
+from agent.search.registry import SEARCHES
+from agent.tree import Node, Tree
+from agent.value import Evaluation
+from benchmarks.perf.bench import say
+from benchmarks.perf.script import machine
+from benchmarks.perf.table import Row, at_most, less, markdown
+from benchmarks.perf.timing import Sample, Way, interleave, ratio
+from benchmarks.perf.treequest_venv import VERSION, interpreter
+from sandboxes import Snapshot
+
+__all__ = ["ENDLESS", "Growth"]
+
+ENDLESS: dict[str, Callable[[], Search]] = {
+    **{name: SEARCHES[name] for name in SEARCHES if name not in ("linear", "strategies")},
+    "beam": lambda: Beam(width=64, children=8, depth=10**6),
+    "best_of_n": lambda: BestOfN(n=10**6),
+    "mcts, puct": lambda: Mcts(formula="puct"),
+    "mcts, max": lambda: Mcts(value="max", prior_visits=0.2),
+}
+"""Searches with settings that let them go on for ever; the defaults where there is nothing about them here."""
+PEERS = {"mcts": "StandardMCTS", "best_first": "BestFirstSearchAlgo"}
+"""What of TreeQuest each is compared with."""
+STEPS, PEER_STEPS = 100, 10
+"""Of a round."""
+N = 9
+GROWTH, FACTOR = 1.5, 100.0
+"""The goals: how much dearer a step may become, and how much cheaper than TreeQuest's it has to be."""
+
+
+class Growth:
+    """A tree that a search grows with random values and priors."""
+
+    def __init__(self, search: Search, nodes: int = 1) -> None:
+        self.tree = Tree()
+        self._search = search
+        self._rng = Random(nodes)
+        self._add(())
+        self.grow(nodes - 1)
+
+    def grow(self, steps: int) -> float:
+        """Seconds of the processor for each of some steps."""
+        began = time.process_time()
+        for number in range(steps):
+            self._step(number)
+        return (time.process_time() - began) / steps if steps else 0.0
+
+    def _step(self, number: int) -> None:
+        tree, choice = self.tree, self._search.select(self.tree, Random(number))
+        assert choice is not None, f"{self._search} chose nothing at {len(tree)} nodes"
+        tree.begin(choice.node, choice.act, choice.other)
+        tree.end(choice.node, choice.act, choice.other)
+        if choice.act == "measure":
+            tree.measure_again(choice.node, Evaluation(self._rng.random() * 0.99))
+        else:
+            fused = choice.act == "fuse"
+            self._add((choice.node,) if choice.other is None else (choice.node, choice.other), "fuse" if fused else "")
+
+    def _add(self, parents: tuple[int, ...], kind: str = "") -> None:
+        number = len(self.tree)
+        value, prior = self._rng.random() * 0.99, self._rng.random()
+        state, report, evaluation = Snapshot(f"s{number}", f"d{number}"), SuiteReport(), Evaluation(value)
+        self.tree.add(Node(number, parents, (), state, report, evaluation, prior=prior, kind=kind))
+
+
+def rows(given: Namespace) -> Iterator[Row]:
+    """A row an algorithm, and one for each that is compared with TreeQuest."""
+    small, large = given.nodes
+    names = [name for name in given.searches.split(";") if name]
+    with ExitStack() as held:
+        ways: dict[str, Way] = {}
+        for name in names:
+            for nodes in given.nodes:
+                say(f"{name}: a tree of {nodes} nodes")
+                ways[f"{name} {nodes}"] = partial(Growth(ENDLESS[name](), nodes).grow, STEPS)
+        peers = {name: PEERS[name] for name in names if name in PEERS and not given.without_treequest}
+        if peers:
+            ask = held.enter_context(_Peer(str(interpreter(given.treequest)), large)).ask
+            ways |= {peer: partial(ask, peer) for peer in peers.values()}
+        taken = interleave(ways, given.n, Random(given.seed))
+    for name in names:
+        yield _growth(name, taken[f"{name} {small}"], taken[f"{name} {large}"], small, large)
+    for name, peer in peers.items():
+        what = f"a step at {large} nodes: {name} beside TreeQuest {VERSION}'s {peer}"
+        yield less(what, taken[f"{name} {large}"], taken[peer], FACTOR)
+    yield _chain(given.chain)
+
+
+def _growth(name: str, few: Sample, many: Sample, small: int, large: int) -> Row:
+    ours = f"{many} beside {few}"
+    return at_most(
+        f"a step at {large} nodes beside {small}: {name}", ours, len(few.seconds), ratio(many, few), GROWTH, "x"
+    )
+
+
+def _chain(nodes: int) -> Row:
+    seconds = Growth(Linear()).grow(nodes - 1) * (nodes - 1)
+    return Row(f"a chain of {nodes} nodes, all steps: linear", f"{seconds:.1f} s", "", 1, f"{seconds:.1f} s")
+
+
+class _Peer:
+    """A process that holds TreeQuest's trees and makes steps when it is asked to."""
+
+    def __init__(self, python: str, nodes: int) -> None:
+        say(f"TreeQuest's trees of {nodes} nodes")
+        command = [python, "-m", "benchmarks.perf.treequest_steps", str(nodes)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> _Peer:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._process.communicate()
+
+    def ask(self, algorithm: str) -> float:
+        """Seconds of the processor for a step."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{algorithm} {PEER_STEPS}\n")
+        self._process.stdin.flush()
+        return float(self._process.stdout.readline())
+
+
+def main() -> None:
+    """Read the command line, print the table."""
+    parser = ArgumentParser(prog="python -m benchmarks.perf.search_scale", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("-n", type=int, default=N, metavar="N", help=f"rounds; default: {N}")
+    parser.add_argument("--nodes", type=_sizes, default=(1_000, 20_000), metavar="SMALL,LARGE")
+    parser.add_argument("--chain", type=int, default=5_000, metavar="N", help="nodes of the chain; default: 5000")
+    parser.add_argument("--searches", default=";".join(ENDLESS), metavar="NAMES", help="separated by semicolons")
+    parser.add_argument("--seed", type=int, default=0, help="of the order")
+    parser.add_argument("--treequest", default="", metavar="VENV", help="has it, or is made; default: in the cache")
+    parser.add_argument("--without-treequest", action="store_true")
+    found = list(rows(parser.parse_args()))
+    print(f"{markdown(found)}\n\n{machine()}")
+
+
+def _sizes(text: str) -> tuple[int, int]:
+    small, large = (int(part) for part in text.split(","))
+    return small, large
+
+
+if __name__ == "__main__":
+    main()
