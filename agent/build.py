@@ -166,18 +166,17 @@ def _namespaces_work() -> bool:
 
 
 def _search(settings: Settings) -> Search:
-    """Single edits are tried from the best state down; a model's turns are worth something before a test passes."""
-    name = settings.search.name
-    if name == "auto":
-        name = "best_first" if settings.policy.name == "mutate" else "mcts"
+    name, options = settings.search.name, settings.search.options
     if name not in SEARCHES:
-        raise ConfigError(f"unknown search {name!r}: one of auto, {', '.join(SEARCHES)}")
+        raise ConfigError(f"unknown search {name!r}: one of {', '.join(SEARCHES)}")
     if name == "strategies" and settings.policy.name == "mutate":
         raise ConfigError(
             "the search `strategies` asks its policy for strategies in words, and `mutate` has none: name a model with "
             "--policy, or another search with --search"
         )
-    return _construct(SEARCHES[name], settings.search.options, f"search.{name}")
+    if name == "auto":
+        options = {"single_edits": settings.policy.name == "mutate", **options}
+    return _construct(SEARCHES[name], options, f"search.{name}")
 
 
 def _policy(settings: Settings, run: Run, held: ExitStack) -> Policy:

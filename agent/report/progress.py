@@ -15,6 +15,7 @@ from rich.status import Status
 from agent.budget import Usage
 from agent.journal import Added, Event, Failed, Merged, Spent, Steered
 from agent.report.summary import cost, tally
+from agent.search import Choice
 from agent.tree import Node
 
 __all__ = ["Progress"]
@@ -35,6 +36,7 @@ class Progress:
         self._lock = threading.Lock()
         self._nodes = self._misses = 0
         self._best: Node | None = None
+        self._reasons: set[str] = {""}
         self._usage = Usage()
         self._printed = time.monotonic()
 
@@ -55,6 +57,7 @@ class Progress:
             match event:
                 case Added():
                     self._added(event.node)
+                    self._explain(event.choice)
                 case Failed() | Merged():
                     self._misses += 1
                 case Spent():
@@ -77,6 +80,12 @@ class Progress:
         what = "the repository as it is" if self._best is None else node.label or f"node {node.id}"
         self._best = node
         self.say(f"{node.value:.3f}  {what} ({tally(node.report)})")
+
+    def _explain(self, choice: Choice | None) -> None:
+        """Say once which algorithm has taken over, and why."""
+        if choice is not None and choice.because not in self._reasons:
+            self._reasons.add(choice.because)
+            self.say(choice.because)
 
     def _refresh(self) -> None:
         best = 0.0 if self._best is None else self._best.value

@@ -138,7 +138,8 @@ def _reasons(choice: Choice | None) -> RenderableType:
         return Text(f"asked for by a person (order {choice.order}){hint}")
     pins = [Text(f"a person pinned node {r.node}: nothing else was looked at") for r in choice.reasons if _pins(r)]
     reasons = [reason for reason in choice.reasons if not _pins(reason)]
-    return Group(*pins, _table(reasons) if reasons else Text("the search gave no reasons"))
+    because = [Text(choice.because)] if choice.because else []
+    return Group(*pins, *because, _table(reasons) if reasons else Text("the search gave no reasons"))
 
 
 def _with(choice: Choice | None) -> str:

@@ -42,6 +42,8 @@ class Choice:
     """What a person wants to be tried; the policy is shown it."""
     order: int | None = None
     """The number of the order (`agent.steering`) that this choice obeys; None: the search chose."""
+    because: str = ""
+    """In words, where a search lets others choose: which one did, and why it."""
     reasons: tuple[Reason, ...] = ()
     """The decisions in the order in which they were taken, the one for `node` last."""
 

@@ -28,8 +28,8 @@ class Graph:
     (AutoMLGen, arXiv 2510.08511); what is merged with what, and what stagnation is, are our own choice.
     """
 
-    stagnation: int = 3
-    """At least 0."""
+    stagnation: int = 0
+    """At least 0, which merges at once. A merge costs one measurement and no proposal, so that waiting seldom pays."""
     candidates: int = 3
     """How many states are tried of those that repair the same tests, at least 1; the most valuable ones are."""
     c: float = 1.4
@@ -41,10 +41,14 @@ class Graph:
                 raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """A merge, whose node may be closed, or what `mcts` selects."""
+        """A merge, or what `mcts` selects."""
+        return self.merge(tree) or Mcts(c=self.c).select(tree, rng)
+
+    def merge(self, tree: Tree) -> Choice | None:
+        """The merge to make now, whose node may be closed; None: there is none."""
         merges = sorted(self._merges(tree))
         if not merges:
-            return Mcts(c=self.c).select(tree, rng)
+            return None
         first, *others = merges
         rival, rival_terms = (others[0].ours, others[0].terms) if others else (None, None)
         return Choice(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent.search import Search
 from agent.search.adaptive import Adaptive
 from agent.search.astar import AStar
+from agent.search.auto import Auto
 from agent.search.beam import Beam
 from agent.search.best_first import BestFirst
 from agent.search.best_of_n import BestOfN
@@ -21,6 +22,7 @@ __all__ = ["SEARCHES"]
 SEARCHES: dict[str, type[Search]] = {
     "adaptive": Adaptive,
     "astar": AStar,
+    "auto": Auto,
     "beam": Beam,
     "best_first": BestFirst,
     "best_of_n": BestOfN,

@@ -1,0 +1,84 @@
+"""`auto`: which algorithm chooses, by what the tree shows."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from rich.console import Console
+
+from agent.build import _search
+from agent.config import load
+from agent.journal import Added
+from agent.report.progress import Progress
+from agent.report.why import explain
+from agent.search.auto import Auto
+from agent.search.best_first import BestFirst
+from agent.search.best_of_n import BestOfN
+from agent.search.swe_search import SweSearch
+from tests.test_search_graph import two_halves
+from tests.test_tree import trees
+from tests.trees import node, tree
+
+
+def chooser(made, **settings):
+    """The name of the algorithm that chooses."""
+    return Auto(**settings).select(made, Random(0)).because.split(":")[0]
+
+
+def after_the_best(nodes):
+    """The best node is number 2; so many others came after it."""
+    return tree(node(0), node(1, 0, 0.3), node(2, 0, 0.6), *(node(3 + i, 2, 0.5) for i in range(nodes)))
+
+
+def test_the_best_states_are_gone_on_with_until_that_is_stalled():
+    assert chooser(after_the_best(6), patience=5) == "swe_search"
+    assert chooser(after_the_best(7), patience=5) == "best_of_n"
+    assert chooser(tree(*after_the_best(7), node(10, 0, 0.7)), patience=5) == "swe_search"
+
+
+def test_states_that_complete_each_other_are_merged_first():
+    for settings in ({}, {"single_edits": True}):
+        choice = Auto(**settings).select(two_halves(), Random(0))
+        assert (choice.act, choice.node, choice.other) == ("fuse", 1, 2)
+        assert choice.because.startswith("graph: ")
+
+
+def test_single_edits_are_searched_best_first():
+    assert (
+        chooser(after_the_best(0), single_edits=True) == chooser(after_the_best(99), single_edits=True) == "best_first"
+    )
+
+
+@given(trees())
+def test_what_is_chosen_is_the_choice_of_the_algorithm_that_is_named(made):
+    choice = Auto().select(made, Random(0))
+    if choice is None:
+        assert not made.open_below(0)
+        return
+    named = {"swe_search": SweSearch(), "best_of_n": BestOfN(), "best_first": BestFirst()}
+    chosen = named[choice.because.split(":")[0]].select(made, Random(0))
+    assert (choice.node, choice.reasons) == (chosen.node, chosen.reasons)
+
+
+@pytest.mark.parametrize(("policy", "single"), [("mutate", True), ("openai/tiny", False)])
+def test_is_what_runs_unless_another_is_named_and_knows_the_policys_grain(policy, single):
+    assert _search(load(flags={"policy.name": policy})) == Auto(single_edits=single)
+
+
+def test_who_chose_and_why_is_said_once_and_kept(capsys: pytest.CaptureFixture[str]):
+    made, said = after_the_best(0), Progress()
+    choice = Auto().select(made, Random(0))
+    events = [Added(n, choice=choice if n.parents else None) for n in made]
+    for event in events:
+        said(event)
+    assert capsys.readouterr().err.count("swe_search: the best states are gone on with") == 1
+    console = Console(width=200)
+    console.print(explain(events, 2).as_text())
+    assert "swe_search: the best states are gone on with" in capsys.readouterr().out
+
+
+def test_settings_that_make_no_sense_are_refused():
+    with pytest.raises(ValueError, match="patience=0 is too small"):
+        Auto(patience=0)
