@@ -12,9 +12,14 @@ import typer
 from agent.errors import JournalError, UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from agent.run import Run
 
 __all__ = ["RunDir", "fork", "pin", "prune", "show"]
+
+WIDE = 100_000
+"""Columns of a pipe."""
 
 RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")]
 Node = Annotated[int, typer.Argument(metavar="NODE", help="The number of a state, as `ramify show` prints it.")]
@@ -84,20 +89,23 @@ def _explain(run: Path, node: int, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(found.as_json()) + "\n")
         return
-    from rich.console import Console
-
-    Console(highlight=False, soft_wrap=True).print(found.as_text())
+    _console().print(found.as_text())
 
 
 def _draw(run: Run) -> None:
-    from rich.console import Console
-
     from agent.report.tree import draw, facts
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = _console()
     if len(run.tree):
         console.print(draw(run.tree), markup=True)
     console.print(facts(run), markup=False)
+
+
+def _console() -> Console:
+    """Where a line that is wider than the terminal is not cut off: in a pipe there is no terminal."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
 
 
 def _existing(directory: Path) -> Run:

@@ -133,6 +133,8 @@ def require_node(node_id: NodeId, nodes: int) -> None:
 def _why_closed(tree: Tree, node_id: NodeId) -> str:
     if tree[node_id].terminal:
         return "it is solved or was submitted"
+    if tree[node_id].refused:
+        return "the run's gate does not go on from it"
     return "it was pruned" if tree.pruned(node_id) else "nothing is left to propose there"
 
 

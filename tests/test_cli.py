@@ -173,6 +173,13 @@ class TestShow:
     def test_no_colour_reaches_a_pipe(self, ramify, recorded):
         assert "\x1b" not in ramify("show", recorded).stdout
 
+    def test_a_deep_tree_is_cut_off_nowhere(self, ramify, tmp_path):
+        with Run.open(tmp_path / "deep") as run:
+            for number in range(60):
+                run.record(Added(node(number, number - 1 if number else None)))
+        lines = ramify("show", "deep").stdout.splitlines()
+        assert [line.split(" 0.000")[0].split()[-1] for line in lines[:60]] == [str(number) for number in range(60)]
+
     def test_the_patch_comes_out_byte_for_byte(self, recorded, environment):
         said = subprocess.run([*RAMIFY, "show", "--patch", recorded], env=environment, capture_output=True, timeout=60)
         assert said.stdout == b"--- a/x\r\n\xff\n"

@@ -183,10 +183,14 @@ class TestRefusing:
     @pytest.mark.parametrize(
         ("order", "message"),
         [
-            (Order("fork", 9), "there is no node 9: this run has nodes 0 to 4"),
+            (Order("fork", 9), "there is no node 9: this run has nodes 0 to 5"),
             (Order("prune", -1), "there is no node -1"),
             (Order("fork", 2), "node 2 cannot be expanded: it is solved or was submitted; fork node 1 above it"),
             (Order("pin", 2), "nothing at or below node 2 can be expanded: it is solved"),
+            (
+                Order("fork", 5),
+                "node 5 cannot be expanded: the run's gate does not go on from it; fork node 0 above it",
+            ),
             (Order("fork", 4), "node 4 cannot be expanded: it was pruned; fork node 0 above it"),
             (Order("pin", 3), "it was pruned; pin node 0 above it"),
             (Order("unpin", 1), "node 1 is not pinned; no node is"),
@@ -196,6 +200,7 @@ class TestRefusing:
     )
     def test_an_order_that_cannot_be_obeyed_says_why_and_what_can(self, order, message):
         made = tree(node(0), node(1, 0), node(2, 1, 1.0, terminal=True), node(3, 0), node(4, 3))
+        made.add(replace(node(5, 0), refused=True))
         made.prune(3)
         with pytest.raises(UsageError, match=message):
             check(order, made, Steering())

@@ -127,7 +127,7 @@ def _draw(selection: Selection) -> RenderableType:
     end = _OUTCOMES[selection.outcome].format(selection.led_to)
     headline = f"\nselection {selection.number}: node {selection.expanded} was {act}{_with(selection.choice)}{end}"
     said = [Text(f"{headline}: {selection.label}" if selection.label else headline)]
-    return Group(*said, Padding(_reasons(selection.choice), (0, 0, 0, 2)))
+    return Group(*said, Padding(_reasons(selection.choice), (0, 0, 0, 2), expand=False))
 
 
 def _reasons(choice: Choice | None) -> RenderableType:
