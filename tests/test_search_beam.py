@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 from hypothesis import given
 
+from agent.measure import Outcome, SuiteReport
 from agent.search.beam import Beam
 from tests.test_search import chosen, grow
 from tests.trees import Grown, histories, node, tree
@@ -72,6 +74,47 @@ def test_the_reason_is_the_value_beside_the_next_best():
     assert (reason.terms["score"], reason.rival_terms["score"]) == (0.5, 0.4)
 
 
+def alike(id, parent, value, fails):
+    """A node in which these tests fail."""
+    return replace(node(id, parent, value), report=SuiteReport(dict.fromkeys(fails, Outcome.FAILED)))
+
+
+class TestCoverage:
+    def level(self):
+        """Nodes 1 to 3 are near-duplicates; node 4 is worth less than they are, and different."""
+        worths = {1: (0.6, "a"), 2: (0.6, "a"), 3: (0.5, "a"), 4: (0.4, "b")}
+        return tree(node(0), *(alike(n, 0, *worth) for n, worth in worths.items()))
+
+    def beam(self, **settings):
+        made, taken = self.level(), []
+        while (selected := chosen(Beam(children=4, depth=2, **settings), made)) is not None:
+            taken.append(selected)
+            made.add(node(len(made), selected))
+        return list(dict.fromkeys(taken))
+
+    def test_by_value_alone_a_beam_is_of_one_kind(self):
+        assert self.beam(width=2) == [1, 2]
+
+    def test_with_coverage_a_state_of_another_kind_takes_the_place_of_a_duplicate(self):
+        assert self.beam(width=2, coverage=1.0) == [1, 4]
+
+    def test_with_a_cost_duplicates_are_dropped_though_there_is_room(self):
+        assert self.beam(width=4, coverage=1.0) == [1, 2, 3, 4]
+        assert self.beam(width=4, coverage=1.0, cost=2.0) == [1, 4]
+
+    def test_one_state_is_kept_at_any_cost(self):
+        assert self.beam(width=4, cost=99.0) == [1]
+
+
+@given(history=histories)
+def test_a_later_sitting_keeps_the_same_states(history):
+    search, grown = Beam(width=2, children=3, depth=4, cost=0.5, coverage=0.5), Grown()
+    for change in history:
+        grown.happens(*change)
+        search.select(grown.tree, Random(0))
+    assert search.select(grown.tree, Random(0)) == search.select(grown.again(), Random(0))
+
+
 def plain(search, made):
     """The choice by a scan of all levels."""
     for depth in range(search.depth):
@@ -93,7 +136,7 @@ def test_it_chooses_what_a_scan_of_all_levels_chooses(history):
         assert chosen(search, grown.tree) == plain(search, grown.tree)
 
 
-@pytest.mark.parametrize("name", ["width", "children", "depth"])
-def test_a_setting_without_a_meaning_is_refused(name):
-    with pytest.raises(ValueError, match=f"{name}=0"):
-        Beam(**{name: 0})
+@pytest.mark.parametrize("setting", [{"width": 0}, {"children": 0}, {"depth": 0}, {"cost": -1}, {"coverage": -1}])
+def test_a_setting_without_a_meaning_is_refused(setting):
+    with pytest.raises(ValueError, match=next(iter(setting))):
+        Beam(**setting)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from agent.search import Choice
+from agent.search.frontier import keep
 from agent.search.ranking import why_first
 from agent.tree import NodeId, Tree
 
@@ -20,7 +21,8 @@ class Beam:
     Each is expanded `children` times, whatever comes of it, the better node first. The next level is gone on to when
     nothing is left to do on this one and nothing is in flight on it.
 
-    A node that turns out to have no more children keeps its place.
+    With a `cost` or a `coverage` the beam are those nodes of the level, at most `width`, that together are good, few
+    and different (`agent.search.frontier`). A node that turns out to have no more children keeps its place.
     """
 
     width: int = 4
@@ -28,27 +30,36 @@ class Beam:
     """Expansions of each node of a beam."""
     depth: int = 8
     """Edits a path may have."""
+    cost: float = 0.0
+    """What it costs to keep all nodes of a level and above, at least 0, beside a reward of 1 for all their values."""
+    coverage: float = 0.0
+    """What it is worth, at least 0, to keep one node of each kind."""
 
     def __post_init__(self) -> None:
-        for name in ("width", "children", "depth"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least 1")
+        for name, least in (("width", 1), ("children", 1), ("depth", 1), ("cost", 0), ("coverage", 0)):
+            if not getattr(self, name) >= least:
+                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
+
+    @property
+    def prunes(self) -> bool:
+        """Whether a beam goes by more than by value."""
+        return bool(self.cost or self.coverage)
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """The best node that has expansions left on the shallowest such level; None while the level before it is not
         complete."""
         del rng
         beams = tree.view(self, lambda tree: _Beams(tree, self))
-        depth = min(beams.left, default=None)
-        if depth is None:
-            return None
-        beam = [node_id for _, node_id in beams.beams[depth]]
-        if tree.in_flight > sum(tree.pending_below(node_id) for node_id in beam):
-            return None
-        left = [node_id for node_id in beam if node_id in beams.left[depth]]
-        return Choice(
-            left[0], reasons=(why_first(left, lambda n: {"score": tree[n].value, "level": depth}, len(left)),)
-        )
+        for depth in sorted(beams.left):
+            level = [node_id for _, node_id in beams.levels[depth]]
+            if tree.in_flight > sum(tree.pending_below(node_id) for node_id in level):
+                return None
+            beam = beams.beam(depth) if self.prunes else level
+            left = [node_id for node_id in beam if node_id in beams.left[depth]]
+            if left:
+                terms = {n: {"score": tree[n].value, "level": depth} for n in left[:2]}
+                return Choice(left[0], reasons=(why_first(left, terms.__getitem__, len(left)),))
+        return None
 
 
 class _Beams:
@@ -58,28 +69,37 @@ class _Beams:
         self._tree = tree
         self._search = search
         self._seen = 0
-        self.beams: defaultdict[int, list[tuple[float, NodeId]]] = defaultdict(list)
-        """By depth: a node's value, negative, and the node."""
+        self.levels: defaultdict[int, list[tuple[float, NodeId]]] = defaultdict(list)
+        """By depth: a node's value, negative, and the node; the beam, or all where more than values count."""
         self.left: dict[int, set[NodeId]] = {}
         """By depth, where there are any."""
+        self._kept: dict[tuple[NodeId, ...], tuple[NodeId, ...]] = {}
 
     def changed(self, node_id: NodeId) -> None:
         """A new node may take the place of the last of its beam; an old one may have expansions left or not."""
         node, depth = self._tree[node_id], self._tree.depth(node_id)
-        beam, place = self.beams[depth], (-node.value, node_id)
+        beam, place = self.levels[depth], (-node.value, node_id)
         if node_id == self._seen:
             self._seen += 1
             if not node.terminal and depth < self._search.depth:
                 insort(beam, place)
-            for _, out in beam[self._search.width :]:
+            width = len(beam) if self._search.prunes else self._search.width
+            for _, out in beam[width:]:
                 self._mark(depth, out, left=False)
-            del beam[self._search.width :]
+            del beam[width:]
         if place in beam:
             begun = self._tree.expansions(node_id)
             self._mark(depth, node_id, left=self._tree.expandable(node_id) and begun < self._search.children)
 
     def changed_below(self, node_id: NodeId) -> None:
         """Nothing: a subtree does not count here."""
+
+    def beam(self, depth: int) -> tuple[NodeId, ...]:
+        """The nodes of a level that are kept, the best first. A level that was begun has all its nodes."""
+        nodes, search = tuple(node_id for _, node_id in self.levels[depth]), self._search
+        if nodes not in self._kept:
+            self._kept[nodes] = keep(self._tree, nodes, search.width, cost=search.cost, coverage=search.coverage)
+        return self._kept[nodes]
 
     def _mark(self, depth: int, node_id: NodeId, *, left: bool) -> None:
         nodes = self.left.pop(depth, set()) - {node_id} | ({node_id} if left else set())
