@@ -211,7 +211,7 @@ def _put(merged: dict[str, Any], keys: tuple[str, ...], value: object) -> None:
     if value == {}:
         section.setdefault(keys[-1], value)
         return
-    if keys[0] in _CHOICES and keys[1:] == ("name",) and section.get("name") != value:
+    if keys[0] in _CHOICES and keys[1:] == ("name",) and section.get("name", value) != value:
         section.pop("options", None)
     section[keys[-1]] = value
 

@@ -47,6 +47,9 @@ class TestOptions:
     def test_naming_another_search_drops_the_options_of_the_one_before(self):
         assert load(overrides=["search=mcts", "search.c=2"], flags={"search.name": "linear"}).search.options == {}
 
+    def test_options_that_were_given_before_any_name_are_kept(self):
+        assert load(overrides=["search.c=2"], flags={"search.name": "mcts"}).search.options == {"c": 2}
+
     def test_naming_the_same_search_again_keeps_its_options(self):
         assert load(overrides=["search=mcts", "search.c=2"], flags={"search.name": "mcts"}).search.options == {"c": 2}
 
