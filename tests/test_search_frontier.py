@@ -9,10 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.actions import Edit
+from agent.actions import Edit, Write
+from agent.budget import Budget
+from agent.config import load
 from agent.measure import Outcome, SuiteReport
+from agent.parts import Parts
+from agent.policy import Proposal
+from agent.run import Run
 from agent.search.frontier import EXACT, Frontier, keep
+from agent.search.registry import SEARCHES
+from agent.solver import solve
 from agent.tree import Step
+from agent.value.tests import PassingTests
+from sandboxes.namespace import NamespaceProvider
+from tests.policies import Scripted
+from tests.projects import BUG, means, task
 from tests.trees import node, tree
 
 
@@ -116,3 +127,25 @@ def test_branches_that_share_their_prefix_are_cheaper_to_keep():
 
 def test_nothing_is_kept_of_nothing():
     assert keep(tree(node(0)), [], width=3) == ()
+
+
+@pytest.mark.namespace
+def test_a_run_goes_on_from_a_state_of_another_kind(tmp_path, namespaces):
+    """The third edit of the base breaks a test that passed: by value it is the last of the three."""
+
+    edits = [Edit("means.py", BUG, BUG.replace("0", bound)) for bound in ("-1", "-2", "4")]
+
+    def answer(position):
+        proposals = edits if position.node.id == 0 else [Write("note", str(position.node.id))]
+        return Proposal(tuple(proposals[position.index : position.index + 1]))
+
+    with Run.open(tmp_path / "run") as run:
+        provider = NamespaceProvider(namespaces / "coverage")
+        settings = load(
+            overrides=["search.coverage=1.0", "search.width=2", "search.depth=2"], flags={"search.name": "beam"}
+        )
+        search = SEARCHES[settings.search.name](**settings.search.options)
+        parts = Parts(provider, Scripted(answer), search, PassingTests(), Budget())
+        solve(task(means(tmp_path / "repo")), parts, run)
+        provider.close()
+        assert {n.parents for n in run.tree if run.tree.depth(n.id) == 2} == {(1,), (3,)}
