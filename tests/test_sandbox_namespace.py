@@ -86,6 +86,19 @@ def test_an_interrupted_request_costs_only_its_own_guest(namespaces: Path, check
         signal.signal(signal.SIGALRM, before)
 
 
+def test_a_fork_outlives_what_was_made_ready_for_its_next_command(namespaces: Path, checkout: Path) -> None:
+    with forked(namespaces / "store", checkout) as box:
+        before = set(descendants(os.getpid()))
+        for number in range(4):
+            assert sh(box, f"echo {number}").stdout == b"%d\n" % number
+        box.read("src/app.py")  # what is made ready then is there
+        (ready,) = set(descendants(os.getpid())) - before
+        os.kill(ready, signal.SIGKILL)
+        wait_for(lambda: Path(f"/proc/{ready}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+        assert sh(box, "echo fine").stdout == b"fine\n"
+        assert box.snapshot().digest
+
+
 def test_a_store_inside_the_checkout_is_not_copied_into_itself(checkout: Path) -> None:
     with forked(checkout / "runs" / "store", checkout) as box:
         assert sh(box, "ls runs").stdout == b""
@@ -168,6 +181,14 @@ def running(mark: str) -> list[Path]:
         except OSError:
             continue
     return found
+
+
+def descendants(process: int) -> Iterator[int]:
+    """Process ids of all that a process started, and of what those did."""
+    for tasks in Path(f"/proc/{process}/task").iterdir():
+        for child in map(int, (tasks / "children").read_text().split()):
+            yield child
+            yield from descendants(child)
 
 
 def wait_for(claim: Callable[[], bool]) -> None:

@@ -10,6 +10,14 @@ import pytest
 from sandboxes import Provider, Sandbox, SandboxLost, Snapshot
 from sandboxes.conformance.given import LIMITS, Given, running, said, sh
 
+_CONDITION = """
+grep -E '^(Cap|NoNewPrivs|Seccomp|Sig(Blk|Ign|Cgt)|Uid|Gid)' /proc/self/status
+cat /proc/self/oom_score_adj /proc/self/mounts
+ulimit -a; umask; id; env; pwd; ls /dev /proc/self/fd; ls /proc | grep -v '^[0-9]'; cat /proc/sysvipc/shm
+set -- /proc/[0-9]*; echo $# processes
+"""
+"""What a command can tell of the place that it runs in."""
+
 
 class Commands(Given):
     """Running commands."""
@@ -57,6 +65,12 @@ class Commands(Given):
         time.sleep(0.2)
         assert box.read("beat") == beats
         assert said(box, "ls /proc | grep -c '^[0-9]'") in ("3", "4")
+
+    def test_every_command_of_a_fork_starts_as_the_first_did(self, box: Sandbox) -> None:
+        first = said(box, _CONDITION)
+        for _ in range(3):
+            assert sh(box, "setsid sleep 60 & ulimit -n 64; umask 0; cd /").exit_code == 0
+            assert said(box, _CONDITION) == first
 
     def test_a_server_does_not_keep_its_port(self, box: Sandbox) -> None:
         serve = "import socket as s; a = s.socket(); a.bind(('127.0.0.1', 8765)); a.listen(); print('up', flush=True)"

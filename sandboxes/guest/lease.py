@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from typing import List, NoReturn, Optional, Tuple
 
 from .action import Action
+from .confine import SET_UP
 from .duplicate import imitate
 from .files import read_file, remove, restore, write_file
 from .frames import CLOSE, FREEZE, OVER, Json, Refused, failure, receive, reply
+from .init import Init
 from .kernel import (
     CLONE_NEWNS,
     MS_BIND,
@@ -34,6 +37,8 @@ from .store import Store, covered, differing_in, home_of, upper_and_work
 from .template import Template
 from .views import root_of, seen
 
+LIKELY_MORE = 2
+"""Commands in one fork after which there is likely to be another: most forks run none, or one test command."""
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 
@@ -52,6 +57,8 @@ class Lease:
         self.store, self.state, self.request, self.place, self.config = store, state, request, place, config
         self.template = template
         self.uppers: List[int] = []
+        self.commands = 0
+        self.ready: Optional[Init] = None
         self.seals = Seals(place) if request.get("seal") or request.get("check") else None
         root = request.get("set_up") or not state.get("user")
         self.user: Tuple[int, int] = (0, 0) if root else tuple(state["user"])
@@ -72,18 +79,15 @@ class Lease:
         """One request; ends the process when it ends the lease."""
         operation = request["op"]
         if operation == "close":
-            os._exit(CLOSE)
+            self.end(CLOSE)
         try:
             if operation == "snapshot":
                 if self.seals:
                     self.seals.take(self.uppers)
-                os._exit(FREEZE)
+                self.end(FREEZE)
             os.chdir(self.state["workdir"])
             if operation == "exec":
-                header, output = self._action(request, payload).run(self.uppers)
-                reply(header, output)
-                if header["timed_out"]:
-                    os._exit(OVER)
+                self.execute(request, payload)
             elif operation == "read":
                 reply({}, read_file(request["path"], request["max_bytes"]))
             else:
@@ -95,14 +99,41 @@ class Lease:
         except (OSError, Refused, RecursionError) as error:
             reply(failure(error))
 
-    def _action(self, request: Json, stdin: bytes) -> Action:
-        ordered = bool(request.get("ordered"))
-        if ordered and self.template is None:
+    def execute(self, request: Json, stdin: bytes) -> None:
+        """Run a command; then be ready for the next, if it is likely that there is one."""
+        template = self.template if request.get("ordered") else None
+        if request.get("ordered") and template is None:
             raise Refused("template", "there is no template")
-        if ordered and self.user != (0, 0):
+        if template and self.user != (0, 0):
             raise Refused("template", "a template's commands are root's, and those of this image are not")
-        set_up = bool(self.request.get("set_up"))
-        return Action(request, stdin, self.config, self.user, set_up, self.template if ordered else None)
+        init = self._init(template)
+        try:
+            header, output = Action(request, stdin, self.config, init).run(self.uppers)
+            reply(header, output)
+        finally:
+            init.end()
+        if header["timed_out"]:
+            self.end(OVER)
+        self.commands += 1
+        if self.ready is None and self.commands >= LIKELY_MORE:
+            with suppress(OSError):  # nobody asked for it
+                self.ready = self._init()
+
+    def _init(self, template: Optional[Template] = None) -> Init:
+        """The one that is ready, or a new one."""
+        ready = self.ready
+        if ready and not template:
+            self.ready = None
+            if not ready.dead():
+                return ready
+            ready.end()
+        return Init(self.user, SET_UP if self.request.get("set_up") else (), template)
+
+    def end(self, code: int) -> NoReturn:
+        """End the lease. Nobody is left in its mounts."""
+        if self.ready:
+            self.ready.end()
+        os._exit(code)
 
     def enter(self) -> None:
         """Mount the fork and make it this process's root. Nothing is looked up in it before, so that no symbolic

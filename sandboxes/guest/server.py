@@ -7,11 +7,11 @@ import json
 import os
 from typing import Callable, Dict, List, NoReturn, Optional, Tuple
 
-from .action import OWN_PIDS
 from .comparing import compare
 from .frames import CLOSE, FREEZE, OVER, Json, Refused, failure, receive, reply
 from .freeze import freeze
 from .imports import import_tree
+from .init import OWN_PIDS
 from .kernel import exit_code
 from .lease import Lease
 from .removing import remove_tree
