@@ -30,6 +30,16 @@ def test_the_two_best_are_those_of_a_sorted_list(rounds):
         assert len(ranking) == len(ranked)
 
 
+def test_the_smaller_items_come_first_among_equals_whatever_their_scores_are_made_of():
+    ranking = Ranking(lambda facts, now: facts[0], 0)
+    for item in (5, 3, 8, 1, 4):
+        ranking.put(item, (1.0, -item))
+    assert ranking.best(1) == [(1.0, 1), (1.0, 3)]
+    ranking.put(1, (1.0, 8))
+    ranking.put(3, (1.0, -8))
+    assert ranking.best(1) == [(1.0, 1), (1.0, 3)]
+
+
 def test_only_few_are_looked_at():
     looked_at = []
     ranking = Ranking(lambda facts, now: looked_at.append(facts) or score(facts, now), 1)

@@ -87,7 +87,7 @@ def plain(search, made):
         score = rested - search.fatigue * (1 + depth) * log2(1 + level)
         acts = [action for each in made.path(n) for step in each.steps for action in step.actions]
         unsafe = any(effect(action) is Effect.IRREVERSIBLE for action in acts)
-        return unsafe, above is not None and made[n].value <= above.value, -score, depth, -rested, n
+        return unsafe, above is not None and made[n].value <= above.value, -score, n
 
     frontier = [n.id for n in made if made.expandable(n.id) and made.depth(n.id) < search.depth]
     return min(frontier, key=place, default=None)

@@ -22,8 +22,7 @@ CLASSES = 4
 @dataclass(frozen=True, slots=True)
 class BestFirst:
     """Highest `value - fatigue * (log2(1 + own) + (1 + depth) * log2(1 + level))` first; `own` are the expansions of
-    the node, `level` those of all nodes as deep as it, in flight or ended. Among equals the shallower node, then the
-    older one.
+    the node, `level` those of all nodes as deep as it, in flight or ended. Among equals the older node.
 
     The second term keeps a crowd of half-good states from starving the few above them: by the time the root was
     expanded n times, its children together were about n ** (2/3) times, their children n ** (1/2) times, and better
@@ -75,7 +74,8 @@ class _Frontier:
         self._expansions: list[int] = []
         self._level: Counter[int] = Counter()
         self._nodes: defaultdict[tuple[int, int], Ranking] = defaultdict(lambda: Ranking(exactly))
-        self._depths = [Ranking(exactly) for _ in range(CLASSES)]
+        self._tops = [Ranking(exactly) for _ in range(CLASSES)]
+        self._top: dict[tuple[int, int], NodeId] = {}
         self._among = [0] * CLASSES
         self._changed: set[int] = set()
 
@@ -101,12 +101,12 @@ class _Frontier:
     def best(self, number: int) -> list[NodeId]:
         """The two best of a class, fewer where it has fewer."""
         self._rank_depths()
-        found = []
-        for _, depth in self._depths[number].best():
+        best = self._tops[number].best()
+        if best:
+            depth = self._tree.depth(best[0][1])
             tired = self._search.tired(depth, self._level[depth])
-            best = self._nodes[number, depth].best()
-            found += [(tired - rested, depth, -rested, node_id) for rested, node_id in best]
-        return [node_id for *_, node_id in sorted(found)[:2]]
+            best += [(rested - tired, node_id) for rested, node_id in self._nodes[number, depth].best()[1:]]
+        return [node_id for _, node_id in sorted(best, key=lambda found: (-found[0], found[1]))[:2]]
 
     def among(self, number: int) -> int:
         """Nodes of a class that may be expanded."""
@@ -137,7 +137,11 @@ class _Frontier:
     def _rank_depths(self) -> None:
         for depth in self._changed:
             tired = self._search.tired(depth, self._level[depth])
-            for number in range(CLASSES):
+            for number, tops in enumerate(self._tops):
                 best = self._nodes[number, depth].best()
-                self._depths[number].put(depth, (best[0][0] - tired,) if best else None)
+                if (old := self._top.pop((number, depth), None)) is not None:
+                    tops.put(old, None)
+                if best:
+                    rested, self._top[number, depth] = best[0]
+                    tops.put(best[0][1], (rested - tired,))
         self._changed.clear()
