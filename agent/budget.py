@@ -114,6 +114,18 @@ class Budget:
         with self._lock:
             return self._broken(estimate or Usage(), nodes)
 
+    def used_up(self) -> bool:
+        """Whether time, calls, tokens or dollars have come to their limit, so that work in flight should end."""
+        with self._lock:
+            spent = self._spent
+            limits = (
+                (self.max_seconds, self.elapsed_s),
+                (self.max_calls, spent.model_calls),
+                (self.max_tokens, spent.tokens),
+                (self.max_usd, spent.cost_usd),
+            )
+            return any(limit is not None and reached >= limit for limit, reached in limits)
+
     @contextmanager
     def reserve(self, estimate: Usage) -> Iterator[Callable[[Usage], None]]:
         """Hold `estimate` back for the block; call the yielded function with what was really used.

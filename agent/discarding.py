@@ -6,6 +6,7 @@ A discarded node stays a fact of the tree, with its patch in the journal; forkin
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager, nullcontext
 
 from agent.journal import Noted
 from agent.run import Run
@@ -20,8 +21,8 @@ DISCARDED = "discarded"
 """Key of the note on a node whose state was given up: `{"patch": the blob of its patch against the root}`."""
 
 
-def make_room(provider: Provider, run: Run) -> None:
-    """See to it that there is room for another state.
+def make_room(provider: Provider, run: Run, unchanged: AbstractContextManager[object] | None = None) -> None:
+    """See to it that there is room for another state. Nobody changes the tree inside `unchanged`.
 
     Raises:
         sandboxes.StoreFull: there is none, and nothing can be given up.
@@ -29,12 +30,13 @@ def make_room(provider: Provider, run: Run) -> None:
     try:
         provider.require_room()
     except StoreFull as full:
-        going = dispensable(run)
-        if not going:
-            raise
-        log.warning("%s; the states of %d closed nodes are discarded", full, len(going))
-        for node in going:
-            _discard(provider, run, node)
+        with unchanged or nullcontext():
+            going = dispensable(run)
+            if not going:
+                raise
+            log.warning("%s; the states of %d closed nodes are discarded", full, len(going))
+            for node in going:
+                _discard(provider, run, node)
         provider.require_room()
 
 

@@ -10,26 +10,26 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from random import Random
+from typing import assert_never
 
+from agent.acts import Acts, Ticket
 from agent.budget import BudgetSpent, Stop, Usage
 from agent.discarding import make_room
 from agent.drafts import Drafts, drafts
 from agent.errors import PolicyError, RamifyError
+from agent.fusing import NotFused
 from agent.inbox import new_orders
 from agent.journal import Added, Event, Exhausted, Failed, Merged, Spent
-from agent.measure import SuiteReport
 from agent.parts import Parts, Scorer
-from agent.policy import Position
+from agent.policy.panel import Panel
 from agent.run import Run
 from agent.search import Choice
 from agent.steering import choose
 from agent.task import Task
-from agent.tree import Node, NodeId, Step
-from agent.turns import Taken, Turns
-from sandboxes import Sandbox, SandboxError, Snapshot, StateDamaged, StoreFull
+from agent.tree import Node, NodeId
+from sandboxes import SandboxError, StateDamaged, StoreFull
 
 __all__ = ["Grower"]
 
@@ -41,31 +41,18 @@ FAILURES_IN_A_ROW = 10
 """So many failures of the sandbox without one success end the run."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ticket:
-    """One expansion: which node, and the how-manieth of it and of the run."""
-
-    choice: Choice
-    index: int
-    number: int
-
-    @property
-    def node(self) -> NodeId:
-        return self.choice.node
-
-
 class Grower:
     """Grows a run's tree until it is told to stop. One object, one sitting."""
 
     def __init__(self, task: Task, parts: Parts, run: Run, scorer: Scorer, on_event: Callable[[Event], None]) -> None:
-        self._task = task
         self._parts = parts
         self._run = run
-        self._scorer = scorer
         self._on_event = on_event
+        self._panel = Panel((parts.policy, *parts.others))
+        self._acts = Acts(task, parts, run.tree, scorer, self._spend, self._stopped)
         self._changed = threading.Condition()
         self._stop: Stop | None = None
-        self._in_flight: set[_Ticket] = set()
+        self._in_flight: set[Ticket] = set()
         self._failures_in_a_row = 0
         self.error: Exception | None = None
         """What ended the growth when the stop is FAILED, or made the last expansion fail."""
@@ -87,39 +74,51 @@ class Grower:
             while (ticket := self._next()) is not None:
                 with drafts(self._parts.provider) as made:
                     try:
-                        self._expand(ticket, made)
+                        self._carry_out(ticket, made)
                     finally:
                         self._land(ticket)
         except BaseException:
             self._end(Stop.FAILED)
             raise
 
-    def _land(self, ticket: _Ticket) -> None:
+    def _land(self, ticket: Ticket) -> None:
         """The expansion is in flight no longer."""
         with self._changed:
             if ticket in self._in_flight:
                 self._in_flight.remove(ticket)
-                self._run.tree.end(ticket.node)
+                self._run.tree.end(*ticket.work)
                 self._changed.notify_all()
 
-    def _next(self) -> _Ticket | None:
+    def _next(self) -> Ticket | None:
         """Choose the next expansion; wait while only work in flight can open new ones."""
         tree = self._run.tree
         with self._changed:
             while (stop := self._reason_to_stop()) is None:
                 number = tree.ended_expansions + tree.in_flight
                 choice = self._choose(Random(f"{self._parts.seed}/select/{number}"))
-                if choice is not None:
-                    ticket = _Ticket(choice, tree.expansions(choice.node), number)
-                    tree.begin(choice.node)
+                if choice is not None and (ticket := self._ticket(choice, number)) is not None:
+                    tree.begin(*ticket.work)
                     self._in_flight.add(ticket)
                     return ticket
+                if choice is not None:
+                    continue
                 if not tree.in_flight:
                     stop = Stop.EXHAUSTED
                     break
                 self._changed.wait(timeout=0.5)
         self._end(stop)
         return None
+
+    def _ticket(self, choice: Choice, number: int) -> Ticket | None:
+        """Who carries the choice out; None, and the node closed, when no policy has anything left to propose there."""
+        tree, node = self._run.tree, choice.node
+        if choice.act != "expand":
+            return Ticket(choice, None, tree.begun(node, choice.act, choice.other), number)
+        policy = self._panel.pick(tree, node, Random(f"{self._parts.seed}/policy/{number}"))
+        if policy is None:
+            self._record(Exhausted(node))
+            return None
+        return Ticket(choice, policy, tree.begun(node, policy_id=policy.policy_id), number)
 
     def _choose(self, rng: Random) -> Choice | None:
         """What people ordered, else what the search selects."""
@@ -137,23 +136,26 @@ class Grower:
             return Stop.SOLVED
         return self._parts.budget.stop(nodes=self._run.tree.in_flight + 1)
 
+    def _stopped(self) -> bool:
+        """Whether work in flight ends at its next turn, and is recorded as far as it has come."""
+        return self._cancel.is_set() or self._solved() or self._parts.budget.used_up()
+
     def _end(self, stop: Stop) -> None:
         with self._changed:
             self._stop = self._stop or stop
             self._changed.notify_all()
 
-    def _expand(self, ticket: _Ticket, made: Drafts) -> None:
-        """One expansion, from the node to the event that says how it ended. Its measurement and its room on the disk
-        are looked for before anything is paid for, so that no proposal is thrown away for want of them."""
+    def _carry_out(self, ticket: Ticket, made: Drafts) -> None:
+        """One choice, to the event that says what came of it. Its measurement and its room on the disk are looked for
+        before anything is paid for, so that no proposal is thrown away for want of them."""
         try:
-            with self._changed:
-                make_room(self._parts.provider, self._run)
+            make_room(self._parts.provider, self._run, self._changed)
             with self._parts.budget.reserve(Usage(measurements=1)):
-                self._grow_child(ticket, made)
+                self._act(ticket, made)
             self._failures_in_a_row = 0
         except BudgetSpent as spent:
             self._end(spent.stop)
-        except PolicyError as error:
+        except (PolicyError, NotFused) as error:
             self._fail(ticket, error)
         except (StoreFull, StateDamaged) as error:  # no fault of the node's: it is tried again by a later sitting
             self.error = error
@@ -167,71 +169,61 @@ class Grower:
             self.error = error
             self._end(Stop.FAILED)
 
-    def _fail(self, ticket: _Ticket, error: Exception) -> None:
-        log.info("expansion %d of node %d failed: %s", ticket.number, ticket.node, error)
+    def _act(self, ticket: Ticket, made: Drafts) -> None:
+        match ticket.choice.act:
+            case "expand":
+                child, error = self._acts.expand(ticket, made)
+                if child is None:
+                    self._leave(ticket)
+                else:
+                    self._settle(ticket, child, made)
+                if error is not None:
+                    self._take_note(error)
+            case "fuse":
+                self._settle(ticket, self._acts.fuse(ticket, made), made)
+            case "measure":
+                self._conclude(ticket, self._acts.measure_again(ticket))
+            case unknown:
+                assert_never(unknown)
+
+    def _take_note(self, error: RamifyError) -> None:
+        """Of what ended an expansion after some turns, which are recorded. Only a policy's own fault is no reason to
+        end the run."""
         self.error = error
-        elapsed = self._parts.budget.elapsed_s
-        self._conclude(ticket, Failed(ticket.node, str(error), elapsed_s=elapsed, choice=ticket.choice))
-        if len(self._run.tree.failures(ticket.node)) >= FAILURES_PER_NODE:
+        if not isinstance(error, PolicyError):
+            self._end(Stop.FAILED)
+
+    def _fail(self, ticket: Ticket, error: Exception) -> None:
+        log.info("choice %d at node %d failed: %s", ticket.number, ticket.node, error)
+        self.error = error
+        elapsed, tree = self._parts.budget.elapsed_s, self._run.tree
+        failed = Failed(ticket.node, str(error), "", ticket.policy_id, elapsed, ticket.choice)
+        self._conclude(ticket, failed)
+        if ticket.choice.act == "expand":
+            reasons = [a for a in tree.attempts(ticket.node) if a.child is None and a.policy_id == ticket.policy_id]
+            if len(reasons) >= FAILURES_PER_NODE:
+                self._leave(ticket)
+        elif len(tree.failures(ticket.node)) >= FAILURES_PER_NODE:
             self._record(Exhausted(ticket.node))
 
-    def _grow_child(self, ticket: _Ticket, made: Drafts) -> None:
-        parts, tree = self._parts, self._run.tree
-        turns = Turns(parts.provider, parts.policy, parts.turns_per_node, made, self._show_tests)
-        rng = Random(f"{parts.seed}/{ticket.node}/{ticket.index}")
-        taken = turns.take(tree[ticket.node].snapshot, rng, partial(self._position, ticket))
-        if taken.steps:
-            self._settle(ticket, taken, made)
+    def _leave(self, ticket: Ticket) -> None:
+        """The policy has nothing left to propose at the node; the last one closes it."""
+        with self._changed:
+            others = [m.policy_id for m in self._panel.members if m is not ticket.policy]
+            alone = all(self._run.tree.left(ticket.node, other) for other in others)
+            self._record(Exhausted(ticket.node, "" if alone else ticket.policy_id))
+
+    def _settle(self, ticket: Ticket, child: Node, made: Drafts) -> None:
+        """Measure the state that was reached and record it, or the node that already holds it."""
+        known = self._run.tree.with_state(child.state_hash)
+        if child.state_hash == self._run.tree[ticket.node].state_hash:
+            self._add(ticket, child, made)
+        elif known is not None:
+            self._merge(ticket, known, child.label)
         else:
-            self._record(Exhausted(ticket.node))
+            self._add(ticket, self._acts.measured(child), made)
 
-    def _position(self, ticket: _Ticket, box: Sandbox, steps: tuple[Step, ...]) -> Position:
-        tree = self._run.tree
-        return Position(
-            task=self._task,
-            path=tree.path(ticket.node),
-            index=ticket.index,
-            siblings=tuple(tree.children(ticket.node)),
-            failures=tree.failures(ticket.node),
-            kind=ticket.choice.kind,
-            hint=ticket.choice.hint,
-            steps=steps,
-            box=box,
-            spend=lambda usage: self._spend(usage, "model", ticket.node),
-        )
-
-    def _show_tests(self, state: Snapshot, tests: tuple[str, ...]) -> SuiteReport:
-        report, runs = self._scorer.run_tests(state, tests)
-        self._spend(Usage(measurements=runs), "tests", None)
-        return report
-
-    def _settle(self, ticket: _Ticket, taken: Taken, made: Drafts) -> None:
-        """Measure the state that an expansion reached and record it, or the node that already holds it."""
-        parent, state = self._run.tree[ticket.node], taken.state
-        if state.digest == parent.state_hash:
-            report, evaluation = parent.report, parent.evaluation
-        elif (known := self._run.tree.with_state(state.digest)) is not None:
-            self._merge(ticket, known, taken.last.label)
-            return
-        else:
-            report, evaluation, runs = self._scorer.score(state, self._run.tree.path(parent.id))
-            self._spend(Usage(measurements=runs), "tests", parent.id)
-        node = Node(
-            id=-1,
-            parents=(parent.id,),
-            steps=taken.steps,
-            snapshot=state,
-            report=report,
-            evaluation=evaluation,
-            prior=taken.last.prior,
-            policy_id=taken.last.policy_id or self._parts.policy.policy_id,
-            terminal=taken.submitted or evaluation.solved,
-            label=taken.last.label,
-            kind=ticket.choice.kind,
-        )
-        self._add(ticket, node, made)
-
-    def _add(self, ticket: _Ticket, node: Node, made: Drafts) -> None:
+    def _add(self, ticket: Ticket, node: Node, made: Drafts) -> None:
         """Record a node under the next id, or as a second edge when another worker was first with its state."""
         with self._changed:
             tree = self._run.tree
@@ -244,15 +236,18 @@ class Grower:
             self._conclude(ticket, Added(replace(node, id=len(tree)), elapsed_s=elapsed, choice=ticket.choice))
             self._parts.budget.count_node()
 
-    def _merge(self, ticket: _Ticket, known: Node, label: str) -> None:
+    def _merge(self, ticket: Ticket, known: Node, label: str) -> None:
         elapsed = self._parts.budget.elapsed_s
-        self._conclude(ticket, Merged(ticket.node, known.id, label, elapsed_s=elapsed, choice=ticket.choice))
+        self._conclude(ticket, Merged(ticket.node, known.id, label, ticket.policy_id, elapsed, ticket.choice))
 
     def _spend(self, usage: Usage, what: str, node: NodeId | None) -> None:
+        """Nobody waits for the disk that holds the tree meanwhile: it does not change."""
         self._parts.budget.settle(usage)
-        self._record(Spent(usage, what, node))
+        event = Spent(usage, what, node)
+        self._run.record(event)
+        self._on_event(event)
 
-    def _conclude(self, ticket: _Ticket, event: Event) -> None:
+    def _conclude(self, ticket: Ticket, event: Event) -> None:
         """Record what came of an expansion. It is counted once at any time: as one in flight, or by this event."""
         with self._changed:
             self._record(event)

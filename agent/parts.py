@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from agent.budget import Budget
 from agent.measure import SuiteReport
@@ -21,6 +21,10 @@ class Scorer(Protocol):
 
     def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """The report, its evaluation and how many runs of the tests they took."""
+        ...
+
+    def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
+        """The same of a node below `path`, found afresh: its tests are run once more, whatever is known."""
         ...
 
     def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
@@ -43,5 +47,9 @@ class Parts:
     seed: int = 0
     turns_per_node: int = 30
     """Turns after which an expansion is measured even when its policy would go on."""
+    others: tuple[Policy, ...] = ()
+    """Further policies that work on the same tree (`agent.policy.panel`)."""
+    gate: Literal["none", "strict"] = "none"
+    """`strict`: no state is expanded that is no strict improvement of its parent (`agent.gate`)."""
     localise: bool = False
     """The policy reads the root's coverage spectrum (the note `spectrum`)."""

@@ -71,6 +71,12 @@ class GoalsFirst:
         evaluation = self._value.evaluate(self.task, path, report)
         return report, self._trusted(evaluation, snapshot), trial.runs
 
+    def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
+        """As `score`, by a fresh run of the tests that the node's report is of: the goal tests, or all."""
+        tests = () if node.report.complete else self.task.goal_tests
+        report = self._measurer.measure_afresh(node.snapshot, tests)
+        return report, self._trusted(self._value.evaluate(self.task, path, report), node.snapshot), 1
+
     def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
         """Some tests, or all, for a policy to look at, and how many runs of the tests that took."""
         report, made = self._measurer.ask(snapshot, tests, keep=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from agent import actions
 from agent.actions import Action, Observation, Shell, Submit, View
 from agent.drafts import Drafts
+from agent.errors import RamifyError
 from agent.measure import SuiteReport
 from agent.policy import Policy, Position, Proposal
 from agent.tree import Step
@@ -25,6 +26,8 @@ class Taken:
     steps: tuple[Step, ...]
     """None: the policy had nothing left to propose."""
     last: Proposal
+    error: RamifyError | None = None
+    """What ended the turns before the policy was content."""
 
     @property
     def submitted(self) -> bool:
@@ -43,19 +46,30 @@ class Turns:
     made: Drafts
     show_tests: Callable[[Snapshot, tuple[str, ...]], SuiteReport]
     """Runs some tests, or all, for the policy to look at."""
+    stopped: Callable[[], bool]
+    """Asked after each turn: whether to be content with what there is."""
 
     def take(self, start: Snapshot, rng: Random, position: Callable[[Sandbox, tuple[Step, ...]], Position]) -> Taken:
-        """Go on from a state; `position` says what the policy is shown of a fork, after these turns."""
+        """Go on from a state; `position` says what the policy is shown of a fork, after these turns.
+
+        Raises:
+            RamifyError: the policy failed before anything had changed. Later, what was paid for is kept.
+        """
         taken = Taken(start, (), Proposal(()))
         while len(taken.steps) < self.limit:
             with self.provider.at(taken.state) as box:
-                proposal = self.policy.propose(position(box, taken.steps), rng)
+                try:
+                    proposal = self.policy.propose(position(box, taken.steps), rng)
+                except RamifyError as error:
+                    if taken.state.digest == start.digest:
+                        raise
+                    return replace(taken, error=error)
                 if not (proposal.actions or proposal.message):
                     break
                 state, observations = self._act(taken.state, proposal.actions, box)
-            step = Step(proposal.actions, observations, proposal.message, proposal.usage, proposal.policy_id)
+            step = Step(proposal.actions, observations, proposal.message, proposal.usage, self.policy.policy_id)
             taken = Taken(state, (*taken.steps, step), proposal)
-            if proposal.final:
+            if proposal.final or self.stopped():
                 break
         return taken
 

@@ -37,6 +37,7 @@ __all__ = [
     "Forked",
     "ImageMissing",
     "Limits",
+    "Merge",
     "Provider",
     "Sandbox",
     "SandboxError",
@@ -160,6 +161,16 @@ class Change:
     path: str
     """Relative to the workspace, `/`-separated; bytes that are not UTF-8 are surrogate-escaped."""
     kind: Literal["added", "modified", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What a merge came to."""
+
+    patch: bytes
+    """From our side to the merged one, for `git apply -p1`; empty where the other side adds nothing, or on conflict."""
+    conflicts: tuple[str, ...]
+    """Paths that both sides changed in ways that do not go together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +316,11 @@ class Provider(Protocol):
 
         New files that git would ignore, `.git` and nested repositories are left out. Empty when nothing differs.
         """
+        ...
+
+    def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Merge:
+        """What two states made of the workspace of one base, put together as `git merge` does it; of each what `diff`
+        would show of it, and nothing outside the workspace."""
         ...
 
     def discard(self, *snapshots: Snapshot) -> None:

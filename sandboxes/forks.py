@@ -16,6 +16,7 @@ from sandboxes import (
     Change,
     Forked,
     Limits,
+    Merge,
     SandboxUnavailable,
     Snapshot,
     SnapshotMissing,
@@ -28,6 +29,7 @@ from sandboxes.fork import Fork, Tally, place, snapshot_of, state
 from sandboxes.founding import Founding
 from sandboxes.frames import Guest
 from sandboxes.launch import Launcher
+from sandboxes.merging import merge
 from sandboxes.patches import Difference, Side, ignored, patch
 from sandboxes.room import FINISH_BYTES, RESERVE_BYTES, require, weigh
 
@@ -166,6 +168,13 @@ class Forks:
 
     def diff(self, old: Snapshot, new: Snapshot) -> bytes:
         """As `sandboxes.Provider.diff`."""
+        return patch(self._differences(old, new))
+
+    def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Merge:
+        """As `sandboxes.Provider.merge`."""
+        return merge(self._differences(base, ours), self._differences(base, theirs))
+
+    def _differences(self, old: Snapshot, new: Snapshot) -> list[Difference]:
         header, payload = self._compare(old, new, content=True)
         known = frozenset(header["tracked"])
         paths = [path for path, _, _ in header["changes"] if path not in known]
@@ -174,7 +183,7 @@ class Forks:
         found = [
             Difference(path, _side(before, sides), _side(after, sides)) for path, before, after in header["changes"]
         ]
-        return patch([each for each in found if each.path not in left_out and owned(each.path, header["nested"])])
+        return [each for each in found if each.path not in left_out and owned(each.path, header["nested"])]
 
     def _compare(self, old: Snapshot, new: Snapshot, *, content: bool) -> tuple[dict[str, Any], bytes]:
         self._require(old)

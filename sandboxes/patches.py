@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sandboxes import SandboxError
 
-__all__ = ["Difference", "Side", "applied", "ignored", "patch"]
+__all__ = ["Difference", "Git", "Side", "applied", "ignored", "patch", "shown"]
 
 _TIMEOUT_S = 120.0
 _NO_CONFIG = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -50,11 +50,16 @@ def patch(differences: Sequence[Difference]) -> bytes:
     if not differences:
         return b""
     with tempfile.TemporaryDirectory(prefix="ramify-patch-") as directory:
-        git = _Git(Path(directory))
+        git = Git(Path(directory))
         old = git.tree((each.path, each.old) for each in differences)
         new = git.tree((each.path, each.new) for each in differences)
-        return git.run("diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv",
-                       "--no-color", "--src-prefix=a/", "--dst-prefix=b/", old, new)  # fmt: skip
+        return shown(git, old, new)
+
+
+def shown(git: Git, old: str, new: str) -> bytes:
+    """The patch from one tree of a repository to another."""
+    return git.run("diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv",
+                   "--no-color", "--src-prefix=a/", "--dst-prefix=b/", old, new)  # fmt: skip
 
 
 def applied(patch: bytes, before: Callable[[str], Side | None]) -> dict[str, Side | None]:
@@ -64,7 +69,7 @@ def applied(patch: bytes, before: Callable[[str], Side | None]) -> dict[str, Sid
         SandboxError: git does not apply it; a link is involved; a path leads out of the workspace.
     """
     with tempfile.TemporaryDirectory(prefix="ramify-apply-") as directory:
-        git = _Git(Path(directory))
+        git = Git(Path(directory))
         git.work_tree.mkdir()
         listing = git.run("apply", "--numstat", "-z", stdin=patch)
         paths = [os.fsdecode(entry.split(b"\t", 2)[2]) for entry in listing.split(b"\0") if entry]
@@ -92,7 +97,7 @@ def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> f
     if not paths or not (rules or exclude):
         return frozenset()
     with tempfile.TemporaryDirectory(prefix="ramify-ignore-") as directory:
-        git = _Git(Path(directory))
+        git = Git(Path(directory))
         git.work_tree.mkdir()
         for path, text in rules.items():
             place = git.work_tree / path
@@ -105,7 +110,7 @@ def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> f
     return frozenset(os.fsdecode(path) for path in found.split(b"\0") if path)
 
 
-class _Git:
+class Git:
     """An empty repository of our own."""
 
     def __init__(self, directory: Path) -> None:

@@ -13,7 +13,21 @@ from agent.task import Task
 from agent.tree import Node, Step
 from sandboxes import Sandbox
 
-__all__ = ["Policy", "Position", "Proposal"]
+__all__ = ["Policy", "Position", "Proposal", "Tried"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What an earlier expansion of a node came to."""
+
+    label: str
+    """A few words on what was done."""
+    node: Node | None = None
+    """The state that it led to; None: it failed."""
+    known: bool = False
+    """That state had been reached before, from here or elsewhere."""
+    reason: str = ""
+    """Why it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +45,8 @@ class Position:
     """Turns already taken in this expansion, oldest first."""
     box: Sandbox
     """A fork of the present state, for reading."""
-    failures: tuple[str, ...] = ()
-    """Why earlier expansions of the node came to nothing."""
+    tried: tuple[Tried, ...] = ()
+    """What earlier expansions of the node came to, oldest first."""
     kind: str = ""
     """The kind of child that the search wants (`agent.search.Choice.kind`)."""
     hint: str = ""
@@ -60,8 +74,6 @@ class Proposal:
     """What the proposal cost; already reported through `Position.spend`."""
     final: bool = True
     """The expansion ends here and its state is measured; False: the policy wants to see the observations first."""
-    policy_id: str = ""
-    """Who proposes, where several policies work as one; empty: the policy that was asked."""
 
 
 class Policy(Protocol):

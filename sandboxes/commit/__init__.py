@@ -20,6 +20,7 @@ from sandboxes import (
     Change,
     Forked,
     Limits,
+    Merge,
     SandboxError,
     SandboxUnavailable,
     Snapshot,
@@ -36,6 +37,7 @@ from sandboxes.engine import connect, sweep, translated
 from sandboxes.fork import Tally
 from sandboxes.forks import kind_of, owned, relative
 from sandboxes.images import root_of
+from sandboxes.merging import merge
 from sandboxes.patches import Difference, Side, ignored, patch
 from sandboxes.room import FINISH_BYTES, RESERVE_BYTES, require
 
@@ -176,6 +178,13 @@ class CommitProvider:
 
     def diff(self, old: Snapshot, new: Snapshot) -> bytes:
         """As `sandboxes.Provider.diff`."""
+        return patch(self._differences(old, new))
+
+    def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Merge:
+        """As `sandboxes.Provider.merge`."""
+        return merge(self._differences(base, ours), self._differences(base, theirs))
+
+    def _differences(self, old: Snapshot, new: Snapshot) -> list[Difference]:
         one, other, before, after = self._both(old, new)
         tracked = self._states.base(one.base).tracked
         nested = nested_in(after)
@@ -186,13 +195,11 @@ class CommitProvider:
         texts = {path: sides[1][path].decode("utf-8", "surrogateescape") for path in rules}
         unknown = [path for path in paths if path not in tracked]
         left_out = ignored(unknown, texts, self._states.base(one.base).exclude)
-        return patch(
-            [
-                Difference(path, _side(before, path, sides[0]), _side(after, path, sides[1]))
-                for path in paths
-                if path not in left_out
-            ]
-        )
+        return [
+            Difference(path, _side(before, path, sides[0]), _side(after, path, sides[1]))
+            for path in paths
+            if path not in left_out
+        ]
 
     def _both(self, old: Snapshot, new: Snapshot) -> tuple[State, State, Manifest, Manifest]:
         one, other = self._load(old), self._load(new)

@@ -1,0 +1,155 @@
+"""What a choice asks for, carried out: a child proposed or fused, a state measured. `engine` records the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
+
+from agent.budget import Usage
+from agent.drafts import Drafts
+from agent.errors import RamifyError
+from agent.fusing import fuse
+from agent.gate import improves_strictly
+from agent.journal import Remeasured
+from agent.measure import SuiteReport
+from agent.parts import Parts, Scorer
+from agent.policy import Policy, Position, Tried
+from agent.search import Choice
+from agent.task import Task
+from agent.tree import Act, Node, NodeId, Step, Tree
+from agent.turns import Turns
+from sandboxes import Sandbox, Snapshot
+
+__all__ = ["Acts", "Ticket"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ticket:
+    """One choice on its way: who proposes, and the how-manieth of that policy at the node and of the run it is."""
+
+    choice: Choice
+    policy: Policy | None
+    index: int
+    number: int
+
+    @property
+    def node(self) -> NodeId:
+        """Where it is carried out."""
+        return self.choice.node
+
+    @property
+    def policy_id(self) -> str:
+        """Empty where no policy is asked."""
+        return self.policy.policy_id if self.policy else ""
+
+    @property
+    def work(self) -> tuple[NodeId, Act, NodeId | None, str]:
+        """As the tree counts it."""
+        return self.choice.node, self.choice.act, self.choice.other, self.policy_id
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """Carries choices out, beside one another, in the sandboxes of one run."""
+
+    task: Task
+    parts: Parts
+    tree: Tree
+    scorer: Scorer
+    spend: Callable[[Usage, str, NodeId | None], None]
+    """Records what was used the moment it was used, for what, and at which node."""
+    stopped: Callable[[], bool]
+    """Whether what is begun should come to its end."""
+
+    def expand(self, ticket: Ticket, made: Drafts) -> tuple[Node | None, RamifyError | None]:
+        """The child that the policy makes of the node, not measured yet (None: it has nothing left to propose), and the
+        error that ended its turns early, if one did."""
+        assert ticket.policy is not None
+        parent = self.tree[ticket.node]
+        rng = Random(f"{self.parts.seed}/{ticket.node}/{ticket.index}")
+        turns = Turns(
+            self.parts.provider, ticket.policy, self.parts.turns_per_node, made, self._show_tests, self.stopped
+        )
+        taken = turns.take(parent.snapshot, rng, partial(self._position, ticket))
+        child = replace(
+            parent,
+            id=-1,
+            parents=(parent.id,),
+            steps=taken.steps,
+            snapshot=taken.state,
+            prior=taken.last.prior,
+            policy_id=ticket.policy_id,
+            terminal=taken.submitted,
+            label=taken.last.label,
+            kind=ticket.choice.kind,
+        )
+        return child if taken.steps else None, taken.error
+
+    def fuse(self, ticket: Ticket, made: Drafts) -> Node:
+        """The merge of two branches, not measured yet.
+
+        Raises:
+            agent.fusing.NotFused: they cannot be merged.
+        """
+        node, other = ticket.node, ticket.choice.other
+        if other is None:
+            raise ValueError(f"node {node} cannot be fused with nothing: a search has to name `other`")
+        state = made.add(fuse(self.parts.provider, self.tree, node, other))
+        label = f"fuse {node} + {other}"
+        return replace(
+            self.tree[node],
+            id=-1,
+            parents=(node, other),
+            steps=(),
+            snapshot=state,
+            prior=1.0,
+            policy_id="",
+            label=label,
+            kind="fuse",
+        )
+
+    def measured(self, child: Node) -> Node:
+        """A child whose state is new, with its report, and what follows from that."""
+        path = self.tree.path(child.parents[0])
+        report, evaluation, runs = self.scorer.score(child.snapshot, path)
+        self.spend(Usage(measurements=runs), "tests", child.parents[0])
+        return replace(
+            child,
+            report=report,
+            evaluation=evaluation,
+            terminal=child.terminal or evaluation.solved,
+            refused=self.parts.gate == "strict" and not improves_strictly(path, report),
+        )
+
+    def measure_again(self, ticket: Ticket) -> Remeasured:
+        """What the node's state is measured as now, whatever is known."""
+        node = self.tree[ticket.node]
+        report, evaluation, runs = self.scorer.score_again(node, self.tree.path(node.id)[:-1])
+        self.spend(Usage(measurements=runs), "tests", node.id)
+        return Remeasured(node.id, evaluation, report, self.parts.budget.elapsed_s, ticket.choice)
+
+    def _position(self, ticket: Ticket, box: Sandbox, steps: tuple[Step, ...]) -> Position:
+        tree = self.tree
+        tried = (
+            Tried(each.label, None if each.child is None else tree[each.child], each.known, each.reason)
+            for each in tree.attempts(ticket.node)
+        )
+        return Position(
+            task=self.task,
+            path=tree.path(ticket.node),
+            index=ticket.index,
+            siblings=tuple(tree.children(ticket.node)),
+            tried=tuple(tried),
+            kind=ticket.choice.kind,
+            hint=ticket.choice.hint,
+            steps=steps,
+            box=box,
+            spend=lambda usage: self.spend(usage, "model", ticket.node),
+        )
+
+    def _show_tests(self, state: Snapshot, tests: tuple[str, ...]) -> SuiteReport:
+        report, runs = self.scorer.run_tests(state, tests)
+        self.spend(Usage(measurements=runs), "tests", None)
+        return report

@@ -1,0 +1,36 @@
+"""Fusing: the changes of one branch, merged into a state of another.
+
+The base of the three-way merge is the state from which both come. What the other branch did outside the workspace, and
+files of its own that git would ignore, are not brought over.
+"""
+
+from __future__ import annotations
+
+from agent.tree import NodeId, Tree
+from agent.verify import apply_patch
+from sandboxes import Provider, Snapshot
+
+__all__ = ["NotFused", "fuse"]
+
+
+class NotFused(Exception):
+    """Two branches cannot be merged, or there is nothing to merge; the message says why."""
+
+
+def fuse(provider: Provider, tree: Tree, node_id: NodeId, other: NodeId) -> Snapshot:
+    """A state of the node with the changes of the other.
+
+    Raises:
+        NotFused: they conflict (the files are named), or the other has nothing that the node lacks.
+        sandboxes.SandboxError: the sandbox, or git, failed.
+    """
+    ours, theirs = tree[node_id].snapshot, tree[other].snapshot
+    merged = provider.merge(tree.common_ancestor(node_id, other).snapshot, ours, theirs)
+    if merged.conflicts:
+        raise NotFused(f"nodes {node_id} and {other} conflict in {', '.join(merged.conflicts)}")
+    if not merged.patch:
+        raise NotFused(f"node {other} has no change that node {node_id} lacks")
+    state, why = apply_patch(provider, ours, merged.patch)
+    if state is None:
+        raise NotFused(f"the changes of node {other} do not apply to node {node_id}: {why}")
+    return state

@@ -1,0 +1,170 @@
+"""Fused branches, repeated measurements, gates and panels, by real searches in a real sandbox."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+
+from agent.actions import Edit, Shell
+from agent.budget import Budget, Stop, Usage
+from agent.errors import ModelError, PolicyError
+from agent.journal import Failed, Remeasured, Spent
+from agent.parts import Parts
+from agent.policy import Proposal
+from agent.run import Run
+from agent.search import Choice
+from agent.search.best_first import BestFirst
+from agent.solver import solve
+from agent.value.tests import PassingTests
+from sandboxes.namespace import NamespaceProvider
+from tests.halves import HIGH, LOW, SPOILT, Doing, Planned, halves
+from tests.policies import Scripted
+from tests.projects import task
+
+pytestmark = pytest.mark.namespace
+
+
+@pytest.fixture
+def attempt(tmp_path):
+    """Solve the project with two bugs; a second call goes on with the same run."""
+
+    def attempt(policy, search, **settings):
+        events = []
+        limits = {k: settings.pop(k) for k in list(settings) if k.startswith("max_")}
+        repo = tmp_path / "repo"
+        with Run.open(tmp_path / "run") as run:
+            provider = NamespaceProvider(tmp_path / "run" / "store")
+            budget = Budget(**limits)
+            parts = Parts(provider, policy, search, PassingTests(), budget, baseline_runs=1, **settings)
+            cancel = settings.pop("cancel", None)
+            try:
+                wanted = task(repo if repo.exists() else halves(repo))
+                return solve(wanted, parts, run, cancel=cancel, on_event=events.append), run, events
+            finally:
+                provider.close()
+
+    return attempt
+
+
+def planned(*acts):
+    """Expand the root twice, then these."""
+    return Planned((Choice(0), Choice(0), *acts))
+
+
+def test_two_half_fixes_fused_pass_both_tests(attempt, tmp_path):
+    result, run, _ = attempt(Doing((LOW, HIGH)), planned(Choice(1, "fuse", 2)))
+    assert (result.status, result.verified, result.best_node) == ("solved", True, 3)
+    fused = run.tree[3]
+    assert (fused.parents, fused.kind, fused.label) == ((1, 2), "fuse", "fuse 1 + 2")
+    assert [len(run.tree[n].report.failures) for n in range(4)] == [2, 1, 1, 0]
+    assert LOW.new.splitlines()[0].encode() in result.patch
+    assert [run.tree.visits(n) for n in range(4)] == [4, 2, 1, 1]
+    with Run.open(tmp_path / "run") as again:
+        assert again.tree[3] == fused
+        assert dict(again.tree.graph.edges) == dict(run.tree.graph.edges)
+        assert again.tree.graph[2][3]["kind"] == "reference"
+        assert nx.is_directed_acyclic_graph(again.tree.graph)
+
+
+def test_branches_that_conflict_are_a_failure_that_names_the_files_and_measures_nothing(attempt):
+    _, run, events = attempt(Doing((LOW, SPOILT)), planned(Choice(1, "fuse", 2), Choice(2, "fuse", 1)))
+    failed = [event for event in events if isinstance(event, Failed)]
+    assert [event.reason for event in failed] == [
+        "nodes 1 and 2 conflict in halves.py",
+        "nodes 2 and 1 conflict in halves.py",
+    ]
+    assert len(run.tree) == 3
+    assert sum(e.usage.measurements for e in events if isinstance(e, Spent) and e.what == "tests") == 2
+    assert (run.tree.begun(1, "fuse", 2), run.tree.expandable(1)) == (1, True)
+
+
+def test_a_fork_and_what_it_came_from_have_nothing_to_fuse(attempt):
+    _, _, events = attempt(Doing((LOW, HIGH)), planned(Choice(1, "fuse", 0)))
+    assert [e.reason for e in events if isinstance(e, Failed)] == ["node 0 has no change that node 1 lacks"]
+
+
+def test_a_state_is_measured_again_whatever_is_known_of_it(attempt):
+    _, run, events = attempt(Doing((LOW,)), Planned((Choice(0), Choice(1, "measure"), Choice(0, "measure"))))
+    again = [event for event in events if isinstance(event, Remeasured)]
+    assert [event.node for event in again] == [1, 0]
+    assert [e.value for e in run.tree.evaluations(1)] == [run.tree[1].value] * 2
+    assert again[0].report.outcomes == run.tree[1].report.outcomes
+    spent = [e.node for e in events if isinstance(e, Spent) and e.what == "tests"]
+    assert spent == [0, 1, 0]
+    assert (run.tree.expansions(1), len(run.tree)) == (0, 2)
+
+
+def test_behind_a_strict_gate_a_state_that_breaks_a_test_is_recorded_and_never_expanded(attempt):
+    spoiling = Edit("halves.py", LOW.old, LOW.new + "_of_all(number):\n    return 0\n\n\ndef twice")
+    breaking = Edit("halves.py", "    return 2 * number", "    return 3 * number")
+    both = Doing((spoiling, breaking, LOW, HIGH))
+    result, run, _ = attempt(both, BestFirst(), gate="strict")
+    assert result.status == "solved"
+    refused = [node for node in run.tree if node.refused]
+    assert breaking.new.split()[-1] in refused[0].label
+    for node in run.tree:
+        assert not (node.refused and run.tree.children(node.id))
+    path = run.tree.path(result.best_node)
+    passed = [len(node.report.passes) for node in path if node.report.complete]
+    assert passed == sorted(set(passed))
+
+
+def test_two_policies_that_can_each_do_half_solve_together_what_neither_does_alone(attempt, tmp_path):
+    low, high = Doing((LOW,), "low/1"), Doing((HIGH,), "high/1")
+    result, run, _ = attempt(low, BestFirst(), others=(high,))
+    assert result.status == "solved"
+    path = run.tree.path(result.best_node)
+    assert sorted(node.policy_id for node in path[1:]) == ["high/1", "low/1"]
+    assert '"policy_id": "low/1"' in (tmp_path / "run" / "journal.jsonl").read_text()
+    assert {step.policy_id for node in path for step in node.steps} == {"high/1", "low/1"}
+
+
+@pytest.mark.parametrize("half", [LOW, HIGH], ids=["low", "high"])
+def test_half_a_fix_alone_is_an_improvement(attempt, half):
+    result, run, _ = attempt(Doing((half,)), BestFirst())
+    assert (result.status, result.stop) == ("improved", Stop.EXHAUSTED)
+    assert not run.tree.expandable(0)
+
+
+def test_what_was_paid_for_before_a_provider_gave_up_is_kept(attempt):
+    def answer(position):
+        position.spend(Usage(model_calls=1))
+        if position.steps:
+            raise ModelError("quota")
+        return Proposal((LOW,), "first", label="half", final=False)
+
+    result, run, _ = attempt(Scripted(answer), BestFirst())
+    assert (result.stop, result.status, result.best_node) == (Stop.FAILED, "improved", 1)
+    assert isinstance(result.error, ModelError)
+    assert (run.tree[1].label, len(run.tree[1].steps)) == ("half", 1)
+
+
+@pytest.mark.parametrize("limit", [{"max_calls": 2}, {"max_tokens": 20}, {"max_usd": 0.2}], ids=str)
+def test_a_limit_in_the_midst_of_turns_ends_them_and_keeps_what_they_did(attempt, limit):
+    turns = [LOW, HIGH, Edit("halves.py", "2 * number", "number + number")]
+
+    def answer(position):
+        position.spend(Usage(model_calls=1, tokens_in=10, cost_usd=0.1))
+        return Proposal((turns[len(position.steps)],), final=False)
+
+    result, run, _ = attempt(Scripted(answer), BestFirst(), **limit)
+    assert (len(run.tree), len(run.tree[1].steps), result.usage.model_calls) == (2, 2, 2)
+    assert result.status == "solved"
+
+
+def test_a_policy_is_told_what_came_of_all_that_was_tried_there(attempt):
+    heard = []
+
+    def answer(position):
+        heard.append(position.tried)
+        looks = [LOW, Shell("printf '' >> halves.py"), LOW]
+        if position.index == 1:
+            raise PolicyError("unreadable")
+        return Proposal((looks[position.index],) if position.index < 3 else (), label=f"try {position.index}")
+
+    attempt(Scripted(answer), Planned((Choice(0),) * 4))
+    assert [(t.label, t.node and t.node.id, t.known, t.reason) for t in heard[-1]] == [
+        ("try 0", 1, False, ""),
+        ("", None, False, "unreadable"),
+        ("try 2", 1, True, ""),
+    ]
