@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from agent.search import Choice
 from agent.search.best_first import BestFirst
+from agent.search.clade import Clade
 from agent.search.linear import Linear
 from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
@@ -190,6 +192,56 @@ class TestActs:
         assert len(made.tree) == 3
         assert made.curve.spent == pytest.approx(2.4)
         assert made.tree.expandable(1)
+
+
+class Greedy:
+    """Always from the state that looks best."""
+
+    def select(self, tree, rng):
+        return Choice(tree.best().id)
+
+
+class Flat:
+    """A landscape whose proposals say nothing of themselves."""
+
+    def __init__(self, landscape):
+        self.landscape = landscape
+
+    def __getattr__(self, name):
+        return getattr(self.landscape, name)
+
+    def move(self, state, index):
+        move = self.landscape.move(state, index)
+        return move and replace(move, prior=1.0)
+
+
+def answers(search, name, budget, seeds, workers=1):
+    """The mean of what runs answer with."""
+    runs = (simulated(LANDSCAPES[name](s), search, budget, workers=workers, seed=s) for s in range(seeds))
+    return mean(made.curve.at(budget)[1] for made in runs)
+
+
+class TestWhatSearchesAreFor:
+    def test_a_dead_end_at_first_stops_a_line_and_not_mcts(self):
+        ways = [Ways(seed, lures=0.0, levels=2, climbs=0.6) for seed in range(10)]
+        assert not any(simulated(way, Linear(), 100).tree.solved for way in ways)
+        assert all(simulated(way, Mcts(c=1.0), 100).tree.solved for way in ways)
+
+    def test_priors_that_tell_something_lead_to_a_repair_in_fewer_measurements(self):
+        search = Mcts(formula="puct", c=0.5, prior_visits=5)
+        programs = [Repair(seed, goals=2, sites=12, variants=2) for seed in range(20)]
+        informed, flat = (
+            mean(simulated(look(program), search, 120).curve.spent for program in programs)
+            for look in (lambda program: program, Flat)
+        )
+        assert informed < 0.75 * flat
+
+    def test_clades_find_more_than_the_best_measurement_does_where_measurements_err(self):
+        assert answers(Clade(), "noisy", 60, 40) > 1.1 * answers(Greedy(), "noisy", 60, 40)
+
+    @pytest.mark.parametrize("search", [Mcts(), Clade()])
+    def test_eight_workers_find_nearly_as_much_as_one_for_the_same_budget(self, search):
+        assert answers(search, "repair", 60, 12, workers=8) > 0.75 * answers(search, "repair", 60, 12)
 
 
 class TestTable:

@@ -41,8 +41,8 @@ def test_a_clade_is_worth_what_its_descendants_are():
 def test_the_posterior_pools_the_clade_and_counts_work_in_flight_as_failures():
     made = tree(node(0), node(1, 0, 0.5), node(2, 1, 0.25), node(3, 1, 0.0, terminal=True))
     made.begin(2)
-    assert Clade(trials=2).posterior(made, 1) == (pytest.approx(1.5), pytest.approx(2 * 2.25 + 1))
-    assert Clade(trials=2, value="self").posterior(made, 1) == (pytest.approx(1.0), pytest.approx(2 * 0.5 + 1))
+    assert Clade(trials=2).posterior(made, 1) == (pytest.approx(1.5), pytest.approx(2 * (2.25 + 1)))
+    assert Clade(trials=2, value="self").posterior(made, 1) == (pytest.approx(1.0), pytest.approx(2 * (0.5 + 1)))
 
 
 def test_workers_spread_over_equal_clades():

@@ -32,7 +32,7 @@ class Graph:
     """At least 0, which merges at once. A merge costs one measurement and no proposal, so that waiting seldom pays."""
     candidates: int = 3
     """How many states are tried of those that repair the same tests, at least 1; the most valuable ones are."""
-    c: float = 1.4
+    c: float = 0.1
     """Weight of exploration where nothing is merged (`agent.search.mcts.Mcts`)."""
 
     def __post_init__(self) -> None:

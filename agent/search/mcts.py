@@ -32,15 +32,15 @@ class Mcts:
     """
 
     formula: Literal["uct", "puct"] = "uct"
-    c: float = 1.4
-    """Weight of exploration, at least 0."""
+    c: float = 0.1
+    """Weight of exploration, at least 0. Values of states that an edit or two lie between differ by tenths."""
     value: Measured = "mean"
     """What a child is worth by what was measured (`agent.search.blend.measured`)."""
     prior_visits: float = 0.0
     """For how many visits the prior counts in a child's value, at least 0 (`agent.search.blend.faded`)."""
     widen: float = 2.0
     """Above 0."""
-    alpha: float = 0.5
+    alpha: float = 0.25
     """In [0, 1]: 0 keeps the width at `widen`, 1 lets it grow with the visits."""
     depth: int = 32
     """Edits a path may have."""
