@@ -313,13 +313,14 @@ class TestGiving:
         for order in given[:3]:
             put(run_dir, order)
         whole = (run_dir / INBOX).read_bytes()
-        (run_dir / INBOX).write_bytes(whole[: data.draw(st.integers(0, len(whole)))])
+        cut = data.draw(st.just(len(whole) - 1) | st.integers(0, len(whole)))
+        (run_dir / INBOX).write_bytes(whole[:cut])
         kept = given[: (run_dir / INBOX).read_bytes().count(b"\n")]
         with Run.open(run_dir) as run:
-            for _, event in zip(range(data.draw(st.integers(0, 3))), new_orders(run), strict=False):
+            for _, event in zip(range(data.draw(st.just(3) | st.integers(0, 2))), new_orders(run), strict=False):
                 run.record(event)
         journal = (run_dir / "journal.jsonl").read_bytes()
-        (run_dir / "journal.jsonl").write_bytes(journal[: len(journal) - data.draw(st.integers(0, 9))])
+        (run_dir / "journal.jsonl").write_bytes(journal[: len(journal) - data.draw(st.just(0) | st.integers(0, 9))])
         put(run_dir, given[3])
         with Run.open(run_dir) as run:
             if not len(run.tree):
