@@ -6,25 +6,23 @@ import contextlib
 import hashlib
 import io
 import json
-import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sandboxes import Limits, SandboxError, SetupFailed, SnapshotMissing, Workspace
-from sandboxes.accounts import OWN, ROOT, Account, account, activated
+from sandboxes import Limits, SandboxError, SnapshotMissing, Workspace
+from sandboxes.accounts import ROOT, Account, account, activated
 from sandboxes.borrow import borrow
-from sandboxes.checkout import Repository, names, pack, repository
+from sandboxes.checkout import Repository, pack, repository
 from sandboxes.fork import Fork
 from sandboxes.frames import Guest, Upload
 from sandboxes.launch import Layout
+from sandboxes.preparing import SETUP_TIMEOUT_S, give, listed, run_all
 from sandboxes.skeleton import HOSTS
 
-__all__ = ["ENV", "SETUP_DISK_BYTES", "SETUP_TIMEOUT_S", "SHARED", "Founding", "variables"]
-
-log = logging.getLogger(__name__)
+__all__ = ["ENV", "SETUP_DISK_BYTES", "SHARED", "Founding", "variables"]
 
 SHARED = "environments"
 """The area of a guest's states that all runs of this machine share."""
@@ -35,9 +33,7 @@ ENV = {
     "PYTHONDONTWRITEBYTECODE": "1",  # an edit within a second of the last one would meet stale byte code
     "PYTHONHASHSEED": "0",
 }
-SETUP_TIMEOUT_S = 3600.0
 SETUP_DISK_BYTES = 32 << 30
-_LISTING_TIMEOUT_S = 120.0
 _COMPILE_TIMEOUT_S = 120
 _COMPILE = """
 import compileall, py_compile, signal
@@ -77,13 +73,13 @@ class Founding:
         known, first = self._first_state()
         with Fork.lease(self.guest, "", self._generous, id=first, seal=self.sealed, set_up=True) as fork:
             if self.workspace.path is None or self.account != ROOT:
-                _give(fork, self.account)
+                give(fork, self.account.user, self.account.group)
             if self.workspace.path is None:
-                known = _listed(fork)
+                known = listed(fork)
             if self.workspace.byte_code:
                 _compile(fork)
                 if self.account != ROOT:
-                    _give(fork, self.account)
+                    give(fork, self.account.user, self.account.group)
             _name_itself(fork)
             last = fork.freeze()["id"]  # with the directories that mounts go to, made once
         settled, _ = self.guest.ask("settle", id=last, tracked=known.tracked, exclude=known.exclude)
@@ -171,7 +167,7 @@ class Founding:
         lent = {"borrowed": borrowed.files, "set_up": True}
         with Fork.lease(builder, "", self._generous, None, id=first, area=SHARED, **lent) as fork:
             home = {"HOME": "/root"} if self.account.user else {}
-            _run_all(fork, commands, {**borrowed.env, **home})
+            run_all(fork, commands, {**borrowed.env, **home})
             last = fork.freeze()["id"]
         builder.ask("settle", area=SHARED, id=last, entry=key, on=on)
         builder.ask("discard", area=SHARED, ids=[last])
@@ -184,21 +180,6 @@ def _reserved(builder: Guest, key: str) -> bool:
         if answer["ours"] or answer["built"]:
             return bool(answer["ours"])
         time.sleep(_WAIT_S)
-
-
-def _run_all(fork: Fork, commands: Sequence[str], env: Mapping[str, str]) -> None:
-    for command in commands:
-        done = fork.exec(["sh", "-c", command], timeout_s=SETUP_TIMEOUT_S, env=env)
-        if done.exit_code:
-            tail = (done.stdout + done.stderr)[-4000:].decode(errors="replace")
-            raise SetupFailed(f"`{command}` ended with exit code {done.exit_code}:\n{tail}")
-
-
-def _give(fork: Fork, who: Account) -> None:
-    """Make the workspace theirs who run commands in it: an action has no capability to write to others' files."""
-    done = fork.exec(["sh", "-c", OWN, "sh", str(who.user), str(who.group)], timeout_s=SETUP_TIMEOUT_S)
-    if done.stdout:
-        log.info("the workspace belonged to others; it is given to user %d", who.user)
 
 
 def _import(guest: Guest, layout: Layout, workspace: Workspace, area: str) -> tuple[Repository, str | None, str]:
@@ -232,19 +213,6 @@ def _name_itself(fork: Fork) -> None:
     with contextlib.suppress(OSError):
         if not fork.read("/etc/hosts"):
             fork.write("/etc/hosts", HOSTS.encode())
-
-
-def _listed(fork: Fork) -> Repository:
-    """What git, run inside, says of a repository that came with the image."""
-    command = ["git", "-c", "core.fsmonitor=false", "-c", "safe.directory=*", "ls-files", "-z"]
-    done = fork.exec(command, timeout_s=_LISTING_TIMEOUT_S)
-    if done.exit_code or done.stdout_bytes > len(done.stdout):
-        return Repository()
-    try:
-        exclude = fork.read(".git/info/exclude").decode("utf-8", "surrogateescape")
-    except OSError:
-        exclude = ""
-    return Repository(names(done.stdout), exclude)
 
 
 def _key(*parts: object) -> str:

@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import os
-import posixpath
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,16 +15,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandboxes import Limits, SandboxUnavailable, SetupFailed, Workspace
-from sandboxes.accounts import OWN, ROOT, account, activated
+from sandboxes import Limits, SandboxUnavailable, Workspace
+from sandboxes.accounts import ROOT, account, activated
 from sandboxes.borrow import borrow
-from sandboxes.checkout import Repository, names, pack, repository
+from sandboxes.checkout import Repository, pack, repository
 from sandboxes.commit.archives import directories
 from sandboxes.commit.container import Box, leased, upwards
 from sandboxes.commit.states import MAX_LAYERS, State, States, flatten
 from sandboxes.engine import labels
-from sandboxes.founding import ENV, SETUP_DISK_BYTES, SETUP_TIMEOUT_S
+from sandboxes.founding import ENV, SETUP_DISK_BYTES
 from sandboxes.images import BASE_IMAGE, environment_of, find, outward
+from sandboxes.preparing import give, listed, run_all
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -35,7 +35,6 @@ __all__ = ["found"]
 
 _LENT = "/.ramify-lent"
 _SET_UP = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
-_LISTING_TIMEOUT_S = 120.0
 _ENVIRONMENTS = "ramify-environment"
 _SET_UPS = "ramify-setup"
 _PLAIN_IMAGES = "ramify-image"
@@ -64,7 +63,7 @@ def found(client: DockerClient, states: States, workspace: Workspace, limits: Li
 
 def _settled(states: States, box: Box, first: State, known: Repository) -> State:
     """The container's state as a base."""
-    _give(box, first)
+    give(box, *first.owner)
     tree = box.files.tree(first.workdir)
     facts = replace(first, tree=tree, tracked=known.tracked or (), exclude=known.exclude)
     return states.new(box.container, facts, base=True)
@@ -157,11 +156,7 @@ def _run_all(box: Box, commands: Sequence[str], first: State) -> None:
     lent = borrow(_LENT)
     env = {**lent.env, **({} if first.user == ROOT.numbers else {"HOME": "/root"})}
     box.files.put("/", _archive({path: text for path, text in lent.files.items() if path.startswith(_LENT)}))
-    for command in commands:
-        done = box.exec(["/bin/sh", "-c", command], timeout_s=SETUP_TIMEOUT_S, env=env)
-        if done.exit_code:
-            tail = (done.stdout + done.stderr)[-4000:].decode(errors="replace")
-            raise SetupFailed(f"`{command}` ended with exit code {done.exit_code}:\n{tail}")
+    run_all(box, commands, env)
     box.remove(_LENT)
 
 
@@ -186,7 +181,7 @@ def _copy_in(box: Box, first: State, workspace: Workspace, image: str) -> Reposi
     if workspace.path is None:
         if there is None or there.kind != "d":
             raise SandboxUnavailable(f"the image {image} has no {first.workdir}; say where its repository is")
-        return _listed(box)
+        return listed(box)
     if there is not None:
         box.remove(first.workdir)
     box.files.put("/", directories((p for p in upwards(first.workdir) if box.files.look(p) is None), first.owner))
@@ -196,21 +191,3 @@ def _copy_in(box: Box, first: State, workspace: Workspace, image: str) -> Reposi
         file.seek(0)
         box.files.put(first.workdir, file)
     return known
-
-
-def _give(box: Box, state: State) -> None:
-    """Make the workspace theirs who run commands in it: they have no capability to write to others' files."""
-    box.exec(["/bin/sh", "-c", OWN, "sh", *state.user.split(":")], timeout_s=SETUP_TIMEOUT_S)
-
-
-def _listed(box: Box) -> Repository:
-    """What git, run inside, says of a repository that came with the image."""
-    command = ["git", "-c", "core.fsmonitor=false", "-c", "safe.directory=*", "ls-files", "-z"]
-    done = box.exec(command, timeout_s=_LISTING_TIMEOUT_S)
-    if done.exit_code or done.stdout_bytes > len(done.stdout):
-        return Repository()
-    try:
-        exclude = box.read(posixpath.join(".git", "info", "exclude")).decode("utf-8", "surrogateescape")
-    except OSError:
-        exclude = ""
-    return Repository(names(done.stdout), exclude)

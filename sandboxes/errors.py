@@ -1,0 +1,62 @@
+"""Failures of a sandbox itself; a command that fails is data, in `ExecResult`.
+
+SandboxError
+ +-- SandboxUnavailable     this machine cannot run such a sandbox; the message says what to change
+ +-- ImageMissing           the image does not exist here
+ +-- SnapshotMissing        the snapshot was discarded or never existed
+ +-- StateDamaged           a fork of the state is not what was frozen; nothing has run in it
+ +-- SandboxLost            the fork is gone: a time-out threw it away, or its guest died
+ +-- TemplateLost           the template did not serve the fork, which is of no use any more
+ +-- StoreFull              no space for another state
+ +-- SetupFailed            a set-up command returned non-zero; carries its output
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ImageMissing",
+    "SandboxError",
+    "SandboxLost",
+    "SandboxUnavailable",
+    "SetupFailed",
+    "SnapshotMissing",
+    "StateDamaged",
+    "StoreFull",
+    "TemplateLost",
+]
+
+
+class SandboxError(Exception):
+    """Base class of every failure of a sandbox itself."""
+
+
+class SandboxUnavailable(SandboxError):
+    """This machine cannot run such a sandbox; the message says what to change."""
+
+
+class ImageMissing(SandboxError):
+    """The image does not exist on this engine."""
+
+
+class SnapshotMissing(SandboxError):
+    """The snapshot was discarded or never existed."""
+
+
+class StateDamaged(SandboxError):
+    """A fork of the state is not what was frozen; nothing has run in it."""
+
+
+class SandboxLost(SandboxError):
+    """The fork is gone: a time-out threw it away, or its guest died."""
+
+
+class TemplateLost(SandboxError):
+    """The template could not run an order; what it had begun to do may be in the fork, which is of no use any more."""
+
+
+class StoreFull(SandboxError):
+    """There is no space left for another state."""
+
+
+class SetupFailed(SandboxError):
+    """A set-up command returned non-zero; the message ends with the tail of its output."""

@@ -1,0 +1,50 @@
+"""What a base state of any tier is prepared with: set-up commands, the workspace's owner, what git knows of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from sandboxes import Sandbox, SetupFailed
+from sandboxes.accounts import OWN
+from sandboxes.checkout import Repository, names
+
+__all__ = ["SETUP_TIMEOUT_S", "give", "listed", "run_all"]
+
+SETUP_TIMEOUT_S = 3600.0
+_LISTING_TIMEOUT_S = 120.0
+_TAIL_BYTES = 4000
+log = logging.getLogger(__name__)
+
+
+def run_all(box: Sandbox, commands: Sequence[str], env: Mapping[str, str]) -> None:
+    """Run shell commands, each after the one before.
+
+    Raises:
+        SetupFailed: one returned non-zero.
+    """
+    for command in commands:
+        done = box.exec(["/bin/sh", "-c", command], timeout_s=SETUP_TIMEOUT_S, env=env)
+        if done.exit_code:
+            tail = (done.stdout + done.stderr)[-_TAIL_BYTES:].decode(errors="replace")
+            raise SetupFailed(f"`{command}` ended with exit code {done.exit_code}:\n{tail}")
+
+
+def give(box: Sandbox, user: int, group: int) -> None:
+    """Make the workspace theirs who run commands in it: an action has no capability to write to others' files."""
+    done = box.exec(["/bin/sh", "-c", OWN, "sh", str(user), str(group)], timeout_s=SETUP_TIMEOUT_S)
+    if done.stdout:
+        log.info("the workspace belonged to others; it is given to user %d", user)
+
+
+def listed(box: Sandbox) -> Repository:
+    """What git, run inside, says of a repository that came with the image."""
+    command = ["git", "-c", "core.fsmonitor=false", "-c", "safe.directory=*", "ls-files", "-z"]
+    done = box.exec(command, timeout_s=_LISTING_TIMEOUT_S)
+    if done.exit_code or done.stdout_bytes > len(done.stdout):
+        return Repository()
+    try:
+        exclude = box.read(".git/info/exclude").decode("utf-8", "surrogateescape")
+    except OSError:
+        exclude = ""
+    return Repository(names(done.stdout), exclude)
