@@ -134,7 +134,6 @@ class _Below:
             self.open[node_id] = is_open
             for above in self._tree.path(node_id):
                 self.open_nodes[above.id] += 1 if is_open else -1
-                self.changed_below(above.id)
 
     def changed_below(self, node_id: NodeId) -> None:
         """The node is ranked anew when its parent is asked for its best child."""
