@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log2
 from random import Random
 from statistics import mean
@@ -12,10 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.measure import SuiteReport
 from agent.search import Choice
 from agent.search.clade import Clade
+from agent.value import Evaluation
 from tests.test_tree import trees
 from tests.trees import node, tree
+
+REMEASURE = ("flaky", "always", "never")
 
 
 def fine_parent_of_poor_children():
@@ -41,8 +45,8 @@ def test_a_clade_is_worth_what_its_descendants_are():
 def test_the_posterior_pools_the_clade_and_counts_work_in_flight_as_failures():
     made = tree(node(0), node(1, 0, 0.5), node(2, 1, 0.25), node(3, 1, 0.0, terminal=True))
     made.begin(2)
-    assert Clade(trials=2).posterior(made, 1) == (pytest.approx(1.5), pytest.approx(2 * (2.25 + 1)))
-    assert Clade(trials=2, value="self").posterior(made, 1) == (pytest.approx(1.0), pytest.approx(2 * (0.5 + 1)))
+    assert Clade(trials=2).posterior(made, 1, "clade") == (pytest.approx(1.5), pytest.approx(2 * (2.25 + 1)))
+    assert Clade(trials=2).posterior(made, 1, "self") == (pytest.approx(1.0), pytest.approx(2 * (0.5 + 1)))
 
 
 def test_workers_spread_over_equal_clades():
@@ -79,6 +83,43 @@ def test_a_node_is_wide_by_the_logarithm_of_its_clade():
     assert len(made.children(0)) == 11
 
 
+def test_a_deterministic_suite_is_not_measured_again():
+    flaky = replace(node(0), report=SuiteReport(flaky=("t",)))
+    others = [node(i, 0, 0.5) for i in range(1, 5)]
+    acts = {name: Clade(remeasure=name).select(tree(node(0), *others), Random(0)).act for name in REMEASURE}
+    assert acts == {"flaky": "expand", "always": "measure", "never": "expand"}
+    assert Clade().select(tree(flaky, *others), Random(0)).act == "measure"
+
+
+def test_measurements_grow_faster_than_nodes_do():
+    """m ** 0.6 >= n - 1 before each expansion, and no more measurements than that needs."""
+    made, search, measured = tree(node(0)), Clade(remeasure="always"), 1
+    for step in range(80):
+        choice = search.select(made, Random(step))
+        assert (choice.act == "expand") == (measured**0.6 >= len(made) - 1)
+        measured += 1
+        if choice.act == "expand":
+            made.add(node(len(made), choice.node, 0.4))
+        else:
+            made.begin(choice.node, "measure")
+            made.end(choice.node, "measure")
+            made.measure_again(choice.node, Evaluation(0.4))
+    assert len(made) < 20
+
+
+def test_what_was_measured_again_counts_in_every_clade_above():
+    made = tree(node(0), node(1, 0, 0.5), node(2, 1, 0.25))
+    search = Clade(trials=1)
+    search.select(made, Random(0))
+    made.measure_again(2, Evaluation(0.75))
+    for nodes in (made, tree(*made)):
+        if nodes is not made:
+            nodes.measure_again(2, Evaluation(0.75))
+        assert search.posterior(nodes, 2, "self") == (pytest.approx(1.0), pytest.approx(1.0))
+        assert search.posterior(nodes, 1, "clade") == (pytest.approx(1.5), pytest.approx(1.5))
+        assert search.posterior(nodes, 0, "clade") == (pytest.approx(1.5), pytest.approx(2.5))
+
+
 @dataclass
 class Greedy:
     """Expands the state of the highest value."""
@@ -108,7 +149,9 @@ def test_clades_lead_to_better_lines_than_single_measurements_do():
     assert clade > greedy
 
 
-@pytest.mark.parametrize("wrong", [{"value": "sum"}, {"trials": 0}, {"width": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"value": "sum"}, {"trials": 0}, {"width": -1}, {"remeasure": "often"}, {"alpha": 0}]
+)
 def test_settings_that_make_no_sense_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Clade(**wrong)

@@ -1,0 +1,47 @@
+"""All measurements of states, those that were made again included."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from agent.tree import NodeId, Tree
+
+__all__ = ["Measurements"]
+
+
+class Measurements:
+    """A view (`agent.tree.View`) of what was measured again, over subtrees and over the whole tree."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._again: Counter[NodeId] = Counter()
+        self._begun: Counter[NodeId] = Counter()
+        self._pending: Counter[NodeId] = Counter()
+        self._count_below: Counter[NodeId] = Counter()
+        self._sum_below: defaultdict[NodeId, float] = defaultdict(float)
+        self.begun = 0
+        """Measurements of all nodes that were begun, each node's first included."""
+        self.expanding = 0
+        """Expansions of all nodes that are in flight."""
+
+    def changed(self, node_id: NodeId) -> None:
+        """Count what is new at the node."""
+        tree = self._tree
+        begun, pending = 1 + tree.begun(node_id, "measure"), tree.pending(node_id)
+        self.begun += begun - self._begun[node_id]
+        self.expanding += pending - self._pending[node_id]
+        self._begun[node_id], self._pending[node_id] = begun, pending
+        _, *again = tree.evaluations(node_id)
+        new = again[self._again[node_id] :]
+        self._again[node_id] = len(again)
+        for above in tree.path(node_id) if new else ():
+            self._count_below[above.id] += len(new)
+            self._sum_below[above.id] += sum(evaluation.value for evaluation in new)
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """Nothing here depends on it."""
+
+    def below(self, node_id: NodeId) -> tuple[int, float]:
+        """How many measurements there are in the node's subtree, and the sum of their values."""
+        count = self._tree.visits(node_id) + self._count_below[node_id]
+        return count, self._tree.value_sum(node_id) + self._sum_below[node_id]
