@@ -81,7 +81,7 @@ class Acts:
             snapshot=taken.state,
             prior=taken.last.prior,
             policy_id=ticket.policy_id,
-            terminal=taken.submitted,
+            terminal=taken.submitted and not ticket.choice.kind,
             label=taken.last.label,
             kind=ticket.choice.kind,
         )
@@ -106,6 +106,7 @@ class Acts:
             snapshot=state,
             prior=1.0,
             policy_id="",
+            terminal=False,
             label=label,
             kind="fuse",
         )

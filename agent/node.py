@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent.actions import Action, Observation
+from agent.actions import Action, Observation, Submit
 from agent.budget import Usage
 from agent.measure import SuiteReport
 from agent.value import Evaluation
@@ -47,7 +47,7 @@ class Node:
     """In [0, 1]: how likely the policy thought this child to be right, before it was measured."""
     policy_id: str = ""
     terminal: bool = False
-    """Never expanded: it is solved, or its policy submitted."""
+    """Never expanded: it is solved, or its policy submitted and the search asked for no `kind` of child."""
     refused: bool = False
     """Never expanded: the run's gate does not go on from it."""
     label: str = ""
@@ -59,6 +59,11 @@ class Node:
     def state_hash(self) -> str:
         """The digest of the state: one test run per distinct value."""
         return self.snapshot.digest
+
+    @property
+    def submitted(self) -> bool:
+        """Whether the policy said that its work is done."""
+        return any(isinstance(action, Submit) for step in self.steps for action in step.actions)
 
     @property
     def value(self) -> float:

@@ -213,7 +213,7 @@ class _Solver:
         if not len(tree):
             return
         harmless = [n for n in tree if n.id != tree.root.id and not n.evaluation.parts.get("harm", 0.0)]
-        better = [n for n in harmless if n.value > tree.root.value or n.terminal]
+        better = [n for n in harmless if n.value > tree.root.value or n.submitted]
         better.sort(key=lambda n: (not n.evaluation.solved, -n.value, n.id))
         yield from better[:CANDIDATES]
 

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.actions import Submit
+from agent.budget import Budget
 from agent.measure import Outcome, SuiteReport
+from agent.parts import Parts
+from agent.policy import Position, Proposal
+from agent.run import Run
 from agent.search.graph import Graph
 from agent.search.repairs import Repairs
+from agent.solver import solve
+from agent.value.tests import PassingTests
+from sandboxes.namespace import NamespaceProvider
+from tests.halves import HIGH, LOW, halves
+from tests.policies import Scripted
+from tests.projects import task
 from tests.trees import node, tree
 
 GOALS = ("a", "b", "c")
@@ -150,3 +162,21 @@ def test_what_is_known_of_repairs_is_the_same_when_it_is_looked_at_late(shape, p
 def test_settings_that_make_no_sense_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Graph(**wrong)
+
+
+@pytest.mark.namespace
+def test_two_halves_of_a_repair_are_merged_and_pass_both_tests(tmp_path: Path) -> None:
+    """Each branch fixes one of two failing tests, and its policy submits."""
+
+    def answer(position: Position) -> Proposal:
+        if len(position.path) > 1 or position.index > 1:
+            return Proposal(())
+        return Proposal(((LOW, HIGH)[position.index], Submit()))
+
+    provider = NamespaceProvider(tmp_path / "run" / "store")
+    with Run.open(tmp_path / "run") as run:
+        parts = Parts(provider, Scripted(answer), Graph(), PassingTests(), Budget(max_nodes=9))
+        assert solve(task(halves(tmp_path / "repo")), parts, run).status == "solved"
+    provider.close()
+    assert [n.parents for n in run.tree] == [(), (0,), (0,), (1, 2)]
+    assert [n.terminal for n in run.tree] == [False, True, True, True]

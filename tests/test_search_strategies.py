@@ -8,13 +8,21 @@ from random import Random
 
 import pytest
 
+from agent.actions import Edit, Submit
+from agent.budget import Budget
 from agent.build import start
 from agent.config import load
 from agent.errors import ConfigError
 from agent.journal import Spent
+from agent.parts import Parts
+from agent.policy import Proposal
 from agent.run import Run
 from agent.search.strategies import Strategies
+from agent.solver import solve
 from agent.value import Evaluation
+from agent.value.tests import PassingTests
+from sandboxes.namespace import NamespaceProvider
+from tests.policies import Scripted
 from tests.projects import BUG, FIX, GOAL, means, task
 from tests.scripted_server import ScriptedServer, says
 from tests.trees import node, tree
@@ -137,3 +145,37 @@ def test_a_model_proposes_carries_out_and_repairs(tmp_path: Path, monkeypatch: p
     assert "The length is compared with < instead of <=." in solution[-2]["content"]
     assert solution[-1]["content"].startswith("Carry out the strategy")
     assert f"Still failing: {GOAL}" in debug[-1]["content"]
+
+
+class Critic:
+    """Refuses the first state that passes all tests, and accepts the next."""
+
+    def __init__(self):
+        self.passed = 0
+
+    def evaluate(self, task, path, report):
+        found = PassingTests().evaluate(task, path, report)
+        if not found.solved:
+            return found
+        self.passed += 1
+        if self.passed == 1:
+            return replace(found, solved=False, value=0.9, parts={**found.parts, "accept": 0.0})
+        return replace(found, parts={**found.parts, "accept": 1.0})
+
+
+@pytest.mark.namespace
+def test_what_a_critic_refuses_is_debugged_although_it_was_submitted_and_what_it_accepts_ends_the_run(tmp_path: Path):
+    def answer(position):
+        if position.kind == "strategy":
+            return Proposal((), message="Compare with <=.")
+        old, new = (BUG, FIX) if position.kind == "solution" else (FIX, "    if not numbers:\n")
+        return Proposal((Edit("means.py", old, new), Submit()))
+
+    provider = NamespaceProvider(tmp_path / "run" / "store")
+    with Run.open(tmp_path / "run") as run:
+        parts = Parts(provider, Scripted(answer), Strategies(strategies=1), Critic(), Budget(max_nodes=9))
+        result = solve(task(means(tmp_path / "repo")), parts, run)
+    provider.close()
+    assert (result.status, result.best_node) == ("solved", 3)
+    assert [n.kind for n in run.tree] == ["", "strategy", "solution", "debug"]
+    assert [n.evaluation.parts.get("accept") for n in run.tree] == [None, None, 0.0, 1.0]
