@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from agent import solver
 from agent.budget import Budget
-from agent.config import SandboxSettings, Settings, restore
+from agent.config import Choice, SandboxSettings, Settings, restore
 from agent.discarding import forget_unrecorded
 from agent.errors import ConfigError, UsageError
 from agent.journal import Event, load_task
@@ -97,7 +97,7 @@ def make_parts(settings: Settings, run: Run, held: ExitStack) -> Parts:
         ConfigError: an unknown name or option, a missing key.
         sandboxes.SandboxUnavailable: this machine has no such sandbox.
     """
-    policy = _policy(settings, run, held)
+    policy, *others = (_policy(choice, settings, run, held) for choice in _policies(settings))
     search = _search(settings)
     provider = make_provider(settings, run.journal.directory / "store")
     held.callback(provider.close)
@@ -110,7 +110,9 @@ def make_parts(settings: Settings, run: Run, held: ExitStack) -> Parts:
         baseline_runs=settings.measure.baseline_runs,
         workers=settings.workers,
         seed=settings.seed,
-        localise=settings.policy.name == "mutate",
+        others=tuple(others),
+        gate=settings.gate,
+        localise=any(choice.name == "mutate" for choice in _policies(settings)),
     )
 
 
@@ -179,8 +181,16 @@ def _search(settings: Settings) -> Search:
     return _construct(SEARCHES[name], options, f"search.{name}")
 
 
-def _policy(settings: Settings, run: Run, held: ExitStack) -> Policy:
-    choice = settings.policy
+def _policies(settings: Settings) -> tuple[Choice, ...]:
+    """All that propose, each once."""
+    named = (settings.policy, *settings.panel)
+    for choice in named:
+        if sum(other.name == choice.name for other in named) > 1:
+            raise ConfigError(f"the policy {choice.name!r} is named twice; it would only compete with itself")
+    return named
+
+
+def _policy(choice: Choice, settings: Settings, run: Run, held: ExitStack) -> Policy:
     if choice.name == "mutate":
         from agent.measure.spectrum import Spectrum
         from agent.policy.mutate import MutatePolicy

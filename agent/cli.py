@@ -55,7 +55,9 @@ def solve(
         list[str] | None,
         typer.Option(metavar="ID", help="A failing test that has to pass; repeatable. Default: all that fail."),
     ] = None,
-    policy: Annotated[str | None, typer.Option(metavar="mutate|MODEL", help="Who proposes the edits.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="mutate|MODEL", help="Who proposes the edits; several share one tree.")
+    ] = None,
     search: Annotated[str | None, typer.Option(metavar="NAME", help="Which state to go on from.")] = None,
     sandbox: Annotated[
         str | None, typer.Option(metavar="auto|docker|commit|namespace", help="Where commands run.")
@@ -89,7 +91,7 @@ def solve(
     goals = tuple(goal_test or ())
     statement = _issue(issue, issue_text, may_be_empty=bool(goals))
     flags = {
-        "policy.name": policy,
+        **_policies(policy or ()),
         "search.name": search,
         "sandbox.kind": sandbox,
         "sandbox.image": image,
@@ -216,6 +218,13 @@ def _read(source: str) -> str:
     if len(data) > ISSUE_BYTES:
         raise UsageError(f"the issue {source} is larger than {ISSUE_BYTES} bytes; cut it to what matters")
     return data.decode("utf-8", errors="replace")
+
+
+def _policies(names: Sequence[str]) -> dict[str, object]:
+    """One leaves the options that a file gives it; several are a panel, and nobody else is in it."""
+    if len(names) == 1:
+        return {"policy.name": names[0], "panel": []}
+    return {"policy": list(names)} if names else {}
 
 
 def _settings(config: Sequence[str], flags: Mapping[str, object]) -> Settings:

@@ -97,13 +97,17 @@ class Settings(BaseModel):
 
     model_config = _STRICT
     policy: Choice = Choice(name="mutate")
-    """`mutate`, or the name of a model."""
+    """`mutate`, or the name of a model. `policy = ["mutate", "openai/x"]` names this one and a panel."""
+    panel: tuple[Choice, ...] = ()
+    """Further policies on the same tree: names, or tables with a `name` and options."""
     search: Choice = Choice(name="auto")
     """An algorithm by name, or `auto`: best_first for `mutate`, mcts for a model."""
     sandbox: SandboxSettings = SandboxSettings()
     budget: BudgetSettings = BudgetSettings()
     model: ModelSettings = ModelSettings()
     measure: MeasureSettings = MeasureSettings()
+    gate: Literal["none", "strict"] = "none"
+    """`strict`: only states are expanded in which a test passes that failed in their parent, and none the other way."""
     workers: Annotated[int, Field(ge=1)] = 1
     """Expansions at the same time; with more than one, the order of nodes depends on the clock."""
     seed: int = 0
@@ -179,18 +183,26 @@ def _nest(key: str, value: object) -> dict[str, Any]:
 
 
 def _spread(layer: dict[str, Any]) -> dict[str, Any]:
-    """`search = "mcts"` and `[search] name = "mcts" c = 1.4` in the form that `Choice` has."""
+    """`search = "mcts"` and `[search] name = "mcts" c = 1.4` in the form that `Choice` has; a list of policies as one
+    policy and a panel."""
     spread = dict(layer)
-    for section in _CHOICES:
-        match spread.get(section):
-            case str(name):
-                spread[section] = {"name": name}
-            case dict(table):
-                options = {k: v for k, v in table.items() if k not in ("name", "options")}
-                options |= table.get("options", {})
-                named = {"name": table["name"]} if "name" in table else {}
-                spread[section] = named | ({"options": options} if options else {})
-    return spread
+    if isinstance(policies := spread.get("policy"), list) and policies:
+        spread["policy"], *spread["panel"] = policies
+    if isinstance(panel := spread.get("panel"), list):
+        spread["panel"] = [_choice(each) for each in panel]
+    return spread | {section: _choice(spread[section]) for section in _CHOICES if section in spread}
+
+
+def _choice(value: object) -> object:
+    match value:
+        case str(name):
+            return {"name": name}
+        case dict(table):
+            options = {k: v for k, v in table.items() if k not in ("name", "options")}
+            options |= table.get("options", {})
+            named = {"name": table["name"]} if "name" in table else {}
+            return named | ({"options": options} if options else {})
+    return value
 
 
 def _leaves(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -19,7 +19,7 @@ from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
 from agent.models.scripted import ScriptedModel, answer
 from agent.parts import Parts
-from agent.policy import Position
+from agent.policy import Position, Tried
 from agent.policy.briefing import opening, situation, visible
 from agent.policy.chat import ChatPolicy
 from agent.policy.transcript import branch
@@ -139,8 +139,10 @@ class TestASearchWithAModel:
         heard = run_search(tmp_path, [first, says(None, RIGHT, TEST)], search=BestOfN(2)).heard
         assert heard[1][:2] == heard[0]
         assert len(heard[1]) == 3
-        assert "- changed means.py: Perhaps it is this.:\n" in heard[1][2]["content"]
-        assert f"Still failing: {GOAL}" in heard[1][2]["content"]
+        said = heard[1][2]["content"]
+        assert "- changed means.py: Perhaps it is this.\n  It changed:\n    means.py\n" in said
+        assert f"    -     {BUG.strip()}\n    +     if len(numbers) < -1:\n  The tests said:\n" in said
+        assert f"    Still failing: {GOAL}" in said
 
     def test_goes_on_after_a_command_that_took_too_long(self, tmp_path: Path) -> None:
         slow = ("shell", {"command": "rm means.py; sleep 30", "timeout_s": 1})
@@ -240,14 +242,27 @@ class TestWhatAModelIsTold:
     def test_at_a_fresh_root_is_nothing_more(self, box: Sandbox) -> None:
         assert situation(position(box)) == []
 
-    def test_of_siblings_is_the_newest_ones(self, box: Sandbox) -> None:
-        siblings = tuple(
-            replace(node(n, 0), label=f"try {n}.", evaluation=Evaluation(0, notes="no")) for n in range(20)
-        )
-        said = situation(position(box, siblings=siblings))[0]["content"]
+    def test_of_earlier_attempts_is_the_newest_ones(self, box: Sandbox) -> None:
+        tried = tuple(Tried(f"try {n}.", replace(node(n, 0), evaluation=Evaluation(0, notes="no"))) for n in range(20))
+        said = situation(position(box, tried=tried))[0]["content"]
         assert "try 19." in said
         assert "try 12." in said
         assert "try 11." not in said
+
+    def test_of_an_attempt_that_failed_is_why(self, box: Sandbox) -> None:
+        said = situation(position(box, tried=(Tried("", reason="3 answers in a row\u200b that cannot be read"),)))
+        assert "- an attempt\n  It came to nothing: 3 answers in a row\\u200b" in said[0]["content"]
+
+    def test_of_an_attempt_that_led_to_a_known_state_is_that_and_what_the_tests_said(self, box: Sandbox) -> None:
+        known = replace(node(3, 0), evaluation=Evaluation(0, notes="Still failing: a"))
+        said = situation(position(box, tried=(Tried("changed a.py", known, known=True),)))[0]["content"]
+        assert "- changed a.py\n  It led to a state that had been reached before.\n  The tests said:\n" in said
+        assert "    Still failing: a" in said
+
+    def test_of_a_state_that_two_branches_were_fused_to_is_that_files_changed(self, box: Sandbox) -> None:
+        fused = replace(node(1, 0), kind="fuse", evaluation=Evaluation(0, notes="Still failing: a"))
+        said = [situation(position(box, node(0), each)) for each in (fused, replace(fused, kind=""))]
+        assert ["merged into it" in str(each) for each in said] == [True, False]
 
     def test_first_of_all_turns_is_what_a_person_wants(self, box: Sandbox) -> None:
         hinted = position(box, hint="Look at the\u200b comparison.")
@@ -302,6 +317,28 @@ class TestAPolicy:
         assert not first.final
         step = Step(first.actions, (Observation("a"),), first.message)
         assert policy.propose(position(box, steps=(step,)), Random(0)).final
+
+    def test_may_take_more_turns_the_deeper_it_is_and_is_told_to_think_again_at_each_boundary(
+        self, box: Sandbox
+    ) -> None:
+        policy = ChatPolicy(
+            ScriptedModel(lambda heard: answer("", ("view", {"path": "a"}))), max_turns_per_node=2, turn_growth=3
+        )
+        taken, said = [], []
+        for depth in range(3):
+            path = [
+                replace(node(n, n - 1 if n else None), evaluation=Evaluation(0, notes="no")) for n in range(depth + 1)
+            ]
+            steps: list[Step] = []
+            final = False
+            while not final:
+                proposal = policy.propose(position(box, *path, steps=tuple(steps)), Random(0))
+                steps.append(Step(proposal.actions, (Observation("a"),), proposal.message))
+                final = proposal.final
+            taken.append(len(steps))
+            said.append("think again" in steps[0].message)
+        assert taken == [2, 6, 18]
+        assert said == [False, True, True]
 
     def test_gives_the_same_seed_for_the_same_generator(self, box: Sandbox) -> None:
         with ScriptedServer(lambda body: says(None, LOOK)) as server:

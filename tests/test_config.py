@@ -54,6 +54,29 @@ class TestOptions:
         assert load(overrides=["search=mcts", "search.c=2"], flags={"search.name": "mcts"}).search.options == {"c": 2}
 
 
+class TestPanels:
+    def test_a_list_of_policies_is_one_and_a_panel_of_the_others(self, tmp_path):
+        settings = load(overrides=['policy=["mutate", "openai/x", {name="openai/y", max_mends=1}]'])
+        assert settings.policy.name == "mutate"
+        assert [(each.name, each.options) for each in settings.panel] == [
+            ("openai/x", {}),
+            ("openai/y", {"max_mends": 1}),
+        ]
+        assert restore(settings.model_dump(mode="json")) == settings
+
+    def test_one_policy_on_the_command_line_is_alone(self):
+        flags = {"policy.name": "openai/z", "panel": []}
+        settings = load(overrides=['policy=["mutate", "openai/x"]'], flags=flags)
+        assert (settings.policy.name, settings.panel) == ("openai/z", ())
+
+    def test_a_member_without_a_name_is_refused(self):
+        assert "panel" in refusal("panel=[{max_mends=1}]")
+
+    def test_a_gate_is_one_that_exists(self):
+        assert load(overrides=["gate=strict"]).gate == "strict"
+        assert "gate" in refusal("gate=srict")
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("override", "nearest"),

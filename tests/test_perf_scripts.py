@@ -113,7 +113,9 @@ def script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 class TestScripts:
-    @pytest.mark.parametrize("name", ["", ".fork", ".execute", ".node", ".candidate", ".bytecode", ".workers"])
+    @pytest.mark.parametrize(
+        "name", ["", ".fork", ".execute", ".node", ".candidate", ".bytecode", ".workers", ".latency"]
+    )
     def test_it_says_what_it_takes(self, name):
         said = script(name, "--help")
         assert said.returncode == 0, said.stderr
@@ -123,6 +125,14 @@ class TestScripts:
         said = script(".node", "--repositories", "huge")
         assert said.returncode == 1
         assert "no repository 'huge': tiny, small" in said.stderr
+
+    @pytest.mark.docker
+    def test_a_search_is_timed_with_many_workers_and_with_one(self):
+        engine().close()
+        said = script(".latency", "--repositories", "tiny", "-n", "1", "--latency", "0.01")
+        assert said.returncode == 0, said.stderr
+        assert "tiny: 8 candidates by 8 workers" in said.stderr
+        assert "| candidates a second, 8 workers beside 1, 0.01 s a proposal (tiny) |" in said.stdout
 
     @pytest.mark.docker
     def test_a_node_is_timed_on_both_sides_and_nothing_is_left_on_the_engine(self):

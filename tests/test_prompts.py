@@ -7,6 +7,15 @@ import pytest
 
 from agent.prompts import digest, names, render
 
+POSITION: dict[str, object] = {
+    "carry_out": False,
+    "measured": "",
+    "fused": False,
+    "reflect": False,
+    "tried": [],
+    "hint": "",
+}
+ATTEMPT = {"what": "changed a.py", "changes": "", "known": False, "outcome": "", "reason": ""}
 VALUES: dict[str, list[dict[str, object]]] = {
     "chat_system": [{}],
     "chat_task": [
@@ -30,21 +39,13 @@ VALUES: dict[str, list[dict[str, object]]] = {
         },
     ],
     "chat_position": [
-        {"carry_out": False, "measured": "Still failing: a", "tried": [], "hint": ""},
-        {
-            "carry_out": False,
-            "measured": "",
-            "tried": [{"what": "changed a.py", "outcome": "Broken: b\nassert"}],
-            "hint": "",
-        },
-        {
-            "carry_out": False,
-            "measured": "Still failing: a",
-            "tried": [{"what": "changed a.py", "outcome": ""}],
-            "hint": "Look at b.",
-        },
-        {"carry_out": False, "measured": "", "tried": [], "hint": "Look at b."},
-        {"carry_out": True, "measured": "", "tried": [], "hint": "Look at b."},
+        {**POSITION, "measured": "Still failing: a"},
+        {**POSITION, "tried": [{**ATTEMPT, "outcome": "Broken: b\nassert", "changes": "a.py\n- 1\n+ 2"}]},
+        {**POSITION, "tried": [{**ATTEMPT, "known": True}, {**ATTEMPT, "reason": "unreadable"}]},
+        {**POSITION, "measured": "Still failing: a", "tried": [ATTEMPT], "hint": "Look at b."},
+        {**POSITION, "measured": "Still failing: a", "fused": True, "reflect": True},
+        {**POSITION, "hint": "Look at b."},
+        {**POSITION, "carry_out": True, "hint": "Look at b."},
     ],
     "chat_strategy": [{"proposed": [], "hint": ""}, {"proposed": ["strategy: look"], "hint": "Look at b."}],
     "chat_mend": [{"cut_off": True}, {"cut_off": False}],

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 
+from agent.actions import Edit
 from agent.actions.excerpt import excerpt
 from agent.models import Message
-from agent.policy import Position
+from agent.policy import Position, Tried
 from agent.prompts import digest, render
 from agent.tree import Node
 
@@ -40,16 +41,18 @@ def opening(position: Position) -> list[Message]:
     return [{"role": "system", "content": render("chat_system")}, {"role": "user", "content": text}]
 
 
-def situation(position: Position) -> list[Message]:
-    """What the first turn from a node is told of that node, its children and what a person wants; nothing when there is
-    nothing to tell."""
+def situation(position: Position, *, reflect: bool = False) -> list[Message]:
+    """What the first turn from a node is told of that node, of what was tried there and what a person wants; nothing
+    when there is nothing to tell. `reflect`: below the root, to think again before anything else."""
     carry_out = position.kind == "solution"
     measured = _outcome(position.node) if len(position.path) > 1 and not carry_out else ""
-    tried = [{"what": child.label or "an attempt", "outcome": _outcome(child)} for child in position.siblings]
+    tried = [_account(each) for each in position.tried[-ATTEMPTS:]]
     hint = visible(position.hint)
     if not (carry_out or measured or tried or hint):
         return []
-    return [_user("chat_position", carry_out=carry_out, measured=measured, tried=tried[-ATTEMPTS:], hint=hint)]
+    fused = position.node.kind == "fuse"
+    told = {"carry_out": carry_out, "measured": measured, "fused": fused, "tried": tried, "hint": hint}
+    return [_user("chat_position", **told, reflect=reflect and bool(measured))]
 
 
 def wanted_strategy(position: Position) -> list[Message]:
@@ -73,6 +76,26 @@ def version() -> str:
 
 def _user(prompt: str, **values: object) -> Message:
     return {"role": "user", "content": render(prompt, **values)}
+
+
+def _account(tried: Tried) -> dict[str, object]:
+    """What was done, what it changed, and what the tests said of it or why there is nothing that they could say."""
+    steps = tried.node.steps if tried.node and not tried.known else ()
+    edits = [a for step in steps for a in step.actions if isinstance(a, Edit)]
+    changes = "\n".join(line for edit in edits for line in _lines(edit))
+    return {
+        "what": tried.label or "an attempt",
+        "changes": visible(excerpt(changes, NOTE_BYTES)[0]),
+        "known": tried.known,
+        "outcome": _outcome(tried.node) if tried.node else "",
+        "reason": visible(excerpt(tried.reason, NOTE_BYTES)[0]),
+    }
+
+
+def _lines(edit: Edit) -> list[str]:
+    """An edit as a diff shows it."""
+    gone, come = (text.splitlines() for text in (edit.old, edit.new))
+    return [edit.path, *(f"- {line}" for line in gone), *(f"+ {line}" for line in come)]
 
 
 def _outcome(node: Node) -> str:

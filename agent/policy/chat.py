@@ -32,13 +32,19 @@ class ChatPolicy:
 
     model: Model
     max_turns_per_node: int = 25
-    """Turns after which a state is measured although the model has not asked for it."""
+    """Turns, from the root, after which a state is measured although the model has not asked for it."""
+    turn_growth: float = 1.0
+    """At least 1: each edit deeper, a state may take so many times as many turns. Above 1 the model is told to think
+    again at each measured state that it goes on from: a ladder of budgets b, b * g, b * g ** 2, as IDSampling deepens
+    them, which ends at the first state that is solved."""
     max_mends: int = 3
     """Unreadable answers in a row that are put up with."""
 
     def __post_init__(self) -> None:
         if self.max_turns_per_node < 1 or self.max_mends < 0:
             raise ValueError("max_turns_per_node has to be at least 1 and max_mends at least 0")
+        if not 1 <= self.turn_growth <= 10:
+            raise ValueError(f"turn_growth={self.turn_growth}: give a number from 1 to 10")
 
     @property
     def policy_id(self) -> str:
@@ -54,11 +60,11 @@ class ChatPolicy:
         """
         if position.kind == "strategy":
             return self._propose_strategy(position, rng.getrandbits(31))
-        given = [] if position.steps else situation(position)
+        given = [] if position.steps else situation(position, reflect=self.turn_growth > 1)
         conversation = [*opening(position), *branch(position.path, position.steps), *given]
         answer, actions, usage = self._ask(conversation, position.spend, rng.getrandbits(31))
         turns = len(position.steps) + 1
-        final = turns >= self.max_turns_per_node or any(isinstance(a, (RunTests, Submit)) for a in actions)
+        final = turns >= self.turns(len(position.path) - 1) or any(isinstance(a, (RunTests, Submit)) for a in actions)
         earlier = (action for step in position.steps for action in step.actions)
         return Proposal(
             actions=actions,
@@ -67,6 +73,10 @@ class ChatPolicy:
             usage=usage,
             final=final,
         )
+
+    def turns(self, depth: int) -> int:
+        """The most turns that an expansion of a state so many edits below the root may take."""
+        return int(self.max_turns_per_node * self.turn_growth**depth)
 
     def _propose_strategy(self, position: Position, seed: int) -> Proposal:
         """Words, which the nodes below it are shown. The model is given no tools."""

@@ -1,0 +1,87 @@
+"""Candidates a second of eight workers beside one, where each proposal takes a second to come: the engine's own part of
+a search with a model. States are made, forked, measured and recorded as in any search."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from agent.actions import Write
+from agent.budget import Budget
+from agent.parts import Parts
+from agent.policy import Position, Proposal
+from agent.run import Run
+from agent.search.best_of_n import BestOfN
+from agent.solver import solve
+from agent.task import Task
+from agent.value.tests import PassingTests
+from benchmarks.perf.batch import searched
+from benchmarks.perf.bench import Bench, chosen, say
+from benchmarks.perf.repositories import Repository
+from benchmarks.perf.script import main
+from benchmarks.perf.table import Row, at_least
+
+WORKERS = 8
+N = 4
+"""Candidates of each worker."""
+GOAL = 7.0
+
+
+@dataclass(frozen=True)
+class Slow:
+    """Proposes a comment of its own each time, after a while."""
+
+    path: str
+    source: bytes
+    latency_s: float
+    numbers: Iterator[int]
+    policy_id: str = "slow/1"
+
+    def propose(self, position: Position, rng: Random) -> Proposal:
+        """As a model would: the time goes by in a call to elsewhere."""
+        time.sleep(self.latency_s)
+        number = next(self.numbers)
+        return Proposal((Write(self.path, f"{self.source.decode()}\n# candidate {number}\n"),), label=str(number))
+
+
+def options(parser: ArgumentParser) -> None:
+    """Of this script."""
+    parser.add_argument("--latency", type=float, default=1.0, metavar="S", help="of a proposal; default: 1")
+
+
+def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
+    """One row, on the first repository."""
+    repository = chosen(given.repositories)[0]
+    each = given.n or N
+    one = rate(bench, repository, 1, each, given.latency)
+    many = rate(bench, repository, WORKERS, each * WORKERS, given.latency)
+    what = f"candidates a second, {WORKERS} workers beside 1, {given.latency:g} s a proposal ({repository.name})"
+    yield at_least(what, f"{many:.2f} beside {one:.2f} a second", each, many / one, GOAL, "x as many")
+
+
+def rate(bench: Bench, repository: Repository, workers: int, candidates: int, latency_s: float) -> float:
+    """Candidates a second of a search from its root on, until so many are recorded."""
+    say(f"{repository.name}: {candidates} candidates by {workers} workers")
+    command = f"python3 -m pytest -q {repository.tests}"
+    task = Task(repository.name, "", repository.workspace(bench.path(repository)), command)
+    source = (bench.path(repository) / repository.edited).read_bytes()
+    policy = Slow(repository.edited, source, latency_s, count())
+    with TemporaryDirectory(prefix="latency-") as folder, Run.open(Path(folder)) as run:
+        budget = Budget(max_nodes=candidates + 1)
+        search = BestOfN(n=candidates, depth=1)
+        parts = Parts(bench.provider(repository), policy, search, PassingTests(), budget, 1, workers)
+        solve(task, parts, run)
+        found = searched(run.journal.path)
+    if found is None or found.candidates < candidates:
+        raise RuntimeError(f"fewer than {candidates} candidates were recorded")
+    return found.candidates / found.seconds
+
+
+if __name__ == "__main__":
+    main(__doc__, options, rows)
