@@ -81,7 +81,7 @@ def test_turns_on_the_way_to_a_node_leave_nothing(tmp_path, monkeypatch):
     assert stored(tmp_path / "run") == held(tmp_path / "run")
 
 
-def test_what_failed_timed_out_or_was_known_already_leaves_nothing(tmp_path):
+def test_what_timed_out_or_was_known_already_leaves_nothing_and_a_turn_before_a_failure_its_state(tmp_path):
     def answer(position):
         if len(position.path) > 1 or position.index > 3:
             return Proposal(())
@@ -96,7 +96,7 @@ def test_what_failed_timed_out_or_was_known_already_leaves_nothing(tmp_path):
         return Proposal((Edit("means.py", BUG, FIX), Submit("done")))
 
     result, run = attempt(tmp_path, Scripted(answer))
-    assert (result.status, result.nodes) == ("solved", 3)
+    assert (result.status, result.nodes) == ("solved", 4)
     assert stored(run) == held(run)
 
 
