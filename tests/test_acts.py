@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import networkx as nx
 import pytest
 
@@ -28,7 +30,7 @@ pytestmark = pytest.mark.namespace
 def attempt(tmp_path):
     """Solve the project with two bugs; a second call goes on with the same run."""
 
-    def attempt(policy, search, **settings):
+    def attempt(policy, search, cancel=None, **settings):
         events = []
         limits = {k: settings.pop(k) for k in list(settings) if k.startswith("max_")}
         repo = tmp_path / "repo"
@@ -36,7 +38,6 @@ def attempt(tmp_path):
             provider = NamespaceProvider(tmp_path / "run" / "store")
             budget = Budget(**limits)
             parts = Parts(provider, policy, search, PassingTests(), budget, baseline_runs=1, **settings)
-            cancel = settings.pop("cancel", None)
             try:
                 wanted = task(repo if repo.exists() else halves(repo))
                 return solve(wanted, parts, run, cancel=cancel, on_event=events.append), run, events
@@ -150,6 +151,20 @@ def test_a_limit_in_the_midst_of_turns_ends_them_and_keeps_what_they_did(attempt
     result, run, _ = attempt(Scripted(answer), BestFirst(), **limit)
     assert (len(run.tree), len(run.tree[1].steps), result.usage.model_calls) == (2, 2, 2)
     assert result.status == "solved"
+
+
+def test_a_search_that_is_cancelled_between_two_turns_keeps_what_the_first_did(attempt):
+    cancel = threading.Event()
+
+    def answer(position):
+        position.spend(Usage(model_calls=1))
+        cancel.set()
+        return Proposal((LOW,), label="half", final=False)
+
+    result, run, _ = attempt(Scripted(answer), BestFirst(), cancel=cancel)
+    assert (result.stop, result.usage.model_calls) == (Stop.INTERRUPTED, 1)
+    assert [node.label for node in run.tree] == ["base", "half"]
+    assert (result.status, result.best_node) == ("improved", 1)
 
 
 def test_a_policy_is_told_what_came_of_all_that_was_tried_there(attempt):
