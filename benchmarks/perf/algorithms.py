@@ -18,6 +18,7 @@ from statistics import mean, median
 from agent.search.registry import SEARCHES
 from benchmarks.batch import read_attempts
 
+FOR_MUTATE = tuple(name for name in SEARCHES if name != "strategies")
 HEADINGS = ("search", "seeds", "tasks solved", "test runs", "test runs for each task solved", "median of those solved")
 
 
@@ -72,6 +73,7 @@ def _batches(given: Namespace, name: str, seeds: Sequence[int]) -> Iterator[Batc
         command = [sys.executable, "-m", "agent", "bench", "run", given.source, "--out", str(out), "--reveal-tests"]
         choice = ["--policy", "mutate", "--search", name, "--seed", str(seed), "--sandbox", given.sandbox]
         limits = ["-c", f"budget.max_measurements={given.measurements}", "--workers", str(given.workers)]
+        limits += ["--filter", given.filter]
         done = subprocess.run([*command, *choice, *limits], check=False, stdout=sys.stderr)
         if done.returncode:
             sys.exit(f"{out}: `ramify bench run` ended with exit code {done.returncode}; the same command goes on")
@@ -82,7 +84,8 @@ def _given() -> Namespace:
     parser = ArgumentParser(prog="python -m benchmarks.perf.algorithms", description="Searches at equal test runs.")
     parser.add_argument("source", help="instances; see `ramify bench run --help`")
     parser.add_argument("--out", required=True, metavar="DIR", help="where the batches are kept")
-    parser.add_argument("--searches", default=",".join(SEARCHES), metavar="NAMES")
+    parser.add_argument("--searches", default=",".join(FOR_MUTATE), metavar="NAMES")
+    parser.add_argument("--filter", default="", metavar="REGEX", help="only instances in whose id it matches")
     parser.add_argument("--seeds", default="0,1,2,3,4", metavar="NUMBERS")
     parser.add_argument("--measurements", type=int, default=40, metavar="N", help="test runs a task; default: 40")
     parser.add_argument("--sandbox", default="namespace")
