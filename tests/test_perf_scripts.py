@@ -131,7 +131,7 @@ class TestScripts:
         engine().close()
         said = script(".latency", "--repositories", "tiny", "-n", "1", "--latency", "0.01")
         assert said.returncode == 0, said.stderr
-        assert "tiny: 8 candidates by 8 workers" in said.stderr
+        assert "tiny: 24 candidates by 8 workers" in said.stderr
         assert "| candidates a second, 8 workers beside 1, 0.01 s a proposal (tiny) |" in said.stdout
 
     @pytest.mark.docker

@@ -1,8 +1,10 @@
 """Candidates a second of eight workers beside one, where each proposal takes a second to come: the engine's own part of
-a search with a model. States are made, forked, measured and recorded as in any search."""
+a search with a model. States are made, forked, measured and recorded as in any search for a patch: a test fails, and
+fails still with each candidate. The first rounds, in which the warm session starts, do not count."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 from agent.actions import Write
 from agent.budget import Budget
+from agent.journal import Added, read_events
 from agent.parts import Parts
 from agent.policy import Position, Proposal
 from agent.run import Run
@@ -21,16 +24,18 @@ from agent.search.best_of_n import BestOfN
 from agent.solver import solve
 from agent.task import Task
 from agent.value.tests import PassingTests
-from benchmarks.perf.batch import searched
 from benchmarks.perf.bench import Bench, chosen, say
 from benchmarks.perf.repositories import Repository
 from benchmarks.perf.script import main
 from benchmarks.perf.table import Row, at_least
 
 WORKERS = 8
-N = 4
-"""Candidates of each worker."""
+N = 8
+"""Candidates of each worker that count."""
+WARM_UP = 2
+"""Candidates of each worker before them."""
 GOAL = 7.0
+FAILING = "test_that_fails.py"
 
 
 @dataclass(frozen=True)
@@ -60,27 +65,29 @@ def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
     repository = chosen(given.repositories)[0]
     each = given.n or N
     one = rate(bench, repository, 1, each, given.latency)
-    many = rate(bench, repository, WORKERS, each * WORKERS, given.latency)
+    many = rate(bench, repository, WORKERS, each, given.latency)
     what = f"candidates a second, {WORKERS} workers beside 1, {given.latency:g} s a proposal ({repository.name})"
     yield at_least(what, f"{many:.2f} beside {one:.2f} a second", each, many / one, GOAL, "x as many")
 
 
-def rate(bench: Bench, repository: Repository, workers: int, candidates: int, latency_s: float) -> float:
-    """Candidates a second of a search from its root on, until so many are recorded."""
+def rate(bench: Bench, repository: Repository, workers: int, each: int, latency_s: float) -> float:
+    """Candidates a second of a search from its root on."""
+    candidates = workers * (WARM_UP + each)
     say(f"{repository.name}: {candidates} candidates by {workers} workers")
-    command = f"python3 -m pytest -q {repository.tests}"
-    task = Task(repository.name, "", repository.workspace(bench.path(repository)), command)
-    source = (bench.path(repository) / repository.edited).read_bytes()
-    policy = Slow(repository.edited, source, latency_s, count())
-    with TemporaryDirectory(prefix="latency-") as folder, Run.open(Path(folder)) as run:
+    policy = Slow(repository.edited, (bench.path(repository) / repository.edited).read_bytes(), latency_s, count())
+    with TemporaryDirectory(prefix="latency-") as folder, Run.open(Path(folder, "run")) as run:
+        broken = shutil.copytree(bench.path(repository), Path(folder, "repository"), symlinks=True)
+        (broken / FAILING).write_text("def test_it():\n    raise AssertionError\n")
+        command = f"python3 -m pytest -q {repository.tests} {FAILING}"
+        task = Task(repository.name, "", repository.workspace(broken), command)
         budget = Budget(max_nodes=candidates + 1)
         search = BestOfN(n=candidates, depth=1)
         parts = Parts(bench.provider(repository), policy, search, PassingTests(), budget, 1, workers)
         solve(task, parts, run)
-        found = searched(run.journal.path)
-    if found is None or found.candidates < candidates:
+        moments = [event.elapsed_s for event in read_events(run.journal.path) if isinstance(event, Added)]
+    if len(moments) <= candidates:
         raise RuntimeError(f"fewer than {candidates} candidates were recorded")
-    return found.candidates / found.seconds
+    return workers * each / (moments[-1] - moments[workers * WARM_UP])
 
 
 if __name__ == "__main__":
