@@ -15,14 +15,14 @@ from agent.budget import Budget
 from agent.config import Choice, SandboxSettings, Settings, restore
 from agent.discarding import forget_unrecorded
 from agent.errors import ConfigError, UsageError
-from agent.journal import Event, load_task
+from agent.journal import Event
 from agent.parts import Parts
 from agent.policy import Policy
 from agent.run import Run
 from agent.search import Search
 from agent.search.registry import SEARCHES
 from agent.solver import Result
-from agent.task import Task
+from agent.task import Task, load_task
 from agent.value.tests import PassingTests
 from sandboxes import Provider, SandboxUnavailable
 

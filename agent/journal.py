@@ -10,9 +10,9 @@ import json
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
+from enum import Enum
 from functools import cache
-from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Annotated, Any, Literal, Self
@@ -23,7 +23,6 @@ from agent.lines import append, cut_torn_line, whole_lines
 from agent.measure import SuiteReport
 from agent.search import Choice
 from agent.steering import Order
-from agent.task import Task
 from agent.tree import Node, NodeId
 from agent.value import Evaluation
 from sandboxes import Snapshot
@@ -41,8 +40,6 @@ __all__ = [
     "Spent",
     "Started",
     "Steered",
-    "dump_task",
-    "load_task",
     "read_events",
     "to_json",
 ]
@@ -175,31 +172,16 @@ def _adapter() -> Any:
     return TypeAdapter(Annotated[Event, Field(discriminator="kind")])
 
 
-@cache
-def _task_adapter() -> Any:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Task)
-
-
-def dump_task(task: Task) -> dict[str, Any]:
-    """A task in the form that `Started` keeps."""
-    dumped: dict[str, Any] = _task_adapter().dump_python(task, mode="json")
-    return dumped
-
-
-def load_task(dumped: dict[str, Any]) -> Task:
-    """The inverse of `dump_task`."""
-    task: Task = _task_adapter().validate_python(dumped)
-    return task
-
-
 def to_json(record: Any) -> bytes:
     """A dataclass as ASCII on one line; enumerations by value, lone surrogates escaped.
 
     Not by pydantic, which replaces the lone surrogates of a key: a test's id may hold them (pydantic 2.14).
     """
-    return json.dumps(asdict(record), default=attrgetter("value"), ensure_ascii=True, allow_nan=False).encode()
+    return json.dumps(record, default=_plain, ensure_ascii=True, allow_nan=False).encode()
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def encode(event: Event) -> bytes:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from agent.budget import Stop, Usage
 from agent.engine import Grower
 from agent.errors import RamifyError, UsageError
-from agent.journal import Added, Ended, Event, Noted, Spent, Started, dump_task, write_atomically
+from agent.journal import Added, Ended, Event, Noted, Spent, Started, write_atomically
 from agent.measure import SuiteReport
 from agent.measure.measurer import find_baseline
 from agent.measure.spectrum import Spectrum
@@ -25,7 +25,7 @@ from agent.parts import Parts
 from agent.remarks import remarks
 from agent.run import Run
 from agent.scoring import GoalsFirst
-from agent.task import Task
+from agent.task import Task, dump_task
 from agent.tree import Node, Tree
 from agent.verify import verify
 from sandboxes import Forked, SandboxError, Snapshot, StoreFull

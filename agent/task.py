@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
 from sandboxes import Workspace
 
-__all__ = ["Task"]
+__all__ = ["Task", "dump_task", "load_task"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +30,22 @@ class Task:
     """The commit that the workspace is at, for the record; may be empty."""
     tags: dict[str, str] = field(default_factory=dict)
     """Free facts for reports and exports (repository, licence, source), never shown to a policy."""
+
+
+@cache
+def _adapter() -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Task)
+
+
+def dump_task(task: Task) -> dict[str, Any]:
+    """A task in the form that a journal keeps."""
+    dumped: dict[str, Any] = _adapter().dump_python(task, mode="json")
+    return dumped
+
+
+def load_task(dumped: dict[str, Any]) -> Task:
+    """The inverse of `dump_task`. Raises ValueError when it is none."""
+    task: Task = _adapter().validate_python(dumped)
+    return task

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import UsageError
-from agent.journal import dump_task
+from agent.task import dump_task
 from benchmarks import clones
 from benchmarks.instances import Instance, InstanceBroken, select
 from benchmarks.sources import Source, open_source

@@ -84,7 +84,7 @@ def plant_reporter(box: Sandbox, planned: Plan, wanted: Sequence[str], limits: L
     _write_copies(
         box,
         planned.copies(planned.plugins[-1]),
-        ["alarm", "reporter"],
+        ["alarm", "channel", "reporter"],
         wanted=list(wanted),
         cpu_s=limits.cpu_s,
         wall_s=limits.wall_s,

@@ -7,9 +7,6 @@ PYTEST_DONT_REWRITE
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-import json
 import os
 import re
 import shutil
@@ -21,42 +18,13 @@ from typing import Any
 import pytest
 
 from .alarm import Alarm, OutOfTime
+from .channel import Channel
 
 MESSAGE_CHARACTERS = 2000
 FAILURES = ("error", "failed", "timeout")
 
-# Tests patch these modules (frozen clocks, fake file systems); the report must not depend on what they leave there.
-clock, getpid, write_bytes, dumps = time.perf_counter, os.getpid, os.write, json.dumps
-
-
-class Channel:
-    """Where the facts go: lines that only the process that opened it can write. What is said before waits till then.
-
-    A line is sealed with a hash of the nonce, its number and itself: who reads the report cannot continue it.
-    """
-
-    def __init__(self) -> None:
-        self.waiting: list[str] = []
-        self.owner = 0
-
-    def open(self, path: str, nonce: str) -> None:
-        """From now on this process, and no copy of it, writes."""
-        self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self.nonce, self.owner, self.numbers, self.sha256 = nonce, getpid(), itertools.count(), hashlib.sha256
-        for line in self.waiting:
-            self._write(line)
-
-    def say(self, kind: str, **facts: object) -> None:
-        """One line."""
-        line = dumps(dict(facts, kind=kind))
-        if not self.owner:
-            self.waiting.append(line)
-        elif getpid() == self.owner:
-            self._write(line)
-
-    def _write(self, line: str) -> None:
-        seal = self.sha256((self.nonce + str(next(self.numbers)) + line).encode()).hexdigest()
-        write_bytes(self.descriptor, (seal + " " + line + "\n").encode())
+# Tests patch this (frozen clocks); the report must not depend on what they leave there.
+clock = time.perf_counter
 
 
 def covers(wanted: Collection[str], nodeid: str) -> bool:
