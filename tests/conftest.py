@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import docker
 import pytest
 
-from sandboxes import namespace
+from sandboxes import Provider, namespace
+from sandboxes.docker import probe
+from sandboxes.engine import connect
 
 pytest.register_assert_rewrite("sandboxes.conformance")
 
@@ -28,3 +32,23 @@ def namespaces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if problem:
         pytest.skip(problem)
     return place
+
+
+@pytest.fixture(scope="module")
+def provider(namespaces: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+    """Sandboxes of this machine's own, with a store that the tests of a module share."""
+    with namespace.NamespaceProvider(tmp_path_factory.mktemp("store")) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[docker.DockerClient]:
+    """A client of an engine that can run sandboxes. Without one these tests are skipped, or fail if they must not."""
+    why = probe()
+    if why and os.environ.get("RAMIFY_REQUIRE_DOCKER") == "1":
+        pytest.fail(f"RAMIFY_REQUIRE_DOCKER=1 and {why}")
+    if why:
+        pytest.skip(why)
+    client = connect()
+    yield client
+    client.close()

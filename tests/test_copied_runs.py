@@ -16,7 +16,6 @@ from agent.measure.suite import copy_run, run_suite
 from agent.measure.trust import LOSSES, Trust
 from agent.measure.warm import Start, find_warm
 from sandboxes import TemplateLost
-from sandboxes.namespace import NamespaceProvider
 from tests.measuring import PYTEST, Lab
 
 pytestmark = pytest.mark.namespace
@@ -41,12 +40,6 @@ PROJECT = {
     "data.txt": "text",
     "tests/test_values.py": TESTS,
 }
-
-
-@pytest.fixture(scope="module")
-def provider(tmp_path_factory):
-    with NamespaceProvider(tmp_path_factory.mktemp("store")) as provider:
-        yield provider
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from agent.measure import Outcome
 from agent.measure.regressions import must_pass, regressions
 from agent.measure.suite import run_suite
 from agent.report.summary import tally
-from sandboxes.namespace import NamespaceProvider
 from tests.measuring import CALC, FIXED, GOAL, PROJECT, Lab
 
 pytestmark = pytest.mark.namespace
@@ -21,13 +20,6 @@ MANY = "from calc import double\n\n\n" + "".join(
 APART = "def test_apart():\n    pass\n"
 HALVED = FIXED.replace("2 * a", "a")
 LOOPS = FIXED.replace("return 2 * a", "while True:\n        pass")
-
-
-@pytest.fixture(scope="module")
-def provider(tmp_path_factory):
-    provider = NamespaceProvider(tmp_path_factory.mktemp("store"))
-    yield provider
-    provider.close()
 
 
 @pytest.fixture(scope="module")

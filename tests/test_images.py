@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,23 +17,10 @@ from sandboxes import Provider, Sandbox, Workspace
 from sandboxes.commit import CommitProvider
 from sandboxes.conformance import LIMITS
 from sandboxes.conformance.given import said
-from sandboxes.docker import DockerProvider, probe
-from sandboxes.engine import connect
+from sandboxes.docker import DockerProvider
 from tests.images import conda_image
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]  # an image's files are copied once
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[docker.DockerClient]:
-    why = probe()
-    if why and os.environ.get("RAMIFY_REQUIRE_DOCKER") == "1":
-        pytest.fail(f"RAMIFY_REQUIRE_DOCKER=1 and {why}")
-    if why:
-        pytest.skip(why)
-    client = connect()
-    yield client
-    client.close()
 
 
 @pytest.fixture(scope="module", params=[("nonroot", DockerProvider), ("", CommitProvider)], ids=["docker", "commit"])

@@ -15,7 +15,6 @@ from agent.measure.measurer import Measurer, find_baseline
 from agent.measure.spectrum import Spectrum
 from agent.measure.suite import rules_for, run_suite
 from agent.measure.tracing import trace
-from sandboxes.namespace import NamespaceProvider
 from tests.measuring import CALC, CONFTEST, FIXED, GOAL, PROJECT, PYTEST, TESTS, Lab
 
 pytestmark = pytest.mark.namespace
@@ -96,13 +95,6 @@ STUBBORN = """    for _ in range(3):
         except BaseException:
             pass
 """
-
-
-@pytest.fixture(scope="module")
-def provider(tmp_path_factory):
-    provider = NamespaceProvider(tmp_path_factory.mktemp("store"))
-    yield provider
-    provider.close()
 
 
 @pytest.fixture(scope="module")

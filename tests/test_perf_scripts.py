@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -127,16 +126,15 @@ class TestScripts:
         assert "no repository 'huge': tiny, small" in said.stderr
 
     @pytest.mark.docker
+    @pytest.mark.usefixtures("engine")
     def test_a_search_is_timed_with_many_workers_and_with_one(self):
-        engine().close()
         said = script(".latency", "--repositories", "tiny", "-n", "1", "--latency", "0.01")
         assert said.returncode == 0, said.stderr
         assert "tiny: 24 candidates by 8 workers" in said.stderr
         assert "| candidates a second, 8 workers beside 1, 0.01 s a proposal (tiny) |" in said.stdout
 
     @pytest.mark.docker
-    def test_a_node_is_timed_on_both_sides_and_nothing_is_left_on_the_engine(self):
-        client = engine()
+    def test_a_node_is_timed_on_both_sides_and_nothing_is_left_on_the_engine(self, engine):
         command = [sys.executable, "-m", "benchmarks.perf.node", "--repositories", "tiny", "-n", "1"]
         run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         said, _ = run.communicate(timeout=110)
@@ -144,20 +142,6 @@ class TestScripts:
         assert "| a node: edit, one test, back (tiny: ours) |" in said
         assert said.count(" ms |") == 2
         made = {"label": f"ramify.pid={run.pid}"}
-        left = [*client.containers.list(all=True, filters=made), *client.images.list(all=True, filters=made)]
-        left += client.volumes.list(filters=made)
-        client.close()
+        left = [*engine.containers.list(all=True, filters=made), *engine.images.list(all=True, filters=made)]
+        left += engine.volumes.list(filters=made)
         assert left == []
-
-
-def engine():
-    """A client of an engine that can run sandboxes; skips without one, or fails where there has to be one."""
-    from sandboxes.docker import probe
-    from sandboxes.engine import connect
-
-    why = probe()
-    if why and os.environ.get("RAMIFY_REQUIRE_DOCKER") == "1":
-        pytest.fail(f"RAMIFY_REQUIRE_DOCKER=1 and {why}")
-    if why:
-        pytest.skip(why)
-    return connect()

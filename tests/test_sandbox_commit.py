@@ -25,24 +25,11 @@ from sandboxes.conformance.hidden import Links
 from sandboxes.conformance.kernel import Unprivileged
 from sandboxes.conformance.limits import Limited
 from sandboxes.conformance.network import Loopback
-from sandboxes.docker import probe
-from sandboxes.engine import connect, leftovers, sweep
+from sandboxes.engine import leftovers, sweep
 from tests.images import bare_image, deep_image
 from tests.projects import commit
 
 pytestmark = pytest.mark.docker
-
-
-@pytest.fixture(scope="session")
-def engine() -> Iterator[docker.DockerClient]:
-    why = probe()
-    if why and os.environ.get("RAMIFY_REQUIRE_DOCKER") == "1":
-        pytest.fail(f"RAMIFY_REQUIRE_DOCKER=1 and {why}")
-    if why:
-        pytest.skip(why)
-    client = connect()
-    yield client
-    client.close()
 
 
 @pytest.fixture(scope="session")

@@ -26,19 +26,6 @@ from sandboxes.forks import Forks
 pytestmark = pytest.mark.docker
 
 
-@pytest.fixture(scope="session")
-def engine() -> Iterator[docker.DockerClient]:
-    """A client of an engine that can run sandboxes. Without one these tests are skipped, or fail if they must not."""
-    why = probe()
-    if why and os.environ.get("RAMIFY_REQUIRE_DOCKER") == "1":
-        pytest.fail(f"RAMIFY_REQUIRE_DOCKER=1 and {why}")
-    if why:
-        pytest.skip(why)
-    client = connect()
-    yield client
-    client.close()
-
-
 @pytest.fixture
 def store(engine: docker.DockerClient, tmp_path: Path) -> Iterator[Path]:
     """A store whose volume is gone after the test."""

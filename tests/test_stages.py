@@ -23,7 +23,6 @@ from agent.search.best_first import BestFirst
 from agent.solver import solve
 from agent.tree import Node
 from agent.value.tests import PassingTests
-from sandboxes.namespace import NamespaceProvider
 from tests.measuring import CONFTEST, Lab
 from tests.policies import Scripted, edits
 from tests.projects import FIX, commit, means, task
@@ -87,13 +86,6 @@ class Counting(Lab):
         scorer = GoalsFirst(self.provider, self.task, self.base, self.baseline, PassingTests(), **options)
         self.path = (Node(0, (), (), self.base, self.baseline, scorer.root),)
         return scorer
-
-
-@pytest.fixture(scope="module")
-def provider(tmp_path_factory):
-    provider = NamespaceProvider(tmp_path_factory.mktemp("store"))
-    yield provider
-    provider.close()
 
 
 @pytest.fixture(scope="module")
