@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
 from agent.actions.excerpt import excerpt, printable
-from agent.actions.replacing import NoSuchPlace, numbered, replace_once
+from agent.actions.replacing import NoSuchPlace, edited, numbered
 from agent.actions.types import Action, Edit, Observation, RunTests, Search, Shell, Submit, View, Write
 from agent.errors import MeasureError
 from sandboxes import ExecResult, Sandbox
@@ -145,27 +145,47 @@ def _search(action: Search, box: Sandbox) -> Observation:
 
 def _edit(action: Edit, box: Sandbox) -> Observation:
     try:
-        text = box.read(action.path).decode("utf-8", "surrogateescape")
-        changed, line = replace_once(text, action.old, action.new, action.line)
-        box.write(action.path, changed.encode("utf-8", "surrogateescape"))
+        before = _text(action.path, box)
+        after = edited(before, action.old, action.new, action.line)
+        box.write(action.path, after.text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         return _refused(_reason(error, action.path))
     except NoSuchPlace as error:
         return _refused(f"{action.path} is unchanged: {error}")
-    first = max(1, line - CONTEXT_LINES)
-    last = line + action.new.count("\n") + CONTEXT_LINES
-    around = printable(changed.encode("utf-8", "surrogateescape")).split("\n")[first - 1 : last]
-    shown, elided = excerpt(numbered(around, first))
-    return Observation(f"Edited {action.path}. It reads now:\n{shown}", elided_bytes=elided)
+    first, last = max(1, after.first - CONTEXT_LINES), after.last + CONTEXT_LINES
+    around = after.text.removesuffix("\n").split("\n")[first - 1 : last]
+    shown, elided = excerpt(_shown(numbered(around, first)))
+    done = "Created" if before is None else "Edited"
+    return Observation(f"{done} {action.path}. It reads now:\n{shown}", elided_bytes=elided)
 
 
 def _write(action: Write, box: Sandbox) -> Observation:
-    data = action.content.encode("utf-8", "surrogateescape")
     try:
-        box.write(action.path, data)
+        before = _text(action.path, box)
+        box.write(action.path, action.content.encode("utf-8", "surrogateescape"))
     except OSError as error:
         return _refused(_reason(error, action.path))
-    return Observation(f"Wrote {action.path}: {len(data)} bytes.")
+    if before is None:
+        return Observation(f"Created {action.path}: {_lines(action.content)}.")
+    return Observation(f"Replaced all of {action.path}: it had {_lines(before)} and has {_lines(action.content)} now.")
+
+
+def _text(path: str, box: Sandbox) -> str | None:
+    """A file's content, every byte of it kept; None when there is no such file."""
+    try:
+        return box.read(path).decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        return None
+
+
+def _shown(text: str) -> str:
+    """A text that may hold bytes that are not UTF-8, to be shown."""
+    return printable(text.encode("utf-8", "surrogateescape"))
+
+
+def _lines(text: str) -> str:
+    count = len(text.splitlines())
+    return f"{count} line{'' if count == 1 else 's'}"
 
 
 def _run_tests(action: RunTests, run_tests: Callable[[tuple[str, ...]], SuiteReport]) -> Observation:
@@ -195,7 +215,7 @@ def _report(report: SuiteReport) -> str:
 
 
 def _refused(why: str) -> Observation:
-    shown, elided = excerpt(why)
+    shown, elided = excerpt(_shown(why))
     return Observation(f"Not done: {shown}", ok=False, elided_bytes=elided)
 
 

@@ -1,39 +1,55 @@
-"""Exact replacement of one occurrence in a text, and what to say when there is no such place."""
+"""An edit as a function of a file's text: one occurrence replaced, whole lines inserted, or a new file's content.
+
+Law: there is no half an edit. The text comes back with the one change that was asked for, or not at all. In a file
+whose lines all end in CRLF, the line ends of an edit become the same: a view of a file does not show which it has.
+"""
 
 from __future__ import annotations
 
-import difflib
-from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import NamedTuple
 
-__all__ = ["NoSuchPlace", "numbered", "replace_once"]
+from agent.actions.missing import why_missing
 
-COMPARED_LINES = 5_000
-"""In longer files only so many lines are compared with a text that was not found."""
+__all__ = ["Edited", "NoSuchPlace", "edited", "numbered"]
 
 
 class NoSuchPlace(Exception):
     """The text does not occur, or not at one place only. The message is for the model."""
 
 
-def replace_once(text: str, old: str, new: str, line: int | None = None) -> tuple[str, int]:
-    """The text with one occurrence of `old` replaced, and the 1-based line at which it began.
+class Edited(NamedTuple):
+    """A text after an edit, and which of its lines (1-based, inclusive) hold what is new."""
+
+    text: str
+    first: int
+    last: int
+
+
+def edited(text: str | None, old: str, new: str, line: int | None = None) -> Edited:
+    """A file's text after an edit; `text` None: there is no such file.
+
+    With `old`, its one occurrence (the one that begins at `line`, if given) is replaced by `new`. Without, `new` is
+    inserted as whole lines, the first of which becomes line `line`; and without a line it is the content of a new file.
 
     Raises:
-        NoSuchPlace: `old` is empty, equals `new`, does not occur, or occurs more than once (at `line`, if given).
+        NoSuchPlace: there is no one such place, or nothing would change.
     """
-    if not old:
-        raise NoSuchPlace("`old` is empty: give the text to be replaced, or use write to create a file")
+    if text is None:
+        return _created(old, new, line)
+    old, new = _with_line_ends_of(text, old), _with_line_ends_of(text, new)
     if old == new:
         raise NoSuchPlace("`old` and `new` are the same: nothing would change")
-    places = [(at, text.count("\n", 0, at) + 1) for at in _occurrences(text, old)]
-    if not places:
-        raise NoSuchPlace(_why_missing(text, old))
-    chosen = places if line is None else [place for place in places if place[1] == line]
-    if len(chosen) != 1:
-        raise NoSuchPlace(_why_not_one([begins for _, begins in places], line))
-    at, begins = chosen[0]
-    return text[:at] + new + text[at + len(old) :], begins
+    if old:
+        return _replaced(text, old, new, line)
+    if line is not None:
+        return _inserted(text, new, line)
+    if text:
+        raise NoSuchPlace(
+            f"the file exists and has {_count(text)} lines: give the text to be replaced as `old`, or the `line` "
+            "before which to insert, or use write to replace all of it"
+        )
+    return _spread("", new, "", 1)
 
 
 def numbered(lines: list[str], first: int) -> str:
@@ -41,12 +57,70 @@ def numbered(lines: list[str], first: int) -> str:
     return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(lines, first))
 
 
-def _occurrences(text: str, old: str) -> Iterator[int]:
-    """Where `old` begins, overlapping occurrences included."""
-    at = text.find(old)
+def _created(old: str, new: str, line: int | None) -> Edited:
+    if old or line is not None:
+        raise NoSuchPlace("there is no such file; to create it, give an empty `old` and no `line`")
+    return _spread("", new, "", 1)
+
+
+def _replaced(text: str, old: str, new: str, line: int | None) -> Edited:
+    places = list(_occurrences(text, old))
+    if not places:
+        raise NoSuchPlace(why_missing(text, old, new))
+    chosen = places if line is None else [place for place in places if place[1] == line]
+    if len(chosen) != 1:
+        raise NoSuchPlace(_why_not_one([begins for _, begins in places], line))
+    at, begins = chosen[0]
+    return _spread(text[:at], new, text[at + len(old) :], begins)
+
+
+def _inserted(text: str, new: str, line: int) -> Edited:
+    """Whole lines before a line, or behind the last one."""
+    count = _count(text)
+    if line > count + 1:
+        raise NoSuchPlace(f"there is no line {line}: the file has {count} lines, line {count + 1} inserts at its end")
+    end = "\r\n" if _ends_in_crlf(text) else "\n"
+    at = next(_line_starts(text, line), len(text))
+    before, after = text[:at], text[at:]
+    if before and not before.endswith("\n"):
+        before += end
+    return _spread(before, new if new.endswith("\n") else new + end, after, line)
+
+
+def _spread(before: str, new: str, after: str, first: int) -> Edited:
+    return Edited(before + new + after, first, first + new.removesuffix("\n").count("\n"))
+
+
+def _occurrences(text: str, old: str) -> Iterator[tuple[int, int]]:
+    """Where `old` begins, overlapping occurrences included: offset, and 1-based line."""
+    at, seen, line = text.find(old), 0, 1
     while at >= 0:
-        yield at
+        line, seen = line + text.count("\n", seen, at), at
+        yield at, line
         at = text.find(old, at + 1)
+
+
+def _line_starts(text: str, line: int) -> Iterator[int]:
+    """The offset at which the line begins; nothing when the text has no such line."""
+    at = 0
+    for _ in range(line - 1):
+        at = text.find("\n", at) + 1
+        if not at:
+            return
+    yield at
+
+
+def _count(text: str) -> int:
+    return text.count("\n") + (bool(text) and not text.endswith("\n"))
+
+
+def _ends_in_crlf(text: str) -> bool:
+    ends = text.count("\n")
+    return ends > 0 and ends == text.count("\r\n")
+
+
+def _with_line_ends_of(text: str, piece: str) -> str:
+    return piece.replace("\r\n", "\n").replace("\n", "\r\n") if _ends_in_crlf(text) else piece
 
 
 def _why_not_one(begins: list[int], line: int | None) -> str:
@@ -56,36 +130,3 @@ def _why_not_one(begins: list[int], line: int | None) -> str:
     if line in begins:
         return f"`old` occurs more than once at line {line}: give more of its surroundings"
     return f"`old` does not begin at line {line}, but at {where}"
-
-
-def _why_missing(text: str, old: str) -> str:
-    if "\r\n" in text and old.replace("\r\n", "\n") in text.replace("\r\n", "\n"):
-        return "`old` does not occur: the lines of this file end in \\r\\n, write them so in `old` and `new`"
-    lines = [line.rstrip("\r") for line in text.split("\n")]
-    wanted = [line.rstrip("\r") for line in old.split("\n")]
-    found = _nearest(lines[:COMPARED_LINES], wanted)
-    if found is None:
-        return "`old` does not occur in the file, and nothing like it: view the file first"
-    start, same_words = found
-    hint = "only the white space differs" if same_words else "the nearest lines are"
-    shown = numbered(lines[max(0, start - 1) : start + len(wanted) + 1][:40], max(1, start))
-    return f"`old` does not occur in the file; {hint}:\n{shown}"
-
-
-def _nearest(lines: list[str], wanted: list[str]) -> tuple[int, bool] | None:
-    """The 0-based line from which most of `wanted` agrees but for white space, and whether all of it does."""
-    places = defaultdict(list)
-    for offset, line in enumerate(wanted):
-        if line.strip():
-            places[line.strip()].append(offset)
-    votes = Counter(n - o for n, line in enumerate(lines) for o in places.get(line.strip(), ()) if n >= o)
-    if votes:
-        start = max(votes, key=lambda n: (votes[n], -n))
-        return start, votes[start] == sum(map(len, places.values()))
-    longest = max((line.strip() for line in wanted), key=len)
-    stripped = [line.strip() for line in lines]
-    close = difflib.get_close_matches(longest, stripped, n=1, cutoff=0.5)
-    if not close:
-        return None
-    offset = next(o for o, line in enumerate(wanted) if line.strip() == longest)
-    return max(0, stripped.index(close[0]) - offset), False

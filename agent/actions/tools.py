@@ -16,6 +16,9 @@ from agent.actions.types import Action, Edit, RunTests, Search, Shell, Submit, V
 
 __all__ = ["BadCall", "as_call", "parse", "schema"]
 
+NAMED = 80
+"""Characters of a model's text that are repeated in a complaint."""
+
 
 class BadCall(Exception):
     """A tool call that means nothing. The message tells the model how to mend it."""
@@ -67,13 +70,19 @@ _TOOLS = {
     ),
     "edit": _Tool(
         Edit,
-        "Replace one occurrence of a text in a file. The text has to be given exactly, indentation included, without "
-        "line numbers, and has to occur once; otherwise nothing is changed.",
+        "Replace one occurrence of a text in a file: `old` has to be given exactly, indentation included, without line "
+        "numbers, and has to occur once. With an empty `old`, insert `new` as lines of its own before `line`, or "
+        "without a line create the file, which must not exist. An edit that fails changes nothing and says why.",
         {
             "path": _PATH,
-            "old": _Argument("string", "The text as it stands in the file.", binary=True),
+            "old": _Argument("string", "The text as it stands in the file; empty to insert or create.", binary=True),
             "new": _Argument("string", "The text to put there.", binary=True),
-            "line": _Argument("integer", "The line at which `old` begins, when it occurs more than once.", least=1),
+            "line": _Argument(
+                "integer",
+                "The line at which `old` begins, when it occurs more than once; with an empty `old` the line before "
+                "which to insert (one more than the file has: at its end).",
+                least=1,
+            ),
         },
     ),
     "write": _Tool(
@@ -129,10 +138,10 @@ def parse(name: str, arguments: str) -> Action:
     """
     tool = _TOOLS.get(name)
     if tool is None:
-        raise BadCall(f"there is no tool {name!r}; the tools are {', '.join(_TOOLS)}")
+        raise BadCall(f"there is no tool {name[:NAMED]!r}; the tools are {', '.join(_TOOLS)}")
     values = {key: value for key, value in _object(name, arguments).items() if value is not None}
     if unknown := [key for key in values if key not in tool.arguments]:
-        raise BadCall(f"{name} has no argument {unknown[0]!r}; it has {', '.join(tool.arguments)}")
+        raise BadCall(f"{name} has no argument {unknown[0][:NAMED]!r}; it has {', '.join(tool.arguments)}")
     if missing := sorted(_required(tool) - values.keys(), key=list(tool.arguments).index):
         raise BadCall(f"{name} needs the argument {missing[0]!r}: {tool.arguments[missing[0]].text}")
     for key, value in values.items():
@@ -162,10 +171,10 @@ def _object(name: str, arguments: str) -> dict[str, Any]:
     try:
         values = json.loads(arguments or "{}")
         json.dumps(values, ensure_ascii=False).encode()
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise BadCall(f"the arguments of {name} are not JSON ({error}): write one JSON object") from error
     except UnicodeEncodeError as error:
         raise BadCall(f"the arguments of {name} hold half of a surrogate pair: write the character itself") from error
+    except (ValueError, RecursionError) as error:  # also a number with more digits than Python reads
+        raise BadCall(f"the arguments of {name} are not JSON ({error}): write one JSON object") from error
     if not isinstance(values, dict):
         raise BadCall(f"the arguments of {name} are {type(values).__name__}, not an object")
     return values
@@ -179,7 +188,7 @@ def _check(name: str, key: str, value: object, argument: _Argument) -> None:
         "strings": isinstance(value, list) and all(isinstance(item, str) for item in value),
     }[argument.type]
     if not fits:
-        raise BadCall(f"{key!r} of {name} has to be {_MEANING[argument.type]}, not {json.dumps(value)[:80]}")
+        raise BadCall(f"{key!r} of {name} has to be {_MEANING[argument.type]}, not {json.dumps(value)[:NAMED]}")
     text = "".join(value) if isinstance(value, list) else value
     if isinstance(text, str) and "\0" in text and not argument.binary:
         raise BadCall(f"{key!r} of {name} holds a NUL character")

@@ -40,13 +40,15 @@ class Shell:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Replace one occurrence of `old` in a file by `new`, exactly, line endings included."""
+    """Replace one occurrence of `old` in a file by `new`; with an empty `old`, insert the lines `new` before `line`, or
+    create the file (`agent.actions.replacing`)."""
 
     path: str
     old: str
     new: str
     line: int | None = None
-    """1-based line at which the occurrence begins; None: `old` must occur exactly once."""
+    """1-based line at which the occurrence begins, or that the first inserted line becomes. None: `old` must occur
+    exactly once; an empty one creates the file, which must not exist."""
     kind: Literal["edit"] = "edit"
 
 

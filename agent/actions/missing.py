@@ -1,0 +1,147 @@
+"""Why a text does not occur in a file, in words that let a model mend its edit: the nearest lines, and what differs.
+
+Nothing here decides about an edit. A text that is only nearly there is never replaced.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = ["why_missing"]
+
+SHOWN_LINES = 40
+LIKE_LINES = 200
+"""So many lines that share most words with a text are compared with it letter by letter."""
+OFFSETS = 20
+"""A line that a text repeats (`}`) says where the text begins in so many ways at most."""
+LIKENESS = 0.5
+
+_NUMBERED = re.compile(r"^ *\d+(?:\t| ?[|:] ?)", re.MULTILINE)
+_ALIKE = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+        **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u200a\u202f\u3000", " "),
+    }
+)
+"""Characters that are taken for others, one for one."""
+_UNSEEN = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}|\t")
+_MARKS = str.maketrans("\t ", "\u2192\u00b7")
+
+
+class _Nearest(NamedTuple):
+    start: int
+    """0-based line of the file at which the text would begin."""
+    same_words: bool
+    """Only white space differs."""
+
+
+def why_missing(text: str, old: str, new: str) -> str:
+    """What to tell whoever expects `old` in a text that does not hold it."""
+    if "\r\n" in text:
+        text, old = text.replace("\r\n", "\n"), old.replace("\r\n", "\n")
+        if old in text:
+            return "`old` does not occur in the file: some of its lines end in \\r\\n, write them so in `old` and `new`"
+    for explain in (_pasted_numbers, _escaped, _look_alikes, _composed):
+        if why := explain(text, old):
+            return f"`old` does not occur in the file: {why}"
+    why = f"`old` does not occur in the file; {_near(text, old)}"
+    return f"{why}\n{done}" if (done := _done_before(text, new)) else why
+
+
+def _pasted_numbers(text: str, old: str) -> str:
+    lines = old.removesuffix("\n").split("\n")
+    if not all(_NUMBERED.match(line) for line in lines) or _NUMBERED.sub("", old) not in text:
+        return ""
+    return "it holds the line numbers that view shows; give it without them"
+
+
+def _escaped(text: str, old: str) -> str:
+    plain = old.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"').replace("\\'", "'").replace("\\\\", "\\")
+    return (
+        "" if plain == old or plain not in text else "it is escaped once too often; write line ends and quotes plainly"
+    )
+
+
+def _look_alikes(text: str, old: str) -> str:
+    at = text.translate(_ALIKE).find(old.translate(_ALIKE))
+    if at < 0:
+        return ""
+    pairs = dict.fromkeys((a, b) for a, b in zip(text[at : at + len(old)], old, strict=True) if a != b)
+    told = ", ".join(f"{_named(there)} for your {_named(given)}" for there, given in list(pairs)[:3])
+    return f"at line {_line(text, at)} it has characters that look alike: {told}"
+
+
+def _composed(text: str, old: str) -> str:
+    folded, wanted = (unicodedata.normalize("NFC", each) for each in (text, old))
+    if wanted not in folded:
+        return ""
+    return "letters with accents are composed in another way there; choose lines without them"
+
+
+def _done_before(text: str, new: str) -> str:
+    at = text.find(new) if len(new.strip()) > 1 else -1
+    return f"`new` occurs already, at line {_line(text, at)}: was this edit made before?" if at >= 0 else ""
+
+
+def _near(text: str, old: str) -> str:
+    lines, wanted = text.split("\n"), old.strip("\n").split("\n")
+    found = _nearest([_plain(line) for line in lines], [_plain(line) for line in wanted])
+    if found is None:
+        return "and nothing like it: view the file first"
+    begin = max(0, found.start - 1)
+    shown = lines[begin : found.start + len(wanted) + 1][:SHOWN_LINES]
+    hint = "the nearest lines are"
+    if found.same_words:
+        hint, shown = (
+            "only the white space differs (\u2192 is a tab, \u00b7 a space)",
+            [_with_marks(line) for line in shown],
+        )
+    return f"{hint}:\n" + "\n".join(f"{number:6}\t{line}" for number, line in enumerate(shown, begin + 1))
+
+
+def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> _Nearest | None:
+    """Where most of `wanted` agrees; the white space of both is made alike."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for offset, line in enumerate(wanted):
+        if line and len(places[line]) < OFFSETS:
+            places[line].append(offset)
+    votes = Counter(n - o for n, line in enumerate(lines) for o in places.get(line, ()) if n >= o)
+    if votes:
+        start = max(votes, key=lambda n: (votes[n], -n))
+        return _Nearest(start, same_words=list(lines[start : start + len(wanted)]) == list(wanted))
+    longest = max(wanted, key=len)
+    found = _most_like(lines, longest)
+    return None if found is None else _Nearest(max(0, found - wanted.index(longest)), same_words=False)
+
+
+def _most_like(lines: Sequence[str], line: str) -> int | None:
+    """The line that is most like this one, if one is at all."""
+    words = set(re.findall(r"\w+", line))
+    shared = {n: len(words & set(re.findall(r"\w+", other))) for n, other in enumerate(lines) if other}
+    first = sorted(shared, key=lambda n: (-shared[n], n))[:LIKE_LINES]
+    close = difflib.get_close_matches(line, [lines[n] for n in first], n=1, cutoff=LIKENESS)
+    return lines.index(close[0]) if close else None
+
+
+def _plain(line: str) -> str:
+    return " ".join(line.split())
+
+
+def _with_marks(line: str) -> str:
+    """White space that one does not see, or not how much, made visible."""
+    return _UNSEEN.sub(lambda found: found[0].translate(_MARKS), line)
+
+
+def _line(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
+
+
+def _named(character: str) -> str:
+    return f"{character!r} (U+{ord(character):04X})"
