@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
-from agent.budget import Usage
+from agent.asking import Asker
+from agent.budget import BudgetSpent, Usage
 from agent.drafts import Drafts
 from agent.errors import RamifyError
 from agent.fusing import fuse
@@ -58,12 +59,13 @@ class Acts:
     parts: Parts
     tree: Tree
     scorer: Scorer
+    asker: Asker
     spend: Callable[[Usage, str, NodeId | None], None]
     """Records what was used the moment it was used, for what, and at which node."""
     stopped: Callable[[], bool]
     """Whether what is begun should come to its end."""
 
-    def expand(self, ticket: Ticket, made: Drafts) -> tuple[Node | None, RamifyError | None]:
+    def expand(self, ticket: Ticket, made: Drafts) -> tuple[Node | None, RamifyError | BudgetSpent | None]:
         """The child that the policy makes of the node, not measured yet (None: it has nothing left to propose), and the
         error that ended its turns early, if one did."""
         assert ticket.policy is not None
@@ -147,7 +149,7 @@ class Acts:
             hint=ticket.choice.hint,
             steps=steps,
             box=box,
-            spend=lambda usage: self.spend(usage, "model", ticket.node),
+            ask=self.asker.at(ticket.node, "policy"),
         )
 
     def _show_tests(self, state: Snapshot, tests: tuple[str, ...]) -> SuiteReport:

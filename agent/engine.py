@@ -15,6 +15,7 @@ from random import Random
 from typing import assert_never
 
 from agent.acts import Acts, Ticket
+from agent.asking import Asker
 from agent.budget import BudgetSpent, Stop, Usage
 from agent.discarding import make_room
 from agent.drafts import Drafts, drafts
@@ -44,12 +45,20 @@ FAILURES_IN_A_ROW = 10
 class Grower:
     """Grows a run's tree until it is told to stop. One object, one sitting."""
 
-    def __init__(self, task: Task, parts: Parts, run: Run, scorer: Scorer, on_event: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        parts: Parts,
+        run: Run,
+        scorer: Scorer,
+        asker: Asker,
+        on_event: Callable[[Event], None],
+    ) -> None:
         self._parts = parts
         self._run = run
         self._on_event = on_event
         self._panel = Panel((parts.policy, *parts.others))
-        self._acts = Acts(task, parts, run.tree, scorer, self._spend, self._stopped)
+        self._acts = Acts(task, parts, run.tree, scorer, asker, self._spend, self._stopped)
         self._changed = threading.Condition()
         self._stop: Stop | None = None
         self._in_flight: set[Ticket] = set()
@@ -186,9 +195,12 @@ class Grower:
             case unknown:
                 assert_never(unknown)
 
-    def _take_note(self, error: RamifyError) -> None:
+    def _take_note(self, error: RamifyError | BudgetSpent) -> None:
         """Of what ended an expansion after some turns, which are recorded. Only a policy's own fault is no reason to
         end the run."""
+        if isinstance(error, BudgetSpent):
+            self._end(error.stop)
+            return
         self.error = error
         if not isinstance(error, PolicyError):
             self._end(Stop.FAILED)

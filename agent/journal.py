@@ -18,9 +18,11 @@ from types import TracebackType
 from typing import IO, Annotated, Any, Literal, Self
 
 from agent.budget import Usage
+from agent.conversations import Passage
 from agent.errors import JournalError, RunInUse
 from agent.lines import append, cut_torn_line, whole_lines
 from agent.measure import SuiteReport
+from agent.models import Completion
 from agent.search import Choice
 from agent.steering import Order
 from agent.tree import Node, NodeId
@@ -29,6 +31,7 @@ from sandboxes import Snapshot
 
 __all__ = [
     "Added",
+    "Asked",
     "Ended",
     "Event",
     "Exhausted",
@@ -60,12 +63,30 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Money, tokens or measurements were used."""
+    """Measurements were used. Journals of earlier versions hold model calls in this form too."""
 
     usage: Usage
     what: str = ""
     node: NodeId | None = None
     kind: Literal["spent"] = "spent"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A model was asked and has answered. `answer.usage` is what that cost."""
+
+    model: str
+    request: str
+    """The digest of all that the answer depends on (`agent.asking.Request`)."""
+    conversation: Passage
+    """The tools and the messages; `agent.run.Run.conversations` has them whole."""
+    sampling: dict[str, Any]
+    answer: Completion
+    node: NodeId | None = None
+    """On whose behalf; of a state that is no node yet, the parent."""
+    purpose: str = ""
+    """`policy`, `value`, or what else the answer was for."""
+    kind: Literal["asked"] = "asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +183,7 @@ class Ended:
     kind: Literal["ended"] = "ended"
 
 
-Event = Started | Spent | Added | Merged | Remeasured | Failed | Exhausted | Noted | Steered | Ended
+Event = Started | Spent | Asked | Added | Merged | Remeasured | Failed | Exhausted | Noted | Steered | Ended
 
 
 @cache

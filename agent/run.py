@@ -8,8 +8,10 @@ from types import TracebackType
 from typing import Any, Self, assert_never
 
 from agent.budget import Usage
+from agent.conversations import Conversations
 from agent.journal import (
     Added,
+    Asked,
     Ended,
     Event,
     Exhausted,
@@ -37,6 +39,9 @@ class Run:
         self.started: Started | None = None
         self.ended: Ended | None = None
         self.usage = Usage()
+        self.asked: list[Asked] = []
+        """All calls of models, oldest first."""
+        self.conversations = Conversations()
         self.elapsed_s = 0.0
         self.notes: dict[tuple[NodeId, str], Any] = {}
         self.steering = Steering()
@@ -94,6 +99,11 @@ class Run:
                 self.started = event
             case Spent():
                 self.usage += event.usage
+            case Asked():
+                self.usage += event.answer.usage
+                self.asked.append(event)
+                self.conversations.learn(event.conversation)
+                self.conversations.learn_value(event.answer.message)
             case Added():
                 self.tree.add(event.node)
                 self.steering.use(event.choice)

@@ -16,9 +16,10 @@ from agent.measure.regressions import must_pass, regressions
 from agent.measure.selection import affected, worthwhile
 from agent.measure.spectrum import Spectrum
 from agent.measure.stages import Trial
+from agent.models import Ask, directly
 from agent.patches import parse
 from agent.task import Task
-from agent.tree import Node
+from agent.tree import Node, NodeId
 from agent.value import Evaluation, Value
 from agent.verify import Judgement
 from sandboxes import Provider, Snapshot
@@ -31,7 +32,8 @@ class GoalsFirst:
 
     `task.goal_tests` are resolved against the baseline: empty ones become all the tests that fail in the base state.
     Where the suite takes longer than `slow_s` and has refused a patch, the tests that executed the changed lines are
-    run before it; `spectrum` says which those are. Results that later sittings can use are kept in `folder`.
+    run before it; `spectrum` says which those are. Results that later sittings can use are kept in `folder`. `ask` is
+    how the value asks a model on behalf of a node.
 
     Raises:
         agent.errors.UsageError: a goal test does not exist, or passes already.
@@ -48,6 +50,7 @@ class GoalsFirst:
         folder: Path | None = None,
         spectrum: Callable[[], Spectrum] = Spectrum,
         slow_s: float = CHEAP_S,
+        ask: Callable[[NodeId | None], Ask] = lambda node: directly,
     ) -> None:
         self.task = dataclasses.replace(task, goal_tests=resolve_goals(task.goal_tests, baseline))
         self._provider = provider
@@ -57,7 +60,8 @@ class GoalsFirst:
         self._slow = baseline.duration_s > slow_s
         self._refused_one = False
         self._measurer = Measurer(provider, self.task, base, baseline, folder)
-        self.root = value.evaluate(self.task, (), baseline)
+        self._ask = ask
+        self.root = self._evaluate((), baseline)
 
     def remember(self, node: Node) -> None:
         """Take what an earlier sitting measured as known."""
@@ -68,14 +72,13 @@ class GoalsFirst:
         trial = Trial(self._measurer, self._base, self._baseline, self.task.goal_tests, snapshot)
         report = trial.report(lambda: self._selected(snapshot))
         self._refused_one = self._refused_one or bool(regressions(self._baseline, report))
-        evaluation = self._value.evaluate(self.task, path, report)
-        return report, self._trusted(evaluation, snapshot), trial.runs
+        return report, self._trusted(self._evaluate(path, report), snapshot), trial.runs
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """As `score`, by a fresh run of the tests that the node's report is of: the goal tests, or all."""
         tests = () if node.report.complete else self.task.goal_tests
         report = self._measurer.measure_afresh(node.snapshot, tests)
-        return report, self._trusted(self._value.evaluate(self.task, path, report), node.snapshot), 1
+        return report, self._trusted(self._evaluate(path, report), node.snapshot), 1
 
     def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
         """Some tests, or all, for a policy to look at, and how many runs of the tests that took."""
@@ -91,8 +94,12 @@ class GoalsFirst:
             again, runs = self._measurer.measure_afresh(snapshot), 2
             report = forgiven(report, again, surprises) if report.valid else again
             self._measurer.distrust([test for test in surprises if not again.passed(test)])
-        evaluation = self._trusted(self._value.evaluate(self.task, path, report), snapshot)
+        evaluation = self._trusted(self._evaluate(path, report), snapshot)
         return Judgement(report, evaluation, improved=self._improves(report, evaluation), runs=runs)
+
+    def _evaluate(self, path: tuple[Node, ...], report: SuiteReport) -> Evaluation:
+        """What the value says, which may ask a model on behalf of the state's parent."""
+        return self._value.evaluate(self.task, path, report, self._ask(path[-1].id if path else None))
 
     def _surprises(self, before: SuiteReport, report: SuiteReport) -> tuple[str, ...]:
         """Tests that count, passed with a patch that broke nothing, and do not pass with it now."""

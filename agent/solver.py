@@ -10,9 +10,11 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from agent.asking import Asker
 from agent.budget import Stop, Usage
 from agent.engine import Grower
 from agent.errors import RamifyError, UsageError
@@ -97,6 +99,7 @@ class _Solver:
     ) -> None:
         self._task, self._parts, self._run, self._cancel, self._on_event = task, parts, run, cancel, on_event
         self._tracing = threading.Lock()
+        self._asker = Asker(run, parts.budget, on_event)
 
     def solve(self, settings: Mapping[str, Any]) -> Result:
         run = self._run
@@ -105,7 +108,7 @@ class _Solver:
         self._parts.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
         base = self._begin(settings)
         scorer = self._measure_base(base)
-        grower = Grower(scorer.task, self._parts, run, scorer, self._on_event)
+        grower = Grower(scorer.task, self._parts, run, scorer, self._asker, self._on_event)
         try:
             stop = self._search(grower, scorer)
         except StoreFull as full:
@@ -137,6 +140,7 @@ class _Solver:
             value,
             folder=run.journal.directory / "reports",
             spectrum=lambda: self._spectrum(base),
+            ask=partial(self._asker.at, purpose="value"),
         )
         for node in run.tree:
             scorer.remember(node)

@@ -8,6 +8,7 @@ from random import Random
 
 from agent import actions
 from agent.actions import Action, Observation, Shell, Submit, View
+from agent.budget import BudgetSpent
 from agent.drafts import Drafts
 from agent.errors import RamifyError
 from agent.measure import SuiteReport
@@ -26,7 +27,7 @@ class Taken:
     steps: tuple[Step, ...]
     """None: the policy had nothing left to propose."""
     last: Proposal
-    error: RamifyError | None = None
+    error: RamifyError | BudgetSpent | None = None
     """What ended the turns before the policy was content."""
 
     @property
@@ -53,14 +54,15 @@ class Turns:
         """Go on from a state; `position` says what the policy is shown of a fork, after these turns.
 
         Raises:
-            RamifyError: the policy failed before anything had changed. Later, what was paid for is kept.
+            RamifyError, agent.budget.BudgetSpent: the policy failed, or may not go on, before anything had changed.
+                Later, what was paid for is kept.
         """
         taken = Taken(start, (), Proposal(()))
         while len(taken.steps) < self.limit:
             with self.provider.at(taken.state) as box:
                 try:
                     proposal = self.policy.propose(position(box, taken.steps), rng)
-                except RamifyError as error:
+                except (RamifyError, BudgetSpent) as error:
                     if taken.state.digest == start.digest:
                         raise
                     return replace(taken, error=error)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from random import Random
 
 from agent.actions import Edit
+from agent.budget import Usage
+from agent.models import Completion
+from agent.models.scripted import ScriptedModel
 from agent.policy import Position, Proposal
 from tests.projects import BUG
 
@@ -31,3 +34,9 @@ def edits(*replacements: str) -> Scripted:
         return Proposal((Edit("means.py", BUG, replacements[position.index]),), label=f"edit {position.index}")
 
     return Scripted(answer)
+
+
+def pay(position: Position, **usage: float) -> None:
+    """Ask a model something; that this costs so much is all that it says. The call is estimated at 19 tokens."""
+    said = Completion("", usage=Usage(model_calls=1, **usage))
+    position.ask(ScriptedModel([said]), [{"role": "user", "content": "What is it?"}], max_tokens=4)

@@ -8,7 +8,7 @@ import networkx as nx
 import pytest
 
 from agent.actions import Edit, Shell
-from agent.budget import Budget, Stop, Usage
+from agent.budget import Budget, Stop
 from agent.errors import ModelError, PolicyError
 from agent.journal import Failed, Remeasured, Spent
 from agent.parts import Parts
@@ -20,7 +20,7 @@ from agent.solver import solve
 from agent.value.tests import PassingTests
 from sandboxes.namespace import NamespaceProvider
 from tests.halves import HIGH, LOW, SPOILT, Doing, Planned, halves
-from tests.policies import Scripted
+from tests.policies import Scripted, pay
 from tests.projects import task
 
 pytestmark = pytest.mark.namespace
@@ -129,7 +129,7 @@ def test_half_a_fix_alone_is_an_improvement(attempt, half):
 
 def test_what_was_paid_for_before_a_provider_gave_up_is_kept(attempt):
     def answer(position):
-        position.spend(Usage(model_calls=1))
+        pay(position)
         if position.steps:
             raise ModelError("quota")
         return Proposal((LOW,), "first", label="half", final=False)
@@ -140,12 +140,12 @@ def test_what_was_paid_for_before_a_provider_gave_up_is_kept(attempt):
     assert (run.tree[1].label, len(run.tree[1].steps)) == ("half", 1)
 
 
-@pytest.mark.parametrize("limit", [{"max_calls": 2}, {"max_tokens": 20}, {"max_usd": 0.2}], ids=str)
+@pytest.mark.parametrize("limit", [{"max_calls": 2}, {"max_tokens": 35}, {"max_usd": 0.35}], ids=str)
 def test_a_limit_in_the_midst_of_turns_ends_them_and_keeps_what_they_did(attempt, limit):
     turns = [LOW, HIGH, Edit("halves.py", "2 * number", "number + number")]
 
     def answer(position):
-        position.spend(Usage(model_calls=1, tokens_in=10, cost_usd=0.1))
+        pay(position, tokens_in=10, cost_usd=0.1)
         return Proposal((turns[len(position.steps)],), final=False)
 
     result, run, _ = attempt(Scripted(answer), BestFirst(), **limit)
@@ -157,7 +157,7 @@ def test_a_search_that_is_cancelled_between_two_turns_keeps_what_the_first_did(a
     cancel = threading.Event()
 
     def answer(position):
-        position.spend(Usage(model_calls=1))
+        pay(position)
         cancel.set()
         return Proposal((LOW,), label="half", final=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -15,6 +15,7 @@ import pytest
 from agent.actions import Edit, Observation, RunTests, View
 from agent.budget import Budget, Stop, Usage
 from agent.errors import ModelError, PolicyError
+from agent.models import Completion, Message, Model
 from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
 from agent.models.scripted import ScriptedModel, answer
@@ -303,12 +304,17 @@ class TestABranch:
 class TestAPolicy:
     def test_works_with_any_model_and_names_it(self, box: Sandbox) -> None:
         policy = ChatPolicy(ScriptedModel([answer("", ("view", {"path": "a"})), answer("", ("submit", {}))], "mine"))
-        spent: list[Usage] = []
-        first = policy.propose(position(box, spend=spent.append), Random(0))
+        heard: list[Message] = []
+
+        def asked(model: Model, messages: Sequence[Message], *rest: Any, **sampling: Any) -> Completion:
+            heard.append(messages[-1])
+            return model.complete(messages, *rest, **sampling)
+
+        first = policy.propose(position(box, ask=asked), Random(0))
         assert (first.actions, first.final) == ((View("a"),), False)
         step = Step(first.actions, (Observation("a"),), first.message)
-        assert policy.propose(position(box, steps=(step,), spend=spent.append), Random(0)).final
-        assert len(spent) == 2
+        assert policy.propose(position(box, steps=(step,), ask=asked), Random(0)).final
+        assert len(heard) == 2
         assert policy.policy_id.startswith("chat/mine@")
 
     def test_ends_a_row_of_turns_that_goes_on_too_long(self, box: Sandbox) -> None:

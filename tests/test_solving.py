@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from agent.actions import Edit, RunTests, Shell, Submit, Write
-from agent.budget import Budget, Stop, Usage
+from agent.budget import Budget, Stop
 from agent.errors import MeasureError, ModelError, PolicyError, UsageError
-from agent.journal import Added, Failed, Merged, Spent
+from agent.journal import Added, Asked, Failed, Merged, Spent
 from agent.parts import Parts
 from agent.policy import Proposal
 from agent.run import Run
@@ -19,7 +19,7 @@ from agent.search.linear import Linear
 from agent.solver import solve
 from agent.value.tests import PassingTests
 from sandboxes.namespace import NamespaceProvider
-from tests.policies import Scripted, edits
+from tests.policies import Scripted, edits, pay
 from tests.projects import BUG, FIX, GOAL, git, means, task
 
 pytestmark = pytest.mark.namespace
@@ -189,14 +189,14 @@ def test_a_solved_run_is_not_searched_again(attempt):
 
 def test_money_is_an_event_when_it_is_spent(attempt):
     def answer(position):
-        position.spend(Usage(model_calls=1, tokens_in=10))
+        pay(position, tokens_in=10)
         raise PolicyError("and then it failed")
 
     events = []
     result, _ = attempt(Scripted(answer), on_event=events.append)
     assert result.usage.model_calls == 3
-    order = [type(e) for e in events if isinstance(e, Failed) or (isinstance(e, Spent) and e.what == "model")]
-    assert order == [Spent, Failed] * 3
+    order = [type(e) for e in events if isinstance(e, (Asked, Failed))]
+    assert order == [Asked, Failed] * 3
 
 
 def test_workers_expand_different_nodes_at_once(attempt):

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from agent.budget import Usage
 
-__all__ = ["Completion", "Message", "Model", "ToolCall"]
+__all__ = ["Ask", "Completion", "Message", "Model", "ToolCall", "directly"]
 
 Message = Mapping[str, Any]
 """A chat message in the OpenAI form: role, content, tool_calls, tool_call_id."""
@@ -34,6 +34,17 @@ class Completion:
     raw: Mapping[str, Any] = field(default_factory=dict)
     """The assistant message exactly as it has to be sent back (reasoning blocks included)."""
 
+    @property
+    def message(self) -> dict[str, Any]:
+        """The assistant's message as it has to be sent back."""
+        if self.raw:
+            return dict(self.raw)
+        calls = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in self.tool_calls
+        ]
+        return {"role": "assistant", "content": self.text} | ({"tool_calls": calls} if calls else {})
+
 
 class Model(Protocol):
     """A chat model with tools. Thread-safe."""
@@ -58,3 +69,25 @@ class Model(Protocol):
     def close(self) -> None:
         """Give back its connections; it is not asked again."""
         ...
+
+
+class Ask(Protocol):
+    """How whoever works for a run asks a model. The run's own (`agent.asking`) records the call and pays for it."""
+
+    def __call__(
+        self, model: Model, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
+    ) -> Completion:
+        """The answer to a conversation.
+
+        Raises:
+            agent.budget.BudgetSpent: the call does not fit in what the run may spend. Nobody but the engine catches it.
+            agent.errors.RamifyError: as `Model.complete`.
+        """
+        ...
+
+
+def directly(
+    model: Model, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
+) -> Completion:
+    """An `Ask` outside of any run: nothing is recorded and nothing counts."""
+    return model.complete(messages, tools, **sampling)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
 from agent.actions import Action
 from agent.budget import Usage
+from agent.models import Ask, directly
 from agent.task import Task
 from agent.tree import Node, Step
 from sandboxes import Sandbox
@@ -51,8 +51,8 @@ class Position:
     """The kind of child that the search wants (`agent.search.Choice.kind`)."""
     hint: str = ""
     """What a person wants to be tried in this expansion (`agent.search.Choice.hint`)."""
-    spend: Callable[[Usage], None] = field(default=lambda usage: None)
-    """Called with what was used the moment it was used: money is an event when it is spent."""
+    ask: Ask = directly
+    """How a model is asked: the run pays for the call and records it, or refuses it."""
 
     @property
     def node(self) -> Node:
@@ -71,7 +71,7 @@ class Proposal:
     label: str = ""
     """A few words for people."""
     usage: Usage = field(default_factory=Usage)
-    """What the proposal cost; already reported through `Position.spend`."""
+    """What the calls of `Position.ask` behind it cost, for the record of the turn; the run has counted them."""
     final: bool = True
     """The expansion ends here and its state is measured; False: the policy wants to see the observations first."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -11,10 +11,10 @@ from typing import Any
 from agent.actions import Action, BadCall, Edit, RunTests, Submit, Write, parse, schema
 from agent.budget import Usage
 from agent.errors import PolicyError
-from agent.models import Completion, Message, Model
+from agent.models import Ask, Completion, Message, Model
 from agent.policy import Position, Proposal
 from agent.policy.briefing import opening, situation, version, wanted_strategy
-from agent.policy.transcript import answer_message, branch, pack
+from agent.policy.transcript import branch, pack
 from agent.prompts import render
 
 __all__ = ["ChatPolicy"]
@@ -62,13 +62,13 @@ class ChatPolicy:
             return self._propose_strategy(position, rng.getrandbits(31))
         given = [] if position.steps else situation(position, reflect=self.turn_growth > 1)
         conversation = [*opening(position), *branch(position.path, position.steps), *given]
-        answer, actions, usage = self._ask(conversation, position.spend, rng.getrandbits(31))
+        answer, actions, usage = self._ask(conversation, position.ask, rng.getrandbits(31))
         turns = len(position.steps) + 1
         final = turns >= self.turns(len(position.path) - 1) or any(isinstance(a, (RunTests, Submit)) for a in actions)
         earlier = (action for step in position.steps for action in step.actions)
         return Proposal(
             actions=actions,
-            message=pack(given, answer_message(answer)),
+            message=pack(given, answer.message),
             label=_label((*earlier, *actions), answer.text),
             usage=usage,
             final=final,
@@ -81,8 +81,7 @@ class ChatPolicy:
     def _propose_strategy(self, position: Position, seed: int) -> Proposal:
         """Words, which the nodes below it are shown. The model is given no tools."""
         given = wanted_strategy(position)
-        answer = self.model.complete([*opening(position), *branch(position.path, ()), *given], seed=seed)
-        position.spend(answer.usage)
+        answer = position.ask(self.model, [*opening(position), *branch(position.path, ()), *given], seed=seed)
         if not answer.text.strip():
             raise PolicyError(f"{self.model.name} was asked for a strategy in words and said nothing")
         said = {"role": "assistant", "content": answer.text}
@@ -90,13 +89,12 @@ class ChatPolicy:
         return Proposal((), pack(given, said), label=label, usage=answer.usage)
 
     def _ask(
-        self, conversation: Sequence[Message], spend: Callable[[Usage], None], seed: int
+        self, conversation: Sequence[Message], ask: Ask, seed: int
     ) -> tuple[Completion, tuple[Action, ...], Usage]:
         """The first answer that can be read, its actions, and what it and those before it cost."""
         messages, usage, mends = list(conversation), Usage(), list[Message]()
         for _ in range(self.max_mends + 1):
-            answer = self.model.complete([*messages, *mends], schema(), seed=seed)
-            spend(answer.usage)
+            answer = ask(self.model, [*messages, *mends], schema(), seed=seed)
             usage += answer.usage
             actions, problems = _read(answer)
             if actions and not any(problems):
@@ -126,7 +124,7 @@ def _mend(answer: Completion, problems: Sequence[str]) -> list[Message]:
     if not problems:
         said = {"role": "assistant", "content": answer.text or "(nothing)"}
         return [said, {"role": "user", "content": render("chat_mend", cut_off=cut_off)}]
-    message = answer_message(answer)
+    message = answer.message
     message["tool_calls"] = [_readable(call) for call in message["tool_calls"]]
     results = (problem or "not carried out, because another call of this answer cannot be read" for problem in problems)
     hint = " Your answer was cut off because it was too long: take smaller steps." if cut_off else ""

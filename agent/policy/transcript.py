@@ -11,23 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent.actions import as_call
-from agent.models import Completion, Message
+from agent.models import Message
 from agent.tree import Node, Step
 
-__all__ = ["answer_message", "branch", "pack"]
+__all__ = ["branch", "pack"]
 
 
 def pack(given: Sequence[Message], answer: Message) -> str:
     """What `Step.message` holds of a turn: the messages that were put before it, and the answer to send back."""
     return json.dumps({"given": list(given), "answer": answer}, ensure_ascii=True)
-
-
-def answer_message(completion: Completion) -> dict[str, Any]:
-    """The assistant's message as it has to be sent back."""
-    if completion.raw:
-        return dict(completion.raw)
-    calls = [_call(call.id, call.name, call.arguments) for call in completion.tool_calls]
-    return {"role": "assistant", "content": completion.text} | ({"tool_calls": calls} if calls else {})
 
 
 def branch(path: Sequence[Node], steps: Sequence[Step]) -> list[Message]:

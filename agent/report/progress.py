@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from agent.budget import Usage
-from agent.journal import Added, Event, Failed, Merged, Spent, Steered
+from agent.journal import Added, Asked, Event, Failed, Merged, Spent, Steered
 from agent.report.summary import cost, tally
 from agent.search import Choice
 from agent.tree import Node
@@ -62,6 +62,8 @@ class Progress:
                     self._misses += 1
                 case Spent():
                     self._usage += event.usage
+                case Asked():
+                    self._usage += event.answer.usage
                 case Steered():
                     self.say(f"a person asks: {event.order.act} {event.order.node} {event.order.hint}".rstrip())
                 case _:

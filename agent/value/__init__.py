@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from agent.models import Ask, directly
+
 if TYPE_CHECKING:
     from agent.measure import SuiteReport
     from agent.task import Task
@@ -31,6 +33,6 @@ class Evaluation:
 class Value(Protocol):
     """Judges measured states. `path` runs from the root to the state's parent, empty for the root itself."""
 
-    def evaluate(self, task: Task, path: tuple[Node, ...], report: SuiteReport) -> Evaluation:
-        """The worth of a state with this report."""
+    def evaluate(self, task: Task, path: tuple[Node, ...], report: SuiteReport, ask: Ask = directly) -> Evaluation:
+        """The worth of a state with this report. A model is asked by `ask` and in no other way."""
         ...

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from agent.measure import Outcome, SuiteReport
 from agent.measure.regressions import regressions
+from agent.models import Ask, directly
 from agent.task import Task
 from agent.tree import Node
 from agent.value import Evaluation
@@ -37,8 +38,8 @@ class PassingTests:
     Flaky tests count in neither. A report of some tests only is never solved, and has the harm that it shows.
     """
 
-    def evaluate(self, task: Task, path: tuple[Node, ...], report: SuiteReport) -> Evaluation:
-        """The worth of a state with this report. The root's report is the baseline."""
+    def evaluate(self, task: Task, path: tuple[Node, ...], report: SuiteReport, ask: Ask = directly) -> Evaluation:
+        """The worth of a state with this report. The root's report is the baseline. No model is asked."""
         baseline = path[0].report if path else report
         if not report.valid:
             return Evaluation(0.0, notes=f"The tests gave no valid result: {report.problem}")

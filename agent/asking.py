@@ -1,0 +1,130 @@
+"""Asking: the one place that every model call of a run goes through, whoever wants it.
+
+Laws: a call is reserved before it is made, and paid for and recorded the moment it is answered; what an earlier sitting
+was answered is not asked again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from agent.budget import Budget, Usage
+from agent.conversations import digest_of
+from agent.journal import Asked, Event
+from agent.models import Ask, Completion, Message, Model
+from agent.run import Run
+from agent.tree import NodeId
+
+__all__ = ["Answers", "Asker", "Forecast", "Request"]
+
+CHARACTERS_PER_TOKEN = 3
+"""A low figure, so that an estimate is rather too high: English and source code have about four."""
+ANSWER_TOKENS = 1000
+"""The length of an answer that has no limit, before the first has come; afterwards the longest one so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """All that an answer depends on."""
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[Mapping[str, Any], ...]
+    sampling: Mapping[str, Any]
+
+    @property
+    def conversation(self) -> tuple[Any, ...]:
+        """The tools and the messages, as `agent.conversations` keeps them."""
+        return list(self.tools), *self.messages
+
+    def digest(self, conversation: str) -> str:
+        """Of the request, whose conversation has that digest."""
+        return digest_of([self.model, conversation, self.sampling])
+
+
+class Answers:
+    """Recorded answers, to be given again. Each is given once, to the request that it was given to. Thread-safe."""
+
+    def __init__(self, recorded: Iterable[Asked] = ()) -> None:
+        self._waiting: defaultdict[str, deque[Asked]] = defaultdict(deque)
+        self._lock = Lock()
+        for asked in recorded:
+            self._waiting[asked.request].append(asked)
+
+    def take(self, request: str) -> Completion | None:
+        """The oldest answer to the request of this digest that was not taken yet."""
+        with self._lock:
+            waiting = self._waiting.get(request)
+            return waiting.popleft().answer if waiting else None
+
+
+class Forecast:
+    """What a call is expected to use: rather too much. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._longest = 0
+        self._dearest: dict[str, float] = {}
+
+    def learn(self, asked: Asked) -> None:
+        """A call was answered."""
+        usage = asked.answer.usage
+        self._longest = max(self._longest, usage.tokens_out)
+        if usage.tokens:
+            price = usage.cost_usd / usage.tokens
+            self._dearest[asked.model] = max(price, self._dearest.get(asked.model, 0.0))
+
+    def of(self, request: Request) -> Usage:
+        """The tokens of the request by its length, those of the answer by its limit or the longest one so far, and the
+        dollars by the dearest call so far: 0 before the model's first answer, and where its price is not known."""
+        tokens_in = sum(len(str(value)) for value in request.conversation) // CHARACTERS_PER_TOKEN + 1
+        limits = [request.sampling[key] for key in ("max_tokens", "max_completion_tokens") if key in request.sampling]
+        tokens_out = min(limits, default=self._longest or ANSWER_TOKENS)
+        dollars = self._dearest.get(request.model, 0.0) * (tokens_in + tokens_out)
+        return Usage(model_calls=1, tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=dollars)
+
+
+class Asker:
+    """Asks models for a run. One object, one sitting; thread-safe."""
+
+    def __init__(self, run: Run, budget: Budget, on_event: Callable[[Event], None] = lambda event: None) -> None:
+        self._run = run
+        self._budget = budget
+        self._on_event = on_event
+        self._paid = Answers(run.asked)
+        self._forecast = Forecast()
+        for asked in run.asked:
+            self._forecast.learn(asked)
+
+    def at(self, node: NodeId | None, purpose: str) -> Ask:
+        """To ask on behalf of a node and for a purpose, such as `policy`: they are for the record."""
+
+        def ask(
+            model: Model, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
+        ) -> Completion:
+            return self._ask(model, Request(model.name, tuple(messages), tuple(tools), sampling), node, purpose)
+
+        return ask
+
+    def _ask(self, model: Model, request: Request, node: NodeId | None, purpose: str) -> Completion:
+        """The model's answer, recorded; or the one that an earlier sitting paid for and did not come to use.
+
+        Raises:
+            agent.budget.BudgetSpent: the call does not fit.
+            agent.errors.RamifyError: as `agent.models.Model.complete`.
+        """
+        passage = self._run.conversations.shorten(request.conversation)
+        digest = request.digest(passage.digest)
+        if (paid := self._paid.take(digest)) is not None:
+            return paid
+        with self._budget.reserve(self._forecast.of(request)) as settle:
+            answer = model.complete(request.messages, request.tools, **request.sampling)
+            settle(answer.usage)
+        asked = Asked(request.model, digest, passage, dict(request.sampling), answer, node, purpose)
+        self._forecast.learn(asked)
+        self._run.record(asked)
+        self._on_event(asked)
+        return answer

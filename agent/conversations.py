@@ -1,0 +1,80 @@
+"""Conversations: each value of a conversation is kept once, and each conversation as what it adds to a known one.
+
+Laws: what is stored of a conversation is linear in what is new in it; `whole` gives back exactly what was stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+__all__ = ["Conversations", "Passage", "digest_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What a conversation adds to one that is known."""
+
+    digest: str
+    """Names the whole conversation: the SHA-256, in hex, of its values in their order."""
+    after: str
+    """Names the longest known beginning; empty where none is known."""
+    new: tuple[Any, ...]
+    """The values that follow it, each a JSON list or object. A string names one that is known, by its digest."""
+
+
+class Conversations:
+    """All conversations of a run: a tree of beginnings, and the values they are made of. A conversation is a sequence
+    of JSON lists and objects. One thread may `learn` while others read."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self._ends: dict[str, tuple[str, str]] = {}
+        """For each beginning: the one without its last value, and the digest of that value."""
+
+    def shorten(self, values: Sequence[Any]) -> Passage:
+        """What there is to store of a conversation."""
+        names = [digest_of(value) for value in values]
+        beginnings = [""]
+        for name in names:
+            beginnings.append(_longer(beginnings[-1], name))
+        known = max(n for n, beginning in enumerate(beginnings) if n == 0 or beginning in self._ends)
+        rest = zip(names[known:], values[known:], strict=True)
+        new = tuple(name if name in self._values else value for name, value in rest)
+        return Passage(beginnings[-1], beginnings[known], new)
+
+    def learn(self, passage: Passage) -> None:
+        """A passage was stored."""
+        beginning = passage.after
+        for value in passage.new:
+            name = value if isinstance(value, str) else self.learn_value(value)
+            longer = _longer(beginning, name)
+            self._ends[longer] = beginning, name
+            beginning = longer
+
+    def learn_value(self, value: Any) -> str:
+        """A value was stored that conversations may go on with; its digest."""
+        name = digest_of(value)
+        self._values.setdefault(name, value)
+        return name
+
+    def whole(self, digest: str) -> tuple[Any, ...]:
+        """The values of a conversation, or of the beginning of one. Raises KeyError when it was not stored."""
+        found = []
+        while digest:
+            digest, name = self._ends[digest]
+            found.append(self._values[name])
+        return tuple(reversed(found))
+
+
+def digest_of(value: object) -> str:
+    """The SHA-256, in hex, of a JSON value. The order of an object's keys does not matter."""
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return sha256(canonical.encode()).hexdigest()
+
+
+def _longer(beginning: str, name: str) -> str:
+    return sha256(f"{beginning}{name}".encode()).hexdigest()

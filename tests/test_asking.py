@@ -1,0 +1,189 @@
+"""What a model is asked is paid for once, recorded whole at the cost of what is new, and read back as it was."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.asking import Asker, Request
+from agent.budget import Budget, BudgetSpent, Stop, Usage
+from agent.conversations import Conversations, digest_of
+from agent.errors import ModelError
+from agent.journal import Asked, decode, encode
+from agent.models import Completion
+from agent.models.scripted import ScriptedModel, answer
+from agent.run import Run
+
+VALUES = st.one_of(
+    st.sampled_from([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}, [], [{"name": "view"}]]),
+    st.dictionaries(st.text(max_size=3), st.text(max_size=3) | st.none() | st.integers(), max_size=2),
+)
+CONVERSATIONS = st.lists(VALUES, max_size=6)
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+class TestAConversation:
+    @settings(max_examples=400, deadline=None)
+    @given(conversations=st.lists(CONVERSATIONS, max_size=8), data=st.data())
+    def test_of_any_set_recorded_in_any_order_reads_back_equal(self, conversations, data):
+        written, journal = Conversations(), []
+        for conversation in data.draw(st.permutations(conversations)):
+            passage = written.shorten(conversation)
+            journal.append((json.dumps([passage.digest, passage.after, passage.new]), conversation))
+            written.learn(passage)
+        read = Conversations()
+        for line, conversation in journal:
+            digest, after, new = json.loads(line)
+            read.learn(type(passage)(digest, after, tuple(new)))
+            assert list(read.whole(digest)) == conversation == list(written.whole(digest))
+
+    @given(values=CONVERSATIONS)
+    def test_that_is_known_costs_nothing_and_one_that_goes_on_costs_what_is_new(self, values):
+        known = Conversations()
+        known.learn(known.shorten(values))
+        assert known.shorten(values).new == ()
+        longer = known.shorten([*values, {"new": True}])
+        assert (longer.after, longer.new) == (known.shorten(values).digest, ({"new": True},))
+
+    def test_that_was_changed_in_the_middle_names_what_it_keeps(self):
+        known = Conversations()
+        known.learn(known.shorten([user("1"), user("2" * 999), user("3")]))
+        changed = known.shorten([user("1"), user("elided"), user("3"), user("2" * 999)])
+        assert changed.new == (user("elided"), digest_of(user("3")), digest_of(user("2" * 999)))
+
+    def test_that_nobody_recorded_is_a_key_error(self):
+        with pytest.raises(KeyError):
+            Conversations().whole("ab")
+
+    def test_has_the_same_digest_whatever_the_order_of_its_keys(self):
+        assert digest_of({"a": 1, "b": [{"c": 2, "d": 3}]}) == digest_of({"b": [{"d": 3, "c": 2}], "a": 1})
+
+
+@pytest.fixture
+def sitting(tmp_path):
+    """Opens the run and asks on its behalf; a second call is a second sitting."""
+    opened = []
+
+    def sitting(**limits):
+        while opened:
+            opened.pop().close()
+        run = Run.open(tmp_path / "run")
+        opened.append(run)
+        budget = Budget(**limits)
+        budget.start(spent=run.usage, nodes=0, elapsed_s=0.0)
+        return run, Asker(run, budget)
+
+    yield sitting
+    while opened:
+        opened.pop().close()
+
+
+class TestACall:
+    def test_is_recorded_with_all_that_its_answer_depends_on_and_what_it_cost(self, sitting):
+        run, asker = sitting()
+        said = Completion("yes", usage=Usage(model_calls=1, tokens_in=7, cost_usd=0.5), raw={"role": "assistant"})
+        tools = [{"type": "function", "function": {"name": "view"}}]
+        got = asker.at(3, "policy")(ScriptedModel([said], "m"), [user("?")], tools, seed=5)
+        assert got == said
+        (event,) = run.journal.events()
+        assert isinstance(event, Asked)
+        assert (event.model, event.sampling, event.answer, event.node, event.purpose) == (
+            "m",
+            {"seed": 5},
+            said,
+            3,
+            "policy",
+        )
+        assert run.conversations.whole(event.conversation.digest) == (tools, user("?"))
+        assert event.request == Request("m", (user("?"),), tuple(tools), {"seed": 5}).digest(event.conversation.digest)
+        assert run.usage == said.usage
+
+    def test_stores_an_answer_once_however_often_it_is_sent_back(self, sitting, tmp_path):
+        run, asker = sitting()
+        long = answer("x" * 10_000, ("view", {"path": "y" * 10_000}))
+        asker.at(0, "")(ScriptedModel([long]), [user("?")])
+        before = run.journal.path.stat().st_size
+        for n in range(3):
+            asker.at(0, "")(ScriptedModel([answer()]), [user("?"), long.message, user(str(n))])
+        assert run.journal.path.stat().st_size - before < 3000
+
+    def test_that_fails_costs_nothing_and_leaves_room_for_another(self, sitting):
+        run, asker = sitting(max_calls=1)
+        with pytest.raises(ModelError):
+            asker.at(0, "")(ScriptedModel([]), [user("?")])
+        asker.at(0, "")(ScriptedModel([answer()]), [user("?")])
+        assert run.usage.model_calls == 1
+
+    def test_that_an_earlier_sitting_paid_for_is_not_paid_for_again(self, sitting):
+        _, asker = sitting()
+        asker.at(0, "")(ScriptedModel([answer("first"), answer("second")]), [user("?")], seed=1)
+        run, asker = sitting(max_calls=2)
+        model = ScriptedModel([answer("other seed"), answer("once more")])
+        assert asker.at(0, "")(model, [user("?")], seed=1).text == "first"
+        assert asker.at(0, "")(model, [user("?")], seed=2).text == "other seed"
+        assert len(run.asked) == run.usage.model_calls == 2
+        with pytest.raises(BudgetSpent):
+            asker.at(0, "")(model, [user("?")], seed=1)
+
+    def test_is_refused_before_it_is_made_where_its_estimate_does_not_fit(self, sitting):
+        _, asker = sitting(max_tokens=2000)
+        model = ScriptedModel(lambda heard: Completion("", usage=Usage(model_calls=1, tokens_in=1500, tokens_out=100)))
+        asker.at(0, "")(model, [user("?")])
+        asker.at(0, "")(model, [user("?")], max_tokens=50)
+        with pytest.raises(BudgetSpent) as refused:
+            asker.at(0, "")(model, [user("?" * 1200)], max_tokens=5)
+        assert refused.value.stop is Stop.TOKENS
+        assert len(model.heard) == 2
+
+    def test_is_estimated_in_dollars_by_the_dearest_before_it(self, sitting):
+        _, asker = sitting(max_usd=1.0)
+        said = Completion("", usage=Usage(model_calls=1, tokens_in=10, tokens_out=10, cost_usd=0.8))
+        asker.at(0, "")(ScriptedModel([said], "dear"), [user("?")])
+        with pytest.raises(BudgetSpent) as refused:
+            asker.at(0, "")(ScriptedModel([said], "dear"), [user("?")])
+        assert refused.value.stop is Stop.COST
+        asker.at(0, "")(ScriptedModel([said], "unknown"), [user("?")])
+
+    def test_of_many_workers_never_exceeds_the_limit_of_calls(self, sitting):
+        run, asker = sitting(max_calls=5)
+        together = threading.Barrier(8)
+        model = ScriptedModel(lambda heard: answer())
+
+        def work(number):
+            together.wait()
+            try:
+                asker.at(0, "")(model, [user(str(number))])
+            except BudgetSpent:
+                return 0
+            return 1
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(work, range(8))) == 5
+        assert run.usage.model_calls == len(model.heard) == 5
+
+
+def test_two_hundred_turns_cost_four_times_the_bytes_of_fifty(sitting):
+    run, asker = sitting()
+    model = ScriptedModel(lambda heard: answer("I look.", ("view", {"path": f"{len(heard):04}" + "p" * 200})))
+    messages, sizes = [user("issue" * 200)], {}
+    for turn in range(1, 201):
+        said = asker.at(0, "policy")(model, messages, [{"name": "view"}], seed=10_000 + turn)
+        messages += [said.message, {"role": "tool", "tool_call_id": "call_0", "content": f"{turn:04}" + "o" * 500}]
+        sizes[turn] = run.journal.path.stat().st_size
+    assert sizes[200] <= 4.1 * sizes[50]
+    assert run.conversations.whole(run.asked[-1].conversation.digest)[1:] == tuple(messages[:-2])
+
+
+def test_an_event_of_a_call_reads_back_as_it_was_written():
+    known = Conversations()
+    passage = known.shorten([[], user("\udcff\u2028")])
+    event = Asked("m", "ab", passage, {"seed": 1}, answer("t", ("view", {})), None, "value")
+    assert decode(encode(event)) == event
