@@ -52,7 +52,7 @@ class Tree:
         self.in_flight = 0
         """Choices that are in flight."""
         self._pending: Counter[NodeId] = Counter()
-        self._pending_below: Counter[NodeId] = Counter()
+        self._pending_below: list[int] = []
         self._open_below: list[int] = []
         self._best: NodeId = ROOT
         self._views: dict[Hashable, View] = {}
@@ -93,6 +93,10 @@ class Tree:
     def children(self, node_id: NodeId) -> list[Node]:
         """The nodes whose edit was made in this state, oldest first."""
         return [self._nodes[child] for child in self._children[node_id]]
+
+    def above(self, node_id: NodeId) -> NodeId | None:
+        """The id of the state that the node's edit was made in; None for the root."""
+        return self._edit_parents[node_id]
 
     def path(self, node_id: NodeId) -> tuple[Node, ...]:
         """From the root to the node, along edit parents."""
@@ -196,6 +200,7 @@ class Tree:
         self._ended.append(0)
         self._attempts.append([])
         self._open_below.append(0)
+        self._pending_below.append(0)
         if node.evaluation.solved:
             self.solved.append(node.id)
         if node.value > self._nodes[self._best].value:
@@ -252,6 +257,7 @@ class Tree:
         """Record another measurement of the node's state."""
         self._measured_again.setdefault(node_id, []).append(evaluation)
         self._end_work(node_id, "measure", None, "")
+        self._tell_below(node_id)
 
     def leave(self, node_id: NodeId, policy_id: str) -> None:
         """Record that one policy of several has nothing left to propose at the node."""
@@ -278,9 +284,7 @@ class Tree:
             self._open_below[each] -= lost
         for each in below:
             self._tell(each)
-        for each in (*below, *above):
-            for view in self._views.values():
-                view.changed_below(each)
+            self._tell_below(each)
 
     def begin(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> None:
         """Mark work at the node as in flight. Only the engine calls this and `end`."""
@@ -297,8 +301,10 @@ class Tree:
         if act == "expand":
             self._pending[node_id] += change
         self._tell(node_id)
-        for above in self._upwards(node_id):
-            self._pending_below[above] += change
+        each: NodeId | None = node_id
+        while each is not None:
+            self._pending_below[each] += change
+            each = self._edit_parents[each]
         self._tell_below(node_id)
 
     def _end_work(self, node_id: NodeId, act: Act, other: NodeId | None, policy_id: str) -> None:
@@ -325,11 +331,8 @@ class Tree:
             view.changed(node_id)
 
     def _tell_below(self, node_id: NodeId) -> None:
-        """What is counted below the node changed, and so for all above it."""
-        above = self._upwards(node_id) if self._views else ()
         for view in self._views.values():
-            for each in above:
-                view.changed_below(each)
+            view.changed_below(node_id)
 
     def _upwards(self, node_id: NodeId) -> list[NodeId]:
         """The node and every state above it, the root last."""

@@ -20,5 +20,7 @@ class View(Protocol):
         ...
 
     def changed_below(self, node_id: NodeId) -> None:
-        """What is counted over the node's subtree changed: visits, values, open nodes, work in flight."""
+        """What is counted over subtrees changed for the node and all above it: visits, values, open nodes, work in
+        flight, measurements. Told once, of the lowest node: a view that minds goes up by itself, when it is asked for
+        something (`agent.search.below`), so that a deep chain is not gone up anew for every change."""
         ...

@@ -13,6 +13,7 @@ from agent.config import load
 from agent.journal import Added
 from agent.report.progress import Progress
 from agent.report.why import explain
+from agent.search.astar import AStar
 from agent.search.auto import Auto
 from agent.search.best_first import BestFirst
 from agent.search.best_of_n import BestOfN
@@ -27,15 +28,29 @@ def chooser(made, **settings):
     return Auto(**settings).select(made, Random(0)).because.split(":")[0]
 
 
-def after_the_best(nodes):
-    """The best node is number 2; so many others came after it."""
-    return tree(node(0), node(1, 0, 0.3), node(2, 0, 0.6), *(node(3 + i, 2, 0.5) for i in range(nodes)))
+def after_the_best(alike=0, better=0, worse=0):
+    """Node 1 is the best and better than the base; below it so many are worth the same, and so many less."""
+    base, first = node(0), node(1, 0, 0.6)
+    others = [node(2 + i, 0, 0.1 if i < better else 0.0) for i in range(better + 2 * (not better))]
+    below = [node(2 + len(others) + i, 1, 0.6 if i < alike else 0.5) for i in range(alike + worse)]
+    return tree(base, first, *others, *below)
 
 
-def test_the_best_states_are_gone_on_with_until_that_is_stalled():
-    assert chooser(after_the_best(6), patience=5) == "swe_search"
-    assert chooser(after_the_best(7), patience=5) == "best_of_n"
-    assert chooser(tree(*after_the_best(7), node(10, 0, 0.7)), patience=5) == "swe_search"
+def test_a_branch_in_which_nothing_changes_any_more_is_left_for_a_new_one_where_most_of_those_promise():
+    assert chooser(after_the_best(alike=6, better=4)) == "best_of_n"
+    assert chooser(after_the_best(alike=5, better=4)) == "swe_search"  # only nine nodes since the best
+    assert chooser(after_the_best(alike=8)) == "swe_search"  # the base was bettered once in three times
+    assert chooser(after_the_best(alike=3, worse=4, better=4)) == "swe_search"  # values change below it
+    assert chooser(after_the_best(alike=5, better=4), patience=9) == "best_of_n"
+
+
+def test_where_proposals_repeat_the_cheapest_way_is_looked_for():
+    made = after_the_best(worse=8)
+    for known in (1, 1):
+        made.merge(0, known)
+    assert chooser(made) == "swe_search"
+    made.fail(0)
+    assert chooser(made) == "astar"
 
 
 def test_states_that_complete_each_other_are_merged_first():
@@ -47,7 +62,9 @@ def test_states_that_complete_each_other_are_merged_first():
 
 def test_single_edits_are_searched_best_first():
     assert (
-        chooser(after_the_best(0), single_edits=True) == chooser(after_the_best(99), single_edits=True) == "best_first"
+        chooser(tree(node(0)), single_edits=True)
+        == chooser(after_the_best(alike=9, better=9), single_edits=True)
+        == "best_first"
     )
 
 
@@ -57,7 +74,7 @@ def test_what_is_chosen_is_the_choice_of_the_algorithm_that_is_named(made):
     if choice is None:
         assert not made.open_below(0)
         return
-    named = {"swe_search": SweSearch(), "best_of_n": BestOfN(), "best_first": BestFirst()}
+    named = {"swe_search": SweSearch(), "best_of_n": BestOfN(n=10**6), "best_first": BestFirst(), "astar": AStar()}
     chosen = named[choice.because.split(":")[0]].select(made, Random(0))
     assert (choice.node, choice.reasons) == (chosen.node, chosen.reasons)
 
@@ -68,7 +85,7 @@ def test_is_what_runs_unless_another_is_named_and_knows_the_policys_grain(policy
 
 
 def test_who_chose_and_why_is_said_once_and_kept(capsys: pytest.CaptureFixture[str]):
-    made, said = after_the_best(0), Progress()
+    made, said = after_the_best(worse=1), Progress()
     choice = Auto().select(made, Random(0))
     events = [Added(n, choice=choice if n.parents else None) for n in made]
     for event in events:

@@ -19,6 +19,7 @@ from agent.run import Run
 from agent.search.graph import Graph
 from agent.search.repairs import Repairs
 from agent.solver import solve
+from agent.steering import Order, Steering, choose
 from agent.value.tests import PassingTests
 from sandboxes.namespace import NamespaceProvider
 from tests.halves import HIGH, LOW, halves
@@ -79,6 +80,21 @@ def test_a_pair_is_merged_once_whatever_comes_of_it():
     for made in (failed, known, begun):
         assert chosen(made) is None
     assert chosen(succeeded) != (1, 2)
+
+
+def test_below_a_pin_a_pair_is_merged_once_too():
+    """Whether it was begun before the pin or below it, by this sitting or by an earlier one."""
+    made = tree(passing(0, None), passing(1, 0), *(passing(n, 1, "ab"[n % 2]) for n in (2, 3, 4)))
+    steering = Steering()
+    steering.give(Order("pin", 1), made, 0)
+    made.fail(2, "conflict", "fuse", 3)
+    merged = []
+    while (choice := choose(made, steering, Graph(), Random(0))).act == "fuse":
+        merged.append((choice.node, choice.other))
+        made.begin(choice.node, "fuse", choice.other)
+        made.fail(choice.node, "conflict", "fuse", choice.other)
+        made.end(choice.node, "fuse", choice.other)
+    assert merged == [(3, 4)]
 
 
 def test_a_merge_promises_more_than_any_state_has():

@@ -8,6 +8,7 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.search.below import and_above
 from agent.tree import Attempt
 from agent.value import Evaluation
 from tests.trees import node, tree
@@ -67,8 +68,9 @@ class Copy:
 
     def changed_below(self, node_id):
         made = self.made
-        counts = (made.visits(node_id), made.value_sum(node_id))
-        self.below[node_id] = (*counts, made.open_below(node_id), made.pending_below(node_id))
+        for each in and_above(made, [node_id]):
+            counts = (made.visits(each), made.value_sum(each))
+            self.below[each] = (*counts, made.open_below(each), made.pending_below(each))
 
 
 @given(trees(), st.data())

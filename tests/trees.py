@@ -68,7 +68,7 @@ class Grown:
         else:
             steps = (PUSH,) if rare else ()
             new = node(len(self.tree), at, value, prior=prior, steps=steps, terminal=rare and value > 0.8)
-            details = {"add": (new,), "merge": (at, other), "fail": (at,), "close": (at,), "prune": (at,)}[what]
+            details = {"add": (new,), "merge": (at, other), "measure_again": (at, Evaluation(value))}.get(what, (at,))
             self.events.append((what, details))
             getattr(self.tree, what)(*details)
 
@@ -82,7 +82,7 @@ class Grown:
         return made
 
 
-kinds = st.sampled_from(["add"] * 8 + ["begin", "end"] * 3 + ["merge", "fail", "close", "prune"])
+kinds = st.sampled_from(["add"] * 8 + ["begin", "end"] * 3 + ["merge", "fail", "close", "prune", "measure_again"])
 shares = st.sampled_from([0.0, 0.2, 0.4, 0.5, 0.7, 0.9])
 histories = st.lists(
     st.tuples(kinds, st.integers(0, 60), st.integers(0, 60), shares, shares, st.integers(0, 5).map(lambda n: n == 5)),

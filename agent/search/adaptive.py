@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
 from agent.search import Choice, Reason
+from agent.search.below import UNIT, Siblings, Sums, exact
 from agent.search.posterior import Beta, Normal, Seen
 from agent.search.ranking import why_first
 from agent.tree import NodeId, Tree
@@ -55,8 +55,8 @@ class Adaptive:
         if not tree.open_below(node_id):
             return None
         while True:
-            wider = self._draw(known.wider[node_id], rng)
-            deeper = self._draw(known.deeper[node_id], rng)
+            wider = self._draw(known.wider(node_id), rng)
+            deeper = self._draw(known.deeper(node_id), rng)
             children = known.children(node_id)
             if not children or (tree.expandable(node_id) and wider["score"] >= deeper["score"]):
                 rival = {"deeper": deeper["score"]} if children else {}
@@ -81,53 +81,52 @@ class _Arms:
 
     def __init__(self, tree: Tree, search: Adaptive) -> None:
         self._tree = tree
-        self._search = search
-        self.wider: list[Seen] = []
-        """What the expansions of a node gave."""
-        self.deeper: list[Seen] = []
-        """What the expansions below its children gave."""
-        self._ranked: defaultdict[NodeId, list[tuple[float, NodeId]]] = defaultdict(list)
-        self._rank: dict[NodeId, tuple[float, NodeId]] = {}
-        self._changed: defaultdict[NodeId, set[NodeId]] = defaultdict(set)
+        self._arms = search.arms
+        self._own: list[tuple[int, ...]] = []
+        """What the expansions of a node gave: their number, and the sums of their values and of the squares."""
+        self._below = Sums(tree, 3)
+        """The same of all expansions in a subtree."""
+        self._siblings = Siblings(tree, lambda child: -search.belief(self.arm(child)).mean)
 
     def changed(self, node_id: NodeId) -> None:
         """Count a new node's value for its parent, and expansions that were begun or taken back."""
-        parent = self._tree.parent(node_id)
-        if node_id == len(self.wider):
-            self.wider.append(Seen())
-            self.deeper.append(Seen())
-            value = self._tree[node_id].value
-            if parent is not None:
-                self._observe(parent.id, Seen(0, value, value * value))
-        begun = self._tree.expansions(node_id) - self.wider[node_id].n
+        if node_id == len(self._own):
+            self._own.append((0, 0, 0))
+            value, above = self._tree[node_id].value, self._tree.above(node_id)
+            if above is not None:
+                self._observe(above, 0, exact(value), exact(value * value))
+        begun = self._tree.expansions(node_id) - self._own[node_id][0]
         if begun:
-            self._observe(node_id, Seen(begun))
+            self._observe(node_id, begun, 0, 0)
 
     def changed_below(self, node_id: NodeId) -> None:
         """The node is ranked anew when its parent is asked for its children."""
-        if (parent := self._tree.parent(node_id)) is not None:
-            self._changed[parent.id].add(node_id)
+        self._siblings.below(node_id)
+
+    def wider(self, node_id: NodeId) -> Seen:
+        """What the expansions of a node gave."""
+        return _seen(self._own[node_id])
+
+    def deeper(self, node_id: NodeId) -> Seen:
+        """What the expansions below its children gave."""
+        return _seen(every - own for every, own in zip(self._below[node_id], self._own[node_id], strict=True))
 
     def arm(self, child: NodeId) -> Seen:
         """What is known of a child and all below it."""
         value = self._tree[child].value
-        return Seen(1, value, value * value).plus(self.wider[child]).plus(self.deeper[child])
+        return Seen(1, value, value * value).plus(_seen(self._below[child]))
 
     def children(self, node_id: NodeId) -> list[NodeId]:
         """The children of the highest means, as many as are drawn for."""
-        ranked = self._ranked[node_id]
-        for child in self._changed.pop(node_id, ()):
-            if child in self._rank:
-                del ranked[bisect_left(ranked, self._rank.pop(child))]
-            if self._tree.open_below(child):
-                self._rank[child] = (-self._search.belief(self.arm(child)).mean, child)
-                insort(ranked, self._rank[child])
-        return [child for _, child in ranked[: self._search.arms]]
+        return [child for _, child in self._siblings.of(node_id)[: self._arms]]
 
-    def _observe(self, node_id: NodeId, seen: Seen) -> None:
-        self.wider[node_id] = self.wider[node_id].plus(seen)
-        self.changed_below(node_id)
-        while (parent := self._tree.parent(node_id)) is not None:
-            node_id = parent.id
-            self.deeper[node_id] = self.deeper[node_id].plus(seen)
-            self.changed_below(node_id)
+    def _observe(self, node_id: NodeId, begun: int, total: int, squares: int) -> None:
+        own = self._own[node_id]
+        self._own[node_id] = (own[0] + begun, own[1] + total, own[2] + squares)
+        self._below.add(node_id, begun, total, squares)
+        self._siblings.below(node_id)
+
+
+def _seen(numbers: Iterable[int]) -> Seen:
+    n, total, squares = numbers
+    return Seen(n, total / UNIT, squares / UNIT)

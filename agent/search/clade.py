@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log2
+from functools import partial
+from math import log, log2, sqrt
 from random import Random
 from typing import Literal
 
 from agent.search import Choice, Reason
+from agent.search.below import Siblings
 from agent.search.measurements import Measurements
+from agent.search.ranking import why_first
 from agent.tree import NodeId, Tree
 
 __all__ = ["Clade"]
+
+Value = Literal["clade", "self"]
+RARELY = 1e-6
+"""So improbable is it that a child would have won for which nothing was drawn."""
+NORMAL = 25.0
+"""From so many successes and as many failures on a Beta distribution is drawn from as a normal one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +33,9 @@ class Clade:
     values measured in it, times `trials`; `f` is what they lack of 1 each, times `trials`. An expansion in flight is a
     measurement of 0 (virtual loss). The pooling and the posterior are those of the Huxley-Goedel Machine
     (arXiv 2510.21614; `tree.py` and `hgm.py` of metauto-ai/HGM), which draws for all nodes of the tree at once. The
-    descent is our own: it draws along one path. A node has at most `width * log2(1 + n)` expansions while its clade has
-    n nodes, so that a choice costs little more in a large tree than in a small one.
+    descent is our own: it draws along one path, and for no child that is nearly sure to lose (`RARELY`). A node has at
+    most `width * log2(1 + n)` expansions while its clade has n nodes, so that a choice costs little more in a large
+    tree than in a small one.
 
     To expand and to measure again are separate choices, as in HGM. A tree of n nodes, those in the making included, is
     expanded while `m ** alpha >= n - 1` with m measurements begun; else a node is measured again, and the draws on the
@@ -32,7 +43,7 @@ class Clade:
     deterministic suite says the same again.
     """
 
-    value: Literal["clade", "self"] = "clade"
+    value: Value = "clade"
     """`self`: a node is worth its own measurement only."""
     trials: float = 100.0
     """Above 0: how many coins one measurement counts for. It is 1 in HGM, where a measurement is one task, solved or
@@ -60,18 +71,19 @@ class Clade:
         if not tree.open_below(node_id):
             return None
         measuring = self.measures_again(tree)
-        value = "self" if measuring else self.value
-        here = self._draw(tree, node_id, value, rng)
+        value: Value = "self" if measuring else self.value
+        clades = tree.view((self, value), lambda tree: _Clades(tree, self, value))
+        here = _draw(self.posterior(tree, node_id, value), rng)
         while True:
-            drawn = {c.id: self._draw(tree, c.id, value, rng) for c in tree.children(node_id) if tree.open_below(c.id)}
-            if tree.expandable(node_id) and (measuring or not drawn or self._room(tree, node_id)):
-                drawn[node_id] = here
-            best, *others = sorted(drawn, key=lambda n: -drawn[n]["score"])
-            rival = others[0] if others else None
-            reasons.append(Reason(best, drawn[best], len(drawn), rival, None if rival is None else drawn[rival]))
-            if best == node_id:
+            children = clades.children(node_id)
+            stays = tree.expandable(node_id) and (measuring or not children or self._room(tree, node_id))
+            drawn = clades.drawn(children, {node_id: here} if stays else {}, rng)
+            best = sorted(drawn, key=lambda n: -drawn[n])[:2]
+            terms = partial(self._terms, tree, value, drawn)
+            reasons.append(why_first(best, terms, len(children) + stays))
+            if best[0] == node_id:
                 return Choice(node_id, "measure" if measuring else "expand", reasons=tuple(reasons))
-            node_id, here = best, drawn[best]
+            node_id, here = best[0], drawn[best[0]]
 
     def measures_again(self, tree: Tree) -> bool:
         """Whether measurements are too few for another expansion."""
@@ -80,7 +92,7 @@ class Clade:
         made = tree.view("measurements", Measurements)
         return bool(made.begun**self.alpha < len(tree) - 1 + made.expanding)
 
-    def posterior(self, tree: Tree, node_id: NodeId, value: Literal["clade", "self"]) -> tuple[float, float]:
+    def posterior(self, tree: Tree, node_id: NodeId, value: Value) -> tuple[float, float]:
         """Successes and failures, each at least 0."""
         if value == "clade":
             measured, successes = tree.view("measurements", Measurements).below(node_id)
@@ -90,10 +102,64 @@ class Clade:
         failures = max(0.0, measured - successes)  # a sum of floats may be a trace too large
         return self.trials * successes, self.trials * (failures + tree.pending_below(node_id))
 
-    def _draw(self, tree: Tree, node_id: NodeId, value: Literal["clade", "self"], rng: Random) -> dict[str, float]:
+    def _terms(self, tree: Tree, value: Value, drawn: Mapping[NodeId, float], node_id: NodeId) -> dict[str, float]:
         successes, failures = self.posterior(tree, node_id, value)
-        score = rng.betavariate(1 + successes, 1 + failures)
-        return {"score": score, "successes": successes, "failures": failures}
+        return {"score": drawn[node_id], "successes": successes, "failures": failures}
 
     def _room(self, tree: Tree, node_id: NodeId) -> bool:
         return tree.expansions(node_id) < self.width * log2(1 + tree.visits(node_id))
+
+
+class _Clades:
+    """A view: the children of each node that something is open below, by the ceilings of what is drawn for them."""
+
+    def __init__(self, tree: Tree, search: Clade, value: Value) -> None:
+        self._tree = tree
+        self._search = search
+        self._value = value
+        self._siblings = Siblings(tree, self._rank)
+        self._posteriors: dict[NodeId, tuple[float, float]] = {}
+
+    def changed(self, node_id: NodeId) -> None:
+        """What a posterior is made of is counted over subtrees."""
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """The node is ranked anew when its parent is asked for its children."""
+        self._siblings.below(node_id)
+
+    def children(self, node_id: NodeId) -> list[tuple[float, NodeId]]:
+        """Each with its ceiling, negative, the highest first."""
+        return self._siblings.of(node_id)
+
+    def drawn(
+        self, children: list[tuple[float, NodeId]], drawn: dict[NodeId, float], rng: Random
+    ) -> dict[NodeId, float]:
+        """With what is drawn for the children, as far as one may still be the highest."""
+        top = max(drawn.values(), default=0.0)
+        for negative, child in children:
+            if top > -negative:
+                break
+            drawn[child] = _draw(self._posteriors[child], rng)
+            top = max(top, drawn[child])
+        return drawn
+
+    def _rank(self, child: NodeId) -> float:
+        self._posteriors[child] = self._search.posterior(self._tree, child, self._value)
+        return -_ceiling(self._posteriors[child])
+
+
+def _ceiling(posterior: tuple[float, float]) -> float:
+    """A draw is higher with a probability of at most RARELY: `Beta(a, b)` is sub-Gaussian with a variance of
+    `1 / (4 * (a + b + 1))`."""
+    a, b = 1 + posterior[0], 1 + posterior[1]
+    return a / (a + b) + sqrt(-log(RARELY) / (2 * (a + b + 1)))
+
+
+def _draw(posterior: tuple[float, float], rng: Random) -> float:
+    """From the Beta of the posterior, or from the normal distribution of the same mean and variance where the two are
+    nearly the same: that is several times cheaper."""
+    a, b = 1 + posterior[0], 1 + posterior[1]
+    if min(a, b) < NORMAL:
+        return rng.betavariate(a, b)
+    mean = a / (a + b)
+    return min(1.0, max(0.0, rng.gauss(mean, sqrt(mean * (1 - mean) / (a + b + 1)))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,7 @@ from random import Random
 from typing import Literal
 
 from agent.search import Choice, Reason
+from agent.search.below import Stirred, Sums
 from agent.search.blend import MEASURED, Measured, faded, measured
 from agent.search.ranking import Facts, Ranking, why_first
 from agent.tree import NodeId, Tree
@@ -61,7 +61,7 @@ class Mcts:
         del rng
         below = tree.view(self, lambda tree: _Below(tree, self))
         node_id, reasons = tree.root.id, list[Reason]()
-        if not below.open_nodes[node_id]:
+        if not below.anything_open(node_id):
             return None
         while not (below.open[node_id] and self._room(tree, node_id) > 0):
             children = below.children(node_id)
@@ -114,31 +114,31 @@ class _Below:
         self._search = search
         self.open: list[bool] = []
         """Whether the node may be expanded."""
-        self.open_nodes: list[int] = []
-        """Nodes of the subtree that may be expanded."""
         self.priors: list[float] = []
         """Sum of the priors of the node's children."""
+        self._open_nodes = Sums(tree, 1)
         self._rankings: dict[NodeId, Ranking] = {}
-        self._changed: defaultdict[NodeId, set[NodeId]] = defaultdict(set)
+        self._stirred = Stirred(tree)
 
     def changed(self, node_id: NodeId) -> None:
         """Count a new node, and whether it is open."""
         if node_id == len(self.open):
             self.open.append(False)
-            self.open_nodes.append(0)
             self.priors.append(0.0)
-            if (parent := self._tree.parent(node_id)) is not None:
-                self.priors[parent.id] += self._tree[node_id].prior
+            if (above := self._tree.above(node_id)) is not None:
+                self.priors[above] += self._tree[node_id].prior
         is_open = self._tree.expandable(node_id) and self._tree.depth(node_id) < self._search.depth
         if is_open != self.open[node_id]:
             self.open[node_id] = is_open
-            for above in self._tree.path(node_id):
-                self.open_nodes[above.id] += 1 if is_open else -1
+            self._open_nodes.add(node_id, 1 if is_open else -1)
 
     def changed_below(self, node_id: NodeId) -> None:
         """The node is ranked anew when its parent is asked for its best child."""
-        if (parent := self._tree.parent(node_id)) is not None:
-            self._changed[parent.id].add(node_id)
+        self._stirred.below(node_id)
+
+    def anything_open(self, node_id: NodeId) -> bool:
+        """Whether anything in the node's subtree may be expanded."""
+        return self._open_nodes[node_id] > (0,)
 
     def children(self, node_id: NodeId) -> Ranking:
         """The open children of a node by their bounds."""
@@ -146,8 +146,8 @@ class _Below:
         if ranking is None:
             ranking = Ranking(partial(self._bound, node_id), _visits(self._tree, node_id))
             self._rankings[node_id] = ranking
-        for child in self._changed.pop(node_id, ()):
-            ranking.put(child, self._search.facts(self._tree, child) if self.open_nodes[child] else None)
+        for child in self._stirred.children(node_id):
+            ranking.put(child, self._search.facts(self._tree, child) if self.anything_open(child) else None)
         return ranking
 
     def _bound(self, parent: NodeId, facts: Facts, above: int) -> float:

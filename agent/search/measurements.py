@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 
+from agent.search.below import UNIT, Sums, exact
 from agent.tree import NodeId, Tree
 
 __all__ = ["Measurements"]
@@ -17,8 +18,7 @@ class Measurements:
         self._again: Counter[NodeId] = Counter()
         self._begun: Counter[NodeId] = Counter()
         self._pending: Counter[NodeId] = Counter()
-        self._count_below: Counter[NodeId] = Counter()
-        self._sum_below: defaultdict[NodeId, float] = defaultdict(float)
+        self._below = Sums(tree, 2)
         self.begun = 0
         """Measurements of all nodes that were begun, each node's first included."""
         self.expanding = 0
@@ -34,14 +34,13 @@ class Measurements:
         _, *again = tree.evaluations(node_id)
         new = again[self._again[node_id] :]
         self._again[node_id] = len(again)
-        for above in tree.path(node_id) if new else ():
-            self._count_below[above.id] += len(new)
-            self._sum_below[above.id] += sum(evaluation.value for evaluation in new)
+        if new:
+            self._below.add(node_id, len(new), sum(exact(evaluation.value) for evaluation in new))
 
     def changed_below(self, node_id: NodeId) -> None:
         """Nothing here depends on it."""
 
     def below(self, node_id: NodeId) -> tuple[int, float]:
         """How many measurements there are in the node's subtree, and the sum of their values."""
-        count = self._tree.visits(node_id) + self._count_below[node_id]
-        return count, self._tree.value_sum(node_id) + self._sum_below[node_id]
+        count, total = self._below[node_id]
+        return self._tree.visits(node_id) + count, self._tree.value_sum(node_id) + total / UNIT

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from agent.search import Choice, Reason
+from agent.search.ranking import why_first
 from agent.tree import NodeId, Tree
 
 __all__ = ["Strategies"]
@@ -46,18 +49,15 @@ class Strategies:
         if tree.expandable(root) and tree.expansions(root) < self.strategies:
             missing = {"score": float(self.strategies - tree.expansions(root))}
             return Choice(root, kind="strategy", reasons=(Reason(root, missing),))
-        if generated >= self.generations or any(_accepted(tree, node.id) for node in tree):
+        known = tree.view(self, lambda tree: _Ready(tree, self))
+        if generated >= self.generations or known.accepted or not known.ready:
             return None
-        ready = [node.id for node in tree if self._may_have_a_child(tree, node.id)]
-        ready.sort(key=lambda n: (-tree[n].value, -tree.depth(n), n))
-        if not ready:
-            return None
-        best, *others = ready
-        rival = others[0] if others else None
-        reason = Reason(best, _terms(tree, best), len(ready), rival, None if rival is None else _terms(tree, rival))
-        return Choice(best, kind="solution" if tree[best].kind == "strategy" else "debug", reasons=(reason,))
+        best = [node_id for _, _, node_id in known.ready[:2]]
+        reason = why_first(best, partial(_terms, tree), len(known.ready))
+        return Choice(best[0], kind="solution" if tree[best[0]].kind == "strategy" else "debug", reasons=(reason,))
 
-    def _may_have_a_child(self, tree: Tree, node_id: NodeId) -> bool:
+    def may_have_a_child(self, tree: Tree, node_id: NodeId) -> bool:
+        """Whether a strategy may be carried out, or a solution repaired."""
         most = 1 if tree[node_id].kind == "strategy" else self.debugs
         came_to_something = tree.expansions(node_id) - len(tree.failures(node_id))
         return (
@@ -67,6 +67,31 @@ class Strategies:
             and came_to_something < most
             and not _aborted(tree, node_id)
         )
+
+
+class _Ready:
+    """A view: the states that may have a child, in the order in which they come, and whether a critic accepted one."""
+
+    def __init__(self, tree: Tree, search: Strategies) -> None:
+        self._tree = tree
+        self._search = search
+        self.accepted = False
+        self.ready: list[tuple[float, int, NodeId]] = []
+        """Each with its value and its depth, both negative."""
+
+    def changed(self, node_id: NodeId) -> None:
+        """Whether the state is ready now, and whether it was accepted."""
+        tree = self._tree
+        self.accepted = self.accepted or _accepted(tree, node_id)
+        place = (-tree[node_id].value, -tree.depth(node_id), node_id)
+        at = bisect_left(self.ready, place)
+        if self.ready[at : at + 1] == [place]:
+            del self.ready[at]
+        if self._search.may_have_a_child(tree, node_id):
+            self.ready.insert(at, place)
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """Nothing: a subtree does not count here."""
 
 
 def _accepted(tree: Tree, node_id: NodeId) -> bool:

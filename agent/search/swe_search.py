@@ -8,6 +8,7 @@ from math import exp, log, sqrt
 from random import Random
 
 from agent.search import Choice
+from agent.search.below import and_above
 from agent.search.ranking import Ranking, exactly, why_first
 from agent.tree import NodeId, Tree
 
@@ -120,7 +121,8 @@ class _Candidates:
         self._changed: set[NodeId] = set()
 
     def changed(self, node_id: NodeId) -> None:
-        """The node is scored again when the ranking is asked for, and its children too: they count its visits."""
+        """Scored again when the ranking is asked for are the node, all above it, and their children: they count its
+        visits."""
         self._changed.add(node_id)
 
     changed_below = changed
@@ -128,7 +130,8 @@ class _Candidates:
     def ranking(self) -> Ranking:
         """All of them."""
         tree, search = self._tree, self._search
-        for node_id in self._changed.union(*(self._children(node_id) for node_id in self._changed)):
+        counted = and_above(tree, self._changed)
+        for node_id in counted.union(*(self._children(node_id) for node_id in counted)):
             competes = search.competes(tree, node_id)
             self._ranking.put(node_id, (search.score(tree, node_id),) if competes else None)
         self._changed.clear()

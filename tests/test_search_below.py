@@ -1,0 +1,74 @@
+"""What views know of subtrees: right at any time, and taken in by as many steps as a tree has nodes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.search.adaptive import Adaptive
+from agent.search.below import Siblings, Sums
+from agent.search.clade import Clade
+from agent.search.mcts import Mcts
+from agent.search.swe_search import SweSearch
+from agent.tree import Tree
+from tests.test_tree import subtree, trees
+from tests.trees import node
+
+
+@settings(max_examples=60)
+@given(trees(), st.lists(st.tuples(st.integers(0, 40), st.integers(-9, 9), st.booleans()), max_size=30))
+def test_a_sum_is_that_of_the_subtree_whenever_it_is_asked_for(made, given):
+    sums, amounts = Sums(made, 2), dict.fromkeys(range(len(made)), 0)
+    for at, amount, ask in given:
+        at %= len(made)
+        sums.add(at, amount, 1)
+        amounts[at] += amount
+        if ask:
+            assert sums[at][0] == sum(amounts[n] for n in subtree(made, at))
+    assert [sums[n.id][0] for n in made] == [sum(amounts[n] for n in subtree(made, m.id)) for m in made]
+
+
+@settings(max_examples=40)
+@given(trees(), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), max_size=8))
+def test_siblings_are_ranked_by_what_is_below_them_now(made, changes):
+    rank = dict.fromkeys(range(len(made)), 0)
+    ranked = Siblings(made, lambda n: -max(rank[m] for m in subtree(made, n)))
+    for each in made:
+        ranked.below(each.id)
+    for at, to in changes:
+        rank[at % len(made)] = to
+        ranked.below(at % len(made))
+        for parent in made.path(at % len(made)):
+            children = [c.id for c in made.children(parent.id) if made.open_below(c.id)]
+            now = sorted((-max(rank[m] for m in subtree(made, c)), c) for c in children)
+            assert ranked.of(parent.id) == now
+
+
+class Counting(Tree):
+    """Counts the steps that are made upwards from its nodes."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps = 0
+
+    def above(self, node_id):
+        self.steps += 1
+        return super().above(node_id)
+
+    def path(self, node_id):
+        self.steps += self.depth(node_id)
+        return super().path(node_id)
+
+
+@pytest.mark.parametrize(
+    "search", [Adaptive(), Clade(), Mcts(depth=10**6), SweSearch()], ids=lambda s: type(s).__name__
+)
+def test_a_chain_of_n_nodes_is_taken_in_by_a_few_steps_a_node(search):
+    chain = Counting()
+    for number in range(400):
+        chain.add(node(number, number - 1 if number else None, 0.5))
+    assert search.select(chain, Random(0)) is not None
+    assert chain.steps <= 5 * 400
