@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from enum import Enum
 
@@ -62,10 +62,19 @@ class BudgetSpent(Exception):
 
 
 class Budget:
-    """Limits shared by all workers of a run. None is no limit.
+    """Limits shared by all workers of a run, or by all runs of a batch. None is no limit.
 
-    `reserve` holds an estimate back until it is settled, so that workers together cannot overshoot. Seconds that
-    earlier sittings of the run took are counted (`elapsed_before_s`).
+    `reserve` holds an estimate back until it is settled, so that workers together cannot overshoot. Guaranteed: never
+    more calls than their limit; never more tokens, dollars or measurements than their limit and what those in flight
+    together used beyond their estimates. A run may end below a limit, by what was held back and not used.
+
+    A batch makes one Budget with its own limits and gives it to the Budget of each of its runs as `parent`: what a run
+    reserves, spends and has spent in earlier sittings counts in both, and a limit of either refuses.
+
+        whole = Budget(max_usd=20.0)
+        of_a_run = Budget(max_usd=3.0, max_nodes=100, parent=whole)
+
+    Seconds that earlier sittings of the run took are counted for the run, not for the parent. Thread-safe.
     """
 
     def __init__(
@@ -77,6 +86,7 @@ class Budget:
         max_tokens: int | None = None,
         max_usd: float | None = None,
         max_seconds: float | None = None,
+        parent: Budget | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.max_nodes = max_nodes
@@ -91,13 +101,14 @@ class Budget:
         self._spent = Usage()
         self._reserved = Usage()
         self._nodes = 0
+        self._parent = parent
         self._lock = threading.Lock()
 
     def start(self, *, spent: Usage, nodes: int, elapsed_s: float) -> None:
         """Begin a sitting: what the journal says was spent before it."""
-        with self._lock:
-            self._spent, self._nodes, self._elapsed_before = spent, nodes, elapsed_s
-            self._began = self._now()
+        self.settle(spent - self._spent, nodes - self._nodes)
+        self._elapsed_before = elapsed_s
+        self._began = self._now()
 
     @property
     def elapsed_s(self) -> float:
@@ -106,61 +117,95 @@ class Budget:
 
     def count_node(self) -> None:
         """A node was recorded."""
-        with self._lock:
-            self._nodes += 1
+        self.settle(Usage(), 1)
 
-    def stop(self, estimate: Usage | None = None, nodes: int = 0) -> Stop | None:
-        """The first limit that `estimate` and so many more nodes would break, None when all hold."""
+    def stop(self, nodes: int = 0) -> Stop | None:
+        """The first limit at which nothing new may be begun, or that so many more nodes would break; None when all
+        hold. What is held back counts."""
         with self._lock:
-            return self._broken(estimate or Usage(), nodes)
+            stop = self._at_limit(nodes)
+        return self._parent.stop(nodes) if stop is None and self._parent else stop
 
     def used_up(self) -> bool:
         """Whether time, calls, tokens or dollars have come to their limit, so that work in flight should end."""
         with self._lock:
             spent = self._spent
-            limits = (
-                (self.max_seconds, self.elapsed_s),
-                (self.max_calls, spent.model_calls),
-                (self.max_tokens, spent.tokens),
-                (self.max_usd, spent.cost_usd),
-            )
-            return any(limit is not None and reached >= limit for limit, reached in limits)
+        limits = (
+            (self.max_seconds, self.elapsed_s),
+            (self.max_calls, spent.model_calls),
+            (self.max_tokens, spent.tokens),
+            (self.max_usd, spent.cost_usd),
+        )
+        if any(limit is not None and reached >= limit for limit, reached in limits):
+            return True
+        return self._parent is not None and self._parent.used_up()
 
     @contextmanager
     def reserve(self, estimate: Usage) -> Iterator[Callable[[Usage], None]]:
-        """Hold `estimate` back for the block; call the yielded function with what was really used.
+        """Hold `estimate` back for the block, or until the yielded function is called with what was really used.
 
-        A block that ends without settling has used nothing.
+        A block that ends without settling has used nothing. Only limits of what the estimate is about are looked at,
+        and the seconds; a model call, even at an estimate of nothing, is also about tokens and dollars.
 
         Raises:
             BudgetSpent: the estimate does not fit.
         """
         with self._lock:
-            if (stop := self._broken(estimate, 0)) is not None:
+            if (stop := self._refusal(estimate)) is not None:
                 raise BudgetSpent(stop)
             self._reserved += estimate
+        held = [estimate]
+
+        def settle(usage: Usage) -> None:
+            with self._lock:
+                self._spent += usage
+                self._reserved -= held.pop() if held else Usage()
+            settle_above(usage)
+
         try:
-            yield self.settle
+            with self._parent.reserve(estimate) if self._parent else nullcontext(_nobody) as settle_above:
+                yield settle
         finally:
             with self._lock:
-                self._reserved -= estimate
+                self._reserved -= held.pop() if held else Usage()
 
-    def settle(self, usage: Usage) -> None:
-        """Count what was spent."""
+    def settle(self, usage: Usage, nodes: int = 0) -> None:
+        """Count what was spent without a reservation of its own."""
         with self._lock:
             self._spent += usage
+            self._nodes += nodes
+        if self._parent:
+            self._parent.settle(usage, nodes)
 
-    def _broken(self, more: Usage, nodes: int) -> Stop | None:
-        total = self._spent + self._reserved + more
+    def _at_limit(self, nodes: int) -> Stop | None:
+        total = self._spent + self._reserved
         limits = (
-            (self.max_seconds, self.elapsed_s, Stop.TIME, True),
-            (self.max_nodes, self._nodes + nodes, Stop.NODES, nodes == 0),
-            (self.max_measurements, total.measurements, Stop.MEASUREMENTS, more.measurements == 0),
-            (self.max_calls, total.model_calls, Stop.CALLS, more.model_calls == 0),
-            (self.max_tokens, total.tokens, Stop.TOKENS, more.tokens == 0),
-            (self.max_usd, total.cost_usd, Stop.COST, more.cost_usd == 0),
+            (self.max_seconds, self.elapsed_s, Stop.TIME),
+            (self.max_nodes, self._nodes + nodes - (nodes > 0), Stop.NODES),
+            (self.max_measurements, total.measurements, Stop.MEASUREMENTS),
+            (self.max_calls, total.model_calls, Stop.CALLS),
+            (self.max_tokens, total.tokens, Stop.TOKENS),
+            (self.max_usd, total.cost_usd, Stop.COST),
         )
-        for limit, reached, stop, at_limit_is_over in limits:
-            if limit is not None and (reached > limit or (at_limit_is_over and reached >= limit)):
+        return next((stop for limit, reached, stop in limits if limit is not None and reached >= limit), None)
+
+    def _refusal(self, more: Usage) -> Stop | None:
+        """The limit that keeps `more` from being reserved."""
+        if self.max_seconds is not None and self.elapsed_s >= self.max_seconds:
+            return Stop.TIME
+        held, is_call = self._spent + self._reserved, more.model_calls > 0
+        limits = (
+            (self.max_measurements, held.measurements, more.measurements, False, Stop.MEASUREMENTS),
+            (self.max_calls, held.model_calls, more.model_calls, False, Stop.CALLS),
+            (self.max_tokens, held.tokens, more.tokens, is_call, Stop.TOKENS),
+            (self.max_usd, held.cost_usd, more.cost_usd, is_call, Stop.COST),
+        )
+        for limit, reached, wanted, needed, stop in limits:
+            over = wanted and limit is not None and reached + wanted > limit
+            if over or (needed and limit is not None and reached >= limit):
                 return stop
         return None
+
+
+def _nobody(usage: Usage) -> None:
+    """Who is told of a settlement where there is no parent."""

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.budget import Budget, BudgetSpent, Stop, Usage
@@ -59,3 +59,81 @@ def test_an_unpriced_call_spends_no_dollars_and_does_not_end_the_run():
 @given(st.builds(Usage, *[st.integers(0, 9)] * 4), st.builds(Usage, *[st.integers(0, 9)] * 4))
 def test_usage_adds_and_subtracts_by_field(a, b):
     assert (a + b) - b == a
+
+
+CALLS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=24)
+"""Tokens as they are estimated, and as they turn out."""
+
+
+def make_calls(budgets, calls, workers=4):
+    """Workers make calls on behalf of these budgets in turn; the calls that were let through."""
+    made = []
+
+    def make(number, call):
+        estimate, used = call
+        budget = budgets[number % len(budgets)]
+        with suppress(BudgetSpent), budget.reserve(Usage(model_calls=1, tokens_in=estimate)) as settle:
+            settle(Usage(model_calls=1, tokens_in=used, cost_usd=float(used)))
+            made.append(call)
+
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(make, range(len(calls)), calls))
+    return made
+
+
+@settings(max_examples=60, deadline=None)
+@given(limit=st.integers(0, 20), calls=CALLS)
+def test_exactly_so_many_calls_are_made_as_the_limit_allows(limit, calls):
+    assert len(make_calls([Budget(max_calls=limit)], calls)) == min(limit, len(calls))
+
+
+@settings(max_examples=60, deadline=None)
+@given(limit=st.integers(1, 60), calls=CALLS)
+def test_tokens_exceed_their_limit_by_no_more_than_estimates_were_too_low(limit, calls):
+    made = make_calls([Budget(max_tokens=limit)], calls)
+    assert sum(used for _, used in made) <= limit + sum(max(0, used - estimate) for estimate, used in made)
+
+
+@settings(max_examples=60, deadline=None)
+@given(limit=st.integers(0, 20), own=st.integers(0, 20), calls=CALLS)
+def test_the_runs_of_a_batch_hold_the_limits_of_the_batch_and_each_its_own(limit, own, calls):
+    whole = Budget(max_calls=limit)
+    runs = [Budget(max_calls=own, parent=whole) for _ in range(3)]
+    made = make_calls(runs, calls)
+    assert len(made) == min(limit, sum(min(own, len(calls[n::3])) for n in range(3)))
+
+
+def test_what_a_run_of_a_batch_spent_in_earlier_sittings_counts_for_the_batch():
+    whole = Budget(max_calls=3, max_nodes=9)
+    run, other = Budget(parent=whole), Budget(parent=whole)
+    run.start(spent=Usage(model_calls=2), nodes=8, elapsed_s=50.0)
+    assert other.stop() is None
+    other.settle(Usage(model_calls=1))
+    assert (other.stop(), run.stop(), run.used_up()) == (Stop.CALLS, Stop.CALLS, True)
+    other.count_node()
+    assert whole.stop() is Stop.NODES
+
+
+def test_what_a_run_is_refused_is_not_held_back_from_the_batch():
+    whole = Budget(max_calls=1)
+    with pytest.raises(BudgetSpent), Budget(max_calls=0, parent=whole).reserve(Usage(model_calls=1)):
+        pass
+    with whole.reserve(Usage(model_calls=1)):
+        pass
+
+
+def test_a_reservation_ends_when_it_is_settled():
+    budget = Budget(max_tokens=10)
+    with budget.reserve(Usage(tokens_in=10)) as settle:
+        settle(Usage(tokens_in=4))
+        with budget.reserve(Usage(tokens_in=6)):
+            pass
+
+
+def test_a_call_needs_no_room_for_another_measurement_but_some_dollars():
+    budget = Budget(max_measurements=1, max_usd=1.0)
+    with budget.reserve(Usage(measurements=1)), budget.reserve(Usage(model_calls=1)) as settle:
+        settle(Usage(model_calls=1, cost_usd=1.0))
+    with pytest.raises(BudgetSpent) as refused, budget.reserve(Usage(model_calls=1)):
+        pass
+    assert refused.value.stop is Stop.COST
