@@ -54,7 +54,7 @@ def dispensable(run: Run) -> list[Node]:
 
 def _needed(run: Run, node_id: NodeId) -> bool:
     tree, node = run.tree, run.tree[node_id]
-    wanted = node_id == tree.root.id or node.submitted or node.value > tree.root.value
+    wanted = node_id == tree.root.id or node.is_answer(tree.root)
     in_use = tree.expandable(node_id) or tree.pending_below(node_id) > 0
     return wanted or in_use or run.note(node_id, DISCARDED) is not None
 

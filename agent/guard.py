@@ -126,11 +126,15 @@ def inspect(provider: Provider, base: Snapshot, snapshot: Snapshot, protection: 
 
 
 def cap(evaluation: Evaluation, base: Evaluation, flags: tuple[Flag, ...]) -> Evaluation:
-    """The evaluation of a state with these flags: never solved, never worth more than the base when there are any."""
+    """The evaluation of a state with these flags: where there are any, never solved, accepted by no critic, and never
+    worth more than the base."""
     if not flags:
         return evaluation
     notes = "Refused as a manipulation of the tests:\n" + "\n".join(str(flag) for flag in flags[:10])
-    return replace(evaluation, value=min(evaluation.value, base.value), solved=False, notes=notes)
+    parts = {name: part for name, part in evaluation.parts.items() if name != "accept"}
+    if "tests" in parts:
+        parts["tests"] = min(parts["tests"], base.value)
+    return replace(evaluation, value=min(evaluation.value, base.value), solved=False, parts=parts, notes=notes)
 
 
 def _path_flags(change: Change, patch: FilePatch | None, protection: Protection) -> Iterator[Flag]:

@@ -70,6 +70,12 @@ class Node:
         """The evaluation's value, in [0, 1]."""
         return self.evaluation.value
 
+    def is_answer(self, root: Node) -> bool:
+        """Whether a patch may be taken from it: by its tests it is better than the root, or its policy submitted it, or
+        a critic accepts it. It may still have broken something."""
+        better = self.evaluation.by_tests > root.evaluation.by_tests
+        return self is not root and (better or self.submitted or self.evaluation.accepted)
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 from agent import guard
@@ -16,11 +16,11 @@ from agent.measure.regressions import must_pass, regressions
 from agent.measure.selection import affected, worthwhile
 from agent.measure.spectrum import Spectrum
 from agent.measure.stages import Trial
-from agent.models import Ask, directly
+from agent.models import Ask
 from agent.patches import parse
 from agent.task import Task
 from agent.tree import Node, NodeId
-from agent.value import Evaluation, Value
+from agent.value import Case, Evaluation, Once, Value
 from agent.verify import Judgement
 from sandboxes import Provider, Snapshot
 
@@ -32,8 +32,9 @@ class GoalsFirst:
 
     `task.goal_tests` are resolved against the baseline: empty ones become all the tests that fail in the base state.
     Where the suite takes longer than `slow_s` and has refused a patch, the tests that executed the changed lines are
-    run before it; `spectrum` says which those are. Results that later sittings can use are kept in `folder`. `ask` is
-    how the value asks a model on behalf of a node.
+    run before it; `spectrum` says which those are. Results that later sittings can use are kept in `folder`. `ask`
+    gives what asks models about a child of a node, and `once` what the run knows about the task: where the value asks
+    models, it does so for a state that is measured for the first time, and never again.
 
     Raises:
         agent.errors.UsageError: a goal test does not exist, or passes already.
@@ -50,18 +51,19 @@ class GoalsFirst:
         folder: Path | None = None,
         spectrum: Callable[[], Spectrum] = Spectrum,
         slow_s: float = CHEAP_S,
-        ask: Callable[[NodeId | None], Ask] = lambda node: directly,
+        ask: Callable[[NodeId], Ask] | None = None,
+        once: Once | None = None,
     ) -> None:
-        self.task = dataclasses.replace(task, goal_tests=resolve_goals(task.goal_tests, baseline))
+        self.task = replace(task, goal_tests=resolve_goals(task.goal_tests, baseline))
         self._provider = provider
         self._base, self._baseline = base, baseline
         self._value = value
+        self._ask, self._once = ask, once
         self._spectrum = cache(spectrum)
         self._slow = baseline.duration_s > slow_s
         self._refused_one = False
         self._measurer = Measurer(provider, self.task, base, baseline, folder)
-        self._ask = ask
-        self.root = self._evaluate((), baseline)
+        self.root = value.evaluate(Case(self.task, (), baseline))
 
     def remember(self, node: Node) -> None:
         """Take what an earlier sitting measured as known."""
@@ -72,13 +74,17 @@ class GoalsFirst:
         trial = Trial(self._measurer, self._base, self._baseline, self.task.goal_tests, snapshot)
         report = trial.report(lambda: self._selected(snapshot))
         self._refused_one = self._refused_one or bool(regressions(self._baseline, report))
-        return report, self._trusted(self._evaluate(path, report), snapshot), trial.runs
+        case = self._case(snapshot, path, report)
+        if self._ask is not None:
+            case = replace(case, ask=self._ask(path[-1].id))
+        return report, self._trusted(self._value.evaluate(case), snapshot), trial.runs
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """As `score`, by a fresh run of the tests that the node's report is of: the goal tests, or all."""
         tests = () if node.report.complete else self.task.goal_tests
         report = self._measurer.measure_afresh(node.snapshot, tests)
-        return report, self._trusted(self._evaluate(path, report), node.snapshot), 1
+        case = replace(self._case(node.snapshot, path, report), known=node.evaluation)
+        return report, self._trusted(self._value.evaluate(case), node.snapshot), 1
 
     def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
         """Some tests, or all, for a policy to look at, and how many runs of the tests that took."""
@@ -94,12 +100,13 @@ class GoalsFirst:
             again, runs = self._measurer.measure_afresh(snapshot), 2
             report = forgiven(report, again, surprises) if report.valid else again
             self._measurer.distrust([test for test in surprises if not again.passed(test)])
-        evaluation = self._trusted(self._evaluate(path, report), snapshot)
+        evaluation = self._trusted(self._value.evaluate(self._case(snapshot, path, report)), snapshot)
         return Judgement(report, evaluation, improved=self._improves(report, evaluation), runs=runs)
 
-    def _evaluate(self, path: tuple[Node, ...], report: SuiteReport) -> Evaluation:
-        """What the value says, which may ask a model on behalf of the state's parent."""
-        return self._value.evaluate(self.task, path, report, self._ask(path[-1].id if path else None))
+    def _case(self, snapshot: Snapshot, path: tuple[Node, ...], report: SuiteReport) -> Case:
+        """About which no model is asked."""
+        case = Case(self.task, path, report, cache(partial(self._provider.diff, self._base, snapshot)))
+        return case if self._once is None else replace(case, once=self._once)
 
     def _surprises(self, before: SuiteReport, report: SuiteReport) -> tuple[str, ...]:
         """Tests that count, passed with a patch that broke nothing, and do not pass with it now."""

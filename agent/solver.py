@@ -98,7 +98,7 @@ class _Solver:
         self, task: Task, parts: Parts, run: Run, cancel: threading.Event, on_event: Callable[[Event], None]
     ) -> None:
         self._task, self._parts, self._run, self._cancel, self._on_event = task, parts, run, cancel, on_event
-        self._tracing = threading.Lock()
+        self._finding = threading.RLock()
         self._asker = Asker(run, parts.budget, on_event)
 
     def solve(self, settings: Mapping[str, Any]) -> Result:
@@ -141,6 +141,7 @@ class _Solver:
             folder=run.journal.directory / "reports",
             spectrum=lambda: self._spectrum(base),
             ask=partial(self._asker.at, purpose="value"),
+            once=self._once,
         )
         for node in run.tree:
             scorer.remember(node)
@@ -157,13 +158,20 @@ class _Solver:
         return scorer
 
     def _spectrum(self, base: Snapshot) -> Spectrum:
-        """What each test executes in the base state: traced once, then read from the journal."""
-        with self._tracing:
-            if self._run.note(0, "spectrum") is None:
-                self._record(Spent(Usage(measurements=1), "spectrum", 0))
-                found = trace(self._parts.provider, self._task, base, self._run.tree.root.report)
-                self._record(Noted(0, "spectrum", found.to_json()))
-        return Spectrum.from_json(self._run.note(0, "spectrum") or {})
+        """What each test executes in the base state."""
+
+        def find() -> Any:
+            self._record(Spent(Usage(measurements=1), "spectrum", 0))
+            return trace(self._parts.provider, self._task, base, self._run.tree.root.report).to_json()
+
+        return Spectrum.from_json(self._once("spectrum", find))
+
+    def _once(self, key: str, find: Callable[[], Any]) -> Any:
+        """A fact about the task: found once, then read from the journal. Others that want one wait meanwhile."""
+        with self._finding:
+            if self._run.note(0, key) is None:
+                self._record(Noted(0, key, find()))
+            return self._run.note(0, key)
 
     def _search(self, grower: Grower, scorer: GoalsFirst) -> Stop:
         """Grow until a solved state stands its verification, or growth ends for another reason."""
@@ -211,14 +219,13 @@ class _Solver:
         return self._end("improved", best, Stop.FAILED, error, unverified=note)
 
     def _candidates(self) -> Iterator[Node]:
-        """States worth a patch: solved, better than the base, or submitted where no test fails; best first. What was
-        seen to break something is none."""
+        """States worth a patch: solved, better than the base, or submitted or accepted by a critic where no test fails;
+        best first. What was seen to break something is none."""
         tree = self._run.tree
         if not len(tree):
             return
-        harmless = [n for n in tree if n.id != tree.root.id and not n.evaluation.parts.get("harm", 0.0)]
-        better = [n for n in harmless if n.value > tree.root.value or n.submitted]
-        better.sort(key=lambda n: (not n.evaluation.solved, -n.value, n.id))
+        better = [n for n in tree if n.is_answer(tree.root) and not n.evaluation.parts.get("harm", 0.0)]
+        better.sort(key=lambda n: (not n.evaluation.solved, not n.evaluation.accepted, -n.value, n.id))
         yield from better[:CANDIDATES]
 
     def _end(

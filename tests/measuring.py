@@ -13,7 +13,7 @@ from agent.measure import SuiteReport
 from agent.measure.measurer import Measurer, find_baseline
 from agent.task import Task
 from agent.tree import Node
-from agent.value import Evaluation
+from agent.value import Case, Evaluation
 from agent.value.tests import PassingTests
 from sandboxes import Provider, Snapshot, Workspace
 
@@ -90,9 +90,9 @@ class Lab:
     def evaluate(self, report: SuiteReport) -> tuple[Evaluation, Evaluation]:
         """The worth of a state with this report, and that of the base state."""
         task = replace(self.task, goal_tests=resolve_goals(self.task.goal_tests, self.baseline))
-        root = PassingTests().evaluate(task, (), self.baseline)
+        root = PassingTests().evaluate(Case(task, (), self.baseline))
         path = (Node(0, (), (), self.base, self.baseline, root),)
-        return PassingTests().evaluate(task, path, report), root
+        return PassingTests().evaluate(Case(task, path, report)), root
 
     def judge(self, measurer: Measurer, snapshot: Snapshot) -> tuple[Evaluation, Evaluation]:
         """The guarded evaluation of a state by all tests, and that of the base state."""

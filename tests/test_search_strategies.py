@@ -153,8 +153,8 @@ class Critic:
     def __init__(self):
         self.passed = 0
 
-    def evaluate(self, task, path, report, ask):
-        found = PassingTests().evaluate(task, path, report)
+    def evaluate(self, case):
+        found = PassingTests().evaluate(case)
         if not found.solved:
             return found
         self.passed += 1

@@ -17,7 +17,7 @@ from agent.patches import parse
 from agent.tampering import suspicions
 from agent.task import Task
 from agent.tree import Node
-from agent.value import Evaluation
+from agent.value import Case, Evaluation
 from agent.value.tests import BASE_VALUE, PassingTests
 from sandboxes import Change, Snapshot, Workspace
 
@@ -33,7 +33,7 @@ def task(*goals, **changes):
 def worth(report, *goals, baseline=BASELINE):
     wanted = task(*(goals or ("t::a", "t::b")))
     root = Node(0, (), (), Snapshot("0", "0"), baseline, Evaluation(0))
-    return PassingTests().evaluate(wanted, (root,), report)
+    return PassingTests().evaluate(Case(wanted, (root,), report))
 
 
 def ending(**ends):
@@ -44,7 +44,7 @@ def ending(**ends):
 
 
 def test_the_base_state_is_worth_little_and_not_nothing():
-    assert PassingTests().evaluate(task("t::a"), (), BASELINE).value == BASE_VALUE
+    assert PassingTests().evaluate(Case(task("t::a"), (), BASELINE)).value == BASE_VALUE
     assert worth(BASELINE).value == BASE_VALUE
 
 
@@ -108,7 +108,7 @@ def test_the_notes_say_what_still_fails_and_how():
 
 def test_where_nothing_fails_nothing_is_solved():
     passing = SuiteReport({"t::a": P})
-    assert not PassingTests().evaluate(task(), (), passing).solved
+    assert not PassingTests().evaluate(Case(task(), (), passing)).solved
 
 
 @given(

@@ -97,7 +97,7 @@ class _Ready:
 def _accepted(tree: Tree, node_id: NodeId) -> bool:
     """A critic wants no better one. A solved state is the engine's affair, which verifies it."""
     evaluation = tree[node_id].evaluation
-    return evaluation.parts.get("accept", 0.0) >= 0.5 and not evaluation.solved
+    return evaluation.accepted and not evaluation.solved
 
 
 def _aborted(tree: Tree, node_id: NodeId) -> bool:

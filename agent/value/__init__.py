@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
-
-from agent.models import Ask, directly
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from agent.measure import SuiteReport
+    from agent.models import Ask
     from agent.task import Task
     from agent.tree import Node
 
-__all__ = ["Evaluation", "Value"]
+__all__ = ["Case", "Evaluation", "Once", "Value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +28,45 @@ class Evaluation:
     notes: str = ""
     """Text for the policy that tries again from the same parent."""
 
+    @property
+    def by_tests(self) -> float:
+        """What the state is worth by its tests alone, in [0, 1]."""
+        return self.parts.get("tests", self.value)
+
+    @property
+    def accepted(self) -> bool:
+        """A critic wants nothing better, and no test speaks against it."""
+        return self.parts.get("accept", 0.0) >= 0.5
+
+
+Once = Callable[[str, Callable[[], Any]], Any]
+"""What a run knows under a key, as JSON has it; found by the function the first time, and recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A measured state, as whoever values it is shown it."""
+
+    task: Task
+    path: tuple[Node, ...]
+    """From the root to the state's parent; empty for the root itself."""
+    report: SuiteReport
+    patch: Callable[[], bytes] = bytes
+    """What the state changes in the base state, as a git patch."""
+    ask: Ask | None = None
+    """None: no model may be asked."""
+    once: Once = field(default=lambda key, find: find())
+    known: Evaluation | None = None
+    """What the state was worth when it was measured before: what models said then is not asked again."""
+
 
 class Value(Protocol):
-    """Judges measured states. `path` runs from the root to the state's parent, empty for the root itself."""
+    """Values measured states. One object serves all workers of a run, at once."""
 
-    def evaluate(self, task: Task, path: tuple[Node, ...], report: SuiteReport, ask: Ask = directly) -> Evaluation:
-        """The worth of a state with this report. A model is asked by `ask` and in no other way."""
+    def evaluate(self, case: Case) -> Evaluation:
+        """The worth of the state. Solved only by its tests, and worth 0 where the report is not valid.
+
+        Raises:
+            agent.errors.ModelError, agent.errors.ConfigError: a model that has to be asked cannot be.
+        """
         ...

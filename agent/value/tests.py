@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 from agent.measure import Outcome, SuiteReport
 from agent.measure.regressions import regressions
-from agent.models import Ask, directly
-from agent.task import Task
-from agent.tree import Node
-from agent.value import Evaluation
+from agent.value import Case, Evaluation
 
-__all__ = ["BASE_VALUE", "PassingTests"]
+__all__ = ["BASE_VALUE", "BEST_UNSOLVED", "GETS_FURTHER", "PassingTests", "goals_of"]
 
 BASE_VALUE = 0.1
 """Worth of a state that has neither gained nor lost anything."""
@@ -38,12 +35,12 @@ class PassingTests:
     Flaky tests count in neither. A report of some tests only is never solved, and has the harm that it shows.
     """
 
-    def evaluate(self, task: Task, path: tuple[Node, ...], report: SuiteReport, ask: Ask = directly) -> Evaluation:
-        """The worth of a state with this report. The root's report is the baseline. No model is asked."""
-        baseline = path[0].report if path else report
+    def evaluate(self, case: Case) -> Evaluation:
+        """The worth of a state with this report. The root's report is the baseline."""
+        report, baseline = case.report, _baseline(case)
         if not report.valid:
             return Evaluation(0.0, notes=f"The tests gave no valid result: {report.problem}")
-        goals = task.goal_tests or tuple(test for test in baseline.failures if test not in baseline.flaky)
+        goals = goals_of(case)
         progress = sum(_credit(baseline, report, goal) for goal in goals) / len(goals) if goals else 0.0
         broken = regressions(baseline, report)
         least = LEAST_HARM_OF_MANY if report.left_out else LEAST_HARM
@@ -57,6 +54,16 @@ class PassingTests:
             parts={"progress": progress, "harm": harm},
             notes=_notes(report, open_goals, broken),
         )
+
+
+def goals_of(case: Case) -> tuple[str, ...]:
+    """The tests that have to pass in the end: the task's, else those that fail in the base state."""
+    baseline = _baseline(case)
+    return case.task.goal_tests or tuple(test for test in baseline.failures if test not in baseline.flaky)
+
+
+def _baseline(case: Case) -> SuiteReport:
+    return case.path[0].report if case.path else case.report
 
 
 def _credit(baseline: SuiteReport, report: SuiteReport, goal: str) -> float:
