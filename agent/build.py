@@ -23,7 +23,8 @@ from agent.search import Search
 from agent.search.registry import SEARCHES
 from agent.solver import Result
 from agent.task import Task, load_task
-from agent.value.tests import PassingTests
+from agent.value import Value
+from agent.value.registry import VALUES
 from sandboxes import Provider, SandboxUnavailable
 
 __all__ = ["make_parts", "make_provider", "resume", "start"]
@@ -105,7 +106,7 @@ def make_parts(settings: Settings, run: Run, held: ExitStack) -> Parts:
         provider=provider,
         policy=policy,
         search=search,
-        value=PassingTests(),
+        value=_value(settings, held),
         budget=Budget(**settings.budget.model_dump()),
         baseline_runs=settings.measure.baseline_runs,
         workers=settings.workers,
@@ -206,6 +207,27 @@ def _policy(choice: Choice, settings: Settings, run: Run, held: ExitStack) -> Po
     model = make(choice.name, **settings.model.model_dump())
     held.callback(model.close)
     return _construct(ChatPolicy, {**choice.options, "model": model}, "policy.chat")
+
+
+def _value(settings: Settings, held: ExitStack) -> Value:
+    """What states are worth; a model that is asked for it is the policy's unless another is named."""
+    name, options = settings.value.name, dict(settings.value.options)
+    if name not in VALUES:
+        raise ConfigError(f"unknown value {name!r}: one of {', '.join(VALUES)}")
+    if name == "tests":
+        return _construct(VALUES[name], options, "value.tests")
+    from agent.models.registry import make
+
+    proposing = next((choice.name for choice in _policies(settings) if choice.name != "mutate"), None)
+    wanted = options.pop("model", proposing)
+    if wanted is None:
+        raise ConfigError(
+            f"the value `{name}` asks a model, and the policy `mutate` is none: name one with "
+            "-c value.model=PROVIDER/NAME, or take --value tests"
+        )
+    model = make(str(wanted), **settings.model.model_dump())
+    held.callback(model.close)
+    return _construct(VALUES[name], {**options, "model": model}, f"value.{name}")
 
 
 def _construct(kind: type[_T], options: Mapping[str, Any], where: str) -> _T:

@@ -59,6 +59,9 @@ def solve(
         list[str] | None, typer.Option(metavar="mutate|MODEL", help="Who proposes the edits; several share one tree.")
     ] = None,
     search: Annotated[str | None, typer.Option(metavar="NAME", help="Which state to go on from.")] = None,
+    value: Annotated[
+        str | None, typer.Option(metavar="tests|judge|debate|checklist|blend", help="What a state is worth.")
+    ] = None,
     sandbox: Annotated[
         str | None, typer.Option(metavar="auto|docker|commit|namespace", help="Where commands run.")
     ] = None,
@@ -93,6 +96,7 @@ def solve(
     flags = {
         **_policies(policy or ()),
         "search.name": search,
+        "value.name": value,
         "sandbox.kind": sandbox,
         "sandbox.image": image,
         "sandbox.setup": setup or None,

@@ -1,7 +1,7 @@
 """Settings: defaults, TOML files and `key=value` overrides, folded into one typed value.
 
-Law: a key that means nothing is an error, never ignored. Options of a policy or a search belong to its constructor and
-are checked there (`agent.build`).
+Law: a key that means nothing is an error, never ignored. Options of a policy, a search or a value belong to its
+constructor and are checked there (`agent.build`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-_CHOICES = ("policy", "search")
+_CHOICES = ("policy", "search", "value")
 """Sections that name an implementation; every other key of theirs is an option of it."""
 
 
@@ -102,6 +102,8 @@ class Settings(BaseModel):
     """Further policies on the same tree: names, or tables with a `name` and options."""
     search: Choice = Choice(name="auto")
     """An algorithm by name, or `auto`: best_first for `mutate`, mcts for a model."""
+    value: Choice = Choice(name="tests")
+    """What a state is worth, by name. All but `tests` ask a model: `model`, or else the policy's."""
     sandbox: SandboxSettings = SandboxSettings()
     budget: BudgetSettings = BudgetSettings()
     model: ModelSettings = ModelSettings()
@@ -117,7 +119,7 @@ def load(
     files: Sequence[Path] = (), overrides: Sequence[str] = (), flags: Mapping[str, object] | None = None
 ) -> Settings:
     """Defaults, then files, then overrides (`budget.max_nodes=50`, a TOML value or a bare word), then flags by dotted
-    key; later ones win. A layer that names another policy or search drops the options of the one before.
+    key; later ones win. A layer that names another policy, search or value drops the options of the one before.
 
     Raises:
         ConfigError: a file that cannot be read, an unknown key, a value of the wrong type.

@@ -1,15 +1,16 @@
-"""Remarks: what people should know about the tests of a run."""
+"""Remarks: what people should know about how the states of a run were measured."""
 
 from __future__ import annotations
 
 from agent.measure import Outcome
 from agent.run import Run
+from agent.value.weighing import ABSTAINED
 
 __all__ = ["remarks"]
 
 
 def remarks(run: Run) -> tuple[str, ...]:
-    """What is odd about the tests."""
+    """What is odd about the tests, and about what models said of them."""
     if not len(run.tree):
         return ()
     report, spectrum = run.tree.root.report, run.note(0, "spectrum") or {}
@@ -23,7 +24,13 @@ def remarks(run: Run) -> tuple[str, ...]:
         else []
     )
     blind = [f"the failing tests could not be traced: {spectrum['problem']}"] if spectrum.get("problem") else []
-    return (*said, *flaky, *odd, *blind)
+    return (*said, *flaky, *odd, *blind, *_unheard(run))
+
+
+def _unheard(run: Run) -> list[str]:
+    """That models which had to value states said nothing of some."""
+    count = sum(ABSTAINED in node.evaluation.parts for node in run.tree)
+    return [f"of {count} states a model gave no opinion that could be read; their tests decide"] if count else []
 
 
 def _unsteady(run: Run) -> tuple[str, ...]:

@@ -55,6 +55,9 @@ def run(
     part: Slice = "",
     policy: Annotated[str | None, typer.Option(metavar="mutate|MODEL", help="Who proposes the edits.")] = None,
     search: Annotated[str | None, typer.Option(metavar="NAME", help="Which state to go on from.")] = None,
+    value: Annotated[
+        str | None, typer.Option(metavar="tests|judge|debate|checklist|blend", help="What a state is worth.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N")] = None,
     sandbox: Sandbox = None,
     image: Image = None,
@@ -74,6 +77,7 @@ def run(
     flags = {
         "policy.name": policy,
         "search.name": search,
+        "value.name": value,
         "seed": seed,
         "sandbox.kind": sandbox,
         "sandbox.image": image,
@@ -210,7 +214,9 @@ def _settings(config: list[str] | None, flags: Mapping[str, object]) -> Settings
 
 def _model_name(settings: Settings, mode: Mode) -> str:
     """What predictions are filed under; revealed ones say so, so that no table can mix them with others."""
-    return f"ramify/{settings.policy.name}/{settings.search.name}" + ("+revealed-tests" if mode == "revealed" else "")
+    value = "" if settings.value.name == "tests" else f"/{settings.value.name}"
+    revealed = "+revealed-tests" if mode == "revealed" else ""
+    return f"ramify/{settings.policy.name}/{settings.search.name}{value}{revealed}"
 
 
 @contextmanager

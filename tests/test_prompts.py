@@ -16,6 +16,7 @@ POSITION: dict[str, object] = {
     "hint": "",
 }
 ATTEMPT = {"what": "changed a.py", "changes": "", "known": False, "outcome": "", "reason": ""}
+CANDIDATE = {"patch": "+ 1", "before": "1 pass, 1 fail", "after": "2 pass, 0 fail"}
 VALUES: dict[str, list[dict[str, object]]] = {
     "chat_system": [{}],
     "chat_task": [
@@ -49,6 +50,15 @@ VALUES: dict[str, list[dict[str, object]]] = {
     ],
     "chat_strategy": [{"proposed": [], "hint": ""}, {"proposed": ["strategy: look"], "hint": "Look at b."}],
     "chat_mend": [{"cut_off": True}, {"cut_off": False}],
+    "judge_system": [{}],
+    "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
+    "judge_candidate": [{**CANDIDATE, "details": ""}, {**CANDIDATE, "details": "Still failing: a"}],
+    "judge_question": [{}],
+    "judge_mend": [{"cut_off": True, "problem": ""}, {"cut_off": False, "problem": "it is empty"}],
+    "debate_speech": [{"side": "for"}, {"side": "against"}],
+    "debate_verdict": [{"speech_for": "It is right.", "speech_against": "It is wrong."}],
+    "checklist_make": [{"wanted": 6}],
+    "checklist_score": [{"items": ["Is it right?", "Is it whole?"]}],
 }
 """What each prompt is given, in every form that it takes. A new prompt of any policy has a line here."""
 

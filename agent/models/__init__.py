@@ -80,7 +80,7 @@ class Ask(Protocol):
         """The answer to a conversation.
 
         Raises:
-            agent.budget.BudgetSpent: the call does not fit in what the run may spend. Nobody but the engine catches it.
+            agent.budget.BudgetSpent: the call does not fit in what the run may spend. A policy lets it through.
             agent.errors.RamifyError: as `Model.complete`.
         """
         ...

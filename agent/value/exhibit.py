@@ -1,0 +1,63 @@
+"""What a judge is shown of a case: the issue first, which is the same for every candidate, then the candidate.
+
+Law: all that strangers wrote (the issue, the change, the output of tests) stands between fences and is cut to a limit,
+head and tail, with the number of bytes that are missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from agent.actions.excerpt import excerpt, printable
+from agent.models import Message
+from agent.policy.briefing import visible
+from agent.prompts import render
+from agent.value import Case, Evaluation
+
+__all__ = ["ASSESSMENT_BYTES", "assessment", "case_messages", "fenced", "issue_messages"]
+
+ISSUE_BYTES = 30_000
+PATCH_BYTES = 40_000
+NOTES_BYTES = 6_000
+ASSESSMENT_BYTES = 2_000
+"""The longest opinion that is kept."""
+
+
+def issue_messages(case: Case, question: str) -> list[Message]:
+    """A question about the issue alone."""
+    return _conversation(_issue(case), question)
+
+
+def case_messages(case: Case, tests: Evaluation, question: str) -> list[Message]:
+    """A question about a candidate, of which the tests say this."""
+    patch = fenced("change", printable(case.patch()), PATCH_BYTES)
+    before, after = (
+        f"{len(report.passes)} pass, {len(report.failures)} fail" for report in (case.path[0].report, case.report)
+    )
+    details = fenced("tests", tests.notes, NOTES_BYTES) if tests.notes else ""
+    candidate = render("judge_candidate", patch=patch, before=before, after=after, details=details)
+    return _conversation(f"{_issue(case)}\n\n{candidate}", question)
+
+
+def fenced(name: str, text: str, limit: int) -> str:
+    """A text between two lines that nobody could have foreseen, with no invisible characters, cut to `limit` bytes."""
+    shown = visible(excerpt(text, limit)[0])
+    tag = f"{name}-{hashlib.sha256(shown.encode()).hexdigest()[:8]}"
+    return f"<{tag}>\n{shown}\n</{tag}>"
+
+
+def assessment(text: str) -> str:
+    """A model's words as they are kept and shown to other models."""
+    return visible(excerpt(text.strip(), ASSESSMENT_BYTES)[0])
+
+
+def _issue(case: Case) -> str:
+    issue = fenced("issue", case.task.statement or "(no text: the failing tests say what is wrong)", ISSUE_BYTES)
+    return render("judge_issue", issue=issue, goal_tests=case.task.goal_tests)
+
+
+def _conversation(shown: str, question: str) -> list[Message]:
+    return [
+        {"role": "system", "content": render("judge_system")},
+        {"role": "user", "content": f"{shown}\n\n{question}"},
+    ]

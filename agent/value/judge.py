@@ -1,0 +1,66 @@
+"""A model judges a state by its patch, its tests and the task: a number, a verdict and an assessment in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.models import Model
+from agent.prompts import render
+from agent.value import Case, Evaluation
+from agent.value.exhibit import assessment, case_messages
+from agent.value.hearing import Unreadable, hear, last_object
+from agent.value.weighing import VERDICTS, Opinion, judged
+
+__all__ = ["Judge", "read_verdict", "require_mends"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """One question a state. The value is the one by tests, lifted by the judge's number (`agent.value.weighing`).
+
+    The number together with an assessment that later attempts are shown is SWE-Search's value agent (arXiv 2410.20285);
+    to accept, refine or abort is the choice of CodeTree's critic (arXiv 2411.04329).
+    """
+
+    model: Model
+    max_mends: int = 2
+    """Unreadable answers in a row that are put up with; after one more the judge abstains."""
+
+    def __post_init__(self) -> None:
+        require_mends(self.max_mends)
+
+    def evaluate(self, case: Case) -> Evaluation:
+        """As the tests say, lifted by the judge's opinion."""
+        return judged(case, {"judge": self.opinion})
+
+    def opinion(self, case: Case, tests: Evaluation) -> Opinion:
+        """What the judge says of a state.
+
+        Raises:
+            agent.value.hearing.Abstained: nothing that can be read.
+        """
+        asked = case_messages(case, tests, render("judge_question"))
+        return hear(case, self.model, asked, lambda text: read_verdict(text, "A reviewer"), self.max_mends)
+
+
+def read_verdict(text: str, who: str) -> Opinion:
+    """The opinion that an answer states as JSON.
+
+    Raises:
+        Unreadable: it states none.
+    """
+    said = last_object(text, "value")
+    worth, verdict, words = said["value"], said.get("verdict", "refine"), said.get("assessment")
+    if isinstance(worth, bool) or not isinstance(worth, (int, float)) or not 0 <= worth <= 1:
+        raise Unreadable(f"`value` is {str(worth)[:40]!r}: give a number from 0 to 1")
+    if verdict not in VERDICTS:
+        raise Unreadable(f"`verdict` is {str(verdict)[:40]!r}: give one of {', '.join(VERDICTS)}")
+    if not isinstance(words, str) or not words.strip():
+        raise Unreadable("`assessment` is missing: say in words what speaks for and against the change")
+    return Opinion(float(worth), f"{who} gives it {worth:.2f} of 1: {assessment(words)}", verdict)
+
+
+def require_mends(mends: int) -> None:
+    """Raises ValueError when a number of mends makes no sense."""
+    if mends < 0:
+        raise ValueError(f"max_mends={mends}: give a number of 0 or more")
