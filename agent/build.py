@@ -201,12 +201,17 @@ def _policy(choice: Choice, settings: Settings, run: Run, held: ExitStack) -> Po
             {**choice.options, "spectrum": lambda: Spectrum.from_json(run.note(0, "spectrum") or {})},
             "policy.mutate",
         )
+    from agent.models.abilities import abilities
     from agent.models.registry import make
     from agent.policy.chat import ChatPolicy
 
-    model = make(choice.name, **settings.model.model_dump())
+    spoken_to = settings.model.model_dump()
+    tool_calls = spoken_to.pop("tool_calls")
+    model = make(choice.name, **spoken_to)
     held.callback(model.close)
-    return _construct(ChatPolicy, {**choice.options, "model": model}, "policy.chat")
+    if tool_calls == "auto" and abilities(choice.name, settings.model.base_url).tools is False:
+        tool_calls = "text"
+    return _construct(ChatPolicy, {"tool_calls": tool_calls, **choice.options, "model": model}, "policy.chat")
 
 
 def _value(settings: Settings, held: ExitStack) -> Value:

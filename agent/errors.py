@@ -4,6 +4,7 @@
      +-- UsageError               2    an argument is wrong: no repository, unknown test, empty issue
      +-- ConfigError              3    an unknown key or value, a missing key, an unknown model
      +-- ModelError               4    the provider refused or failed: authentication, quota, outage
+     |    +-- ToolsRefused        4    the server takes no tools with a request
      +-- PolicyError              5    the policy failed: unreadable format, context overflow
      +-- MeasureError             6    the tests cannot be run at all: nothing collected, command not found
      +-- JournalError             6    the run directory is not a run, or belongs to a newer version
@@ -22,6 +23,7 @@ __all__ = [
     "PolicyError",
     "RamifyError",
     "RunInUse",
+    "ToolsRefused",
     "UsageError",
 ]
 
@@ -48,6 +50,10 @@ class ModelError(RamifyError):
     """The model provider refused or failed."""
 
     exit_code = 4
+
+
+class ToolsRefused(ModelError):
+    """The server takes no tools with a request. A policy can describe them in words instead."""
 
 
 class PolicyError(RamifyError):

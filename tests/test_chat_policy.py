@@ -14,7 +14,7 @@ import pytest
 
 from agent.actions import Edit, Observation, RunTests, View
 from agent.budget import Budget, Stop, Usage
-from agent.errors import ModelError, PolicyError
+from agent.errors import ModelError, PolicyError, ToolsRefused
 from agent.models import Completion, Message, Model
 from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
@@ -23,7 +23,9 @@ from agent.parts import Parts
 from agent.policy import Position, Tried
 from agent.policy.briefing import opening, situation, visible
 from agent.policy.chat import ChatPolicy
-from agent.policy.transcript import branch
+from agent.policy.forms import NATIVE, TEXT
+from agent.policy.tagged import write
+from agent.policy.transcript import branch, pack
 from agent.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
@@ -41,6 +43,7 @@ KEY = "sk-secret-of-the-tests"
 LOOK = ("view", {"path": "means.py"})
 WRONG = ("edit", {"path": "means.py", "old": BUG, "new": BUG.replace("< 0", "< -1")})
 WRONG_AGAIN = ("edit", {"path": "means.py", "old": BUG.replace("< 0", "< -1"), "new": BUG.replace("< 0", "< -2")})
+FROM_WRONG = ("edit", {"path": "means.py", "old": BUG.replace("< 0", "< -1"), "new": FIX})
 RIGHT = ("edit", {"path": "means.py", "old": BUG, "new": FIX})
 RIGHT_AT_LAST = ("edit", {"path": "means.py", "old": BUG.replace("< 0", "< -2"), "new": FIX})
 TEST = ("run_tests", {})
@@ -52,17 +55,20 @@ class Attempt:
     def __init__(self, result: Result, run: Run, server: ScriptedServer) -> None:
         self.result = result
         self.run = run
+        self.requests = server.requests
         self.heard: list[list[dict[str, Any]]] = [request["messages"] for request in server.requests]
 
 
-def run_search(folder: Path, script: Script, *, search: Any = None, max_nodes: int | None = None) -> Attempt:
+def run_search(
+    folder: Path, script: Script, *, search: Any = None, max_nodes: int | None = None, **options: Any
+) -> Attempt:
     """Solve the small project with a model that says these things."""
     repo = means(folder / "repo")
     with ScriptedServer(script) as server, Run.open(folder / "run") as run:
         provider = NamespaceProvider(folder / "run" / "store")
         try:
             budget = Budget(max_nodes=max_nodes)
-            parts = Parts(provider, policy_of(server), search or Linear(), PassingTests(), budget)
+            parts = Parts(provider, policy_of(server, **options), search or Linear(), PassingTests(), budget)
             return Attempt(solve(task(repo), parts, run), run, server)
         finally:
             provider.close()
@@ -195,7 +201,7 @@ class TestAnAnswerThatCannotBeRead:
         assert proposal.actions == (View("means.py"),)
         assert proposal.usage.model_calls == 2
         assert hint in server.requests[1]["messages"][-1]["content"]
-        kept = branch((node(0),), (Step(proposal.actions, (Observation("seen"),), proposal.message),))
+        kept = branch((node(0),), (Step(proposal.actions, (Observation("seen"),), proposal.message),), NATIVE)
         assert [m["content"] for m in kept] == ["Now.", "seen"]
 
     def test_has_none_of_its_calls_carried_out(self, box: Sandbox) -> None:
@@ -217,8 +223,74 @@ class TestAnAnswerThatCannotBeRead:
             ScriptedServer(lambda body: says("no call")) as server,
             pytest.raises(PolicyError, match="3 answers in a row"),
         ):
-            policy_of(server, max_mends=2).propose(position(box), Random(0))
+            policy_of(server, max_mends=2, tool_calls="native").propose(position(box), Random(0))
         assert [len(request["messages"]) for request in server.requests] == [2, 4, 6]
+
+
+def in_tags(*calls: tuple[str, dict[str, Any]]) -> str:
+    return "\n".join(write(name, arguments) for name, arguments in calls)
+
+
+@pytest.mark.namespace
+class TestAModelWithoutTools:
+    def test_repairs_a_project_in_words_and_is_offered_no_tools(self, tmp_path: Path) -> None:
+        script = [
+            says(in_tags(("look", {}))),
+            says("<function=view>", finish_reason="length"),
+            says(f"Looking.\n\n{in_tags(LOOK, WRONG)}"),
+            says(f"That comparison is wrong.\n{in_tags(FROM_WRONG, TEST)}"),
+        ]
+        done = run_search(tmp_path, script, tool_calls="text")
+        assert (done.result.status, done.result.verified) == ("solved", True)
+        assert not any("tools" in request for request in done.requests)
+        assert "How to call a tool" in done.heard[0][0]["content"]
+        assert "there is no tool 'look'" in done.heard[1][-1]["content"]
+        assert "cut off" in done.heard[2][-1]["content"]
+        assert [m["role"] for m in done.heard[3]] == ["system", "user", "assistant", "user"]
+        assert "What call 1, `view`, did." in done.heard[3][-1]["content"]
+        assert "Edited means.py" in done.heard[3][-1]["content"]
+        assert done.run.tree[1].label == "changed means.py: That comparison is wrong."
+
+    @pytest.mark.parametrize(
+        "refusal",
+        [
+            fails(400, "registry.ollama.ai/library/smollm2:135m does not support tools"),
+            fails(400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+            fails(400, "tools is not supported in this model. For a list of supported models, refer to it."),
+            fails(404, "No endpoints found that support tool use. To learn more about provider routing, visit: x"),
+            fails(405, "deepinfra error: Tool calling is not supported for model: mistralai/Mistral-Small-24B"),
+            fails(500, "Internal server error: Unsupported tool_call_parser: None (request id: 2025)"),
+            fails(500, "Unsupported param: tools"),
+        ],
+        ids=["ollama", "vllm", "openai", "openrouter", "deepinfra", "sglang", "llama.cpp"],
+    )
+    def test_is_spoken_to_in_words_from_the_moment_when_its_server_says_so(self, box: Sandbox, refusal: Reply) -> None:
+        with ScriptedServer(lambda body: refusal if "tools" in body else says(in_tags(LOOK))) as server:
+            policy = policy_of(server)
+            for _ in range(2):
+                assert policy.propose(position(box), Random(0)).actions == (View("means.py"),)
+        assert ["tools" in request for request in server.requests] == [True, False, False]
+
+    def test_is_found_out_when_it_never_calls_one(self, box: Sandbox) -> None:
+        with ScriptedServer(lambda body: says("I see." if "tools" in body else in_tags(LOOK))) as server:
+            proposal = policy_of(server, max_mends=1).propose(position(box), Random(0))
+        assert proposal.actions == (View("means.py"),)
+        assert proposal.usage.model_calls == len(server.requests) == 3
+
+    def test_is_refused_where_tools_are_insisted_on(self, box: Sandbox) -> None:
+        with (
+            ScriptedServer(lambda body: fails(400, "tiny does not support tools")) as server,
+            pytest.raises(ToolsRefused, match=r"model\.tool_calls=text"),
+        ):
+            policy_of(server, tool_calls="native").propose(position(box), Random(0))
+
+    def test_that_has_called_one_is_not_spoken_to_in_words_any_more(self, box: Sandbox) -> None:
+        with ScriptedServer([says(None, LOOK), says("a"), says("b")]) as server:
+            policy = policy_of(server, max_mends=1)
+            policy.propose(position(box), Random(0))
+            with pytest.raises(PolicyError, match="2 answers in a row"):
+                policy.propose(position(box), Random(0))
+        assert all("tools" in request for request in server.requests)
 
 
 def position(box: Sandbox, *path: Node, statement: str = "It is wrong.", **changes: Any) -> Position:
@@ -285,7 +357,7 @@ class TestABranch:
     def test_that_another_policy_began_reads_like_the_models_own(self) -> None:
         step = Step((Edit("a.py", "x", "y"), RunTests()), (Observation("Edited."), Observation("1 passed")), "operator")
         child = replace(node(1, 0), steps=(step,))
-        said, *results = branch((node(0), child), (Step((View("a.py"),), (Observation("a"),)),))[:3]
+        said, *results = branch((node(0), child), (Step((View("a.py"),), (Observation("a"),)),), NATIVE)[:3]
         assert said["content"] == "operator"
         assert [c["function"]["name"] for c in said["tool_calls"]] == ["edit", "run_tests"]
         assert [(m["tool_call_id"], m["content"]) for m in results] == [
@@ -293,10 +365,23 @@ class TestABranch:
             (said["tool_calls"][1]["id"], "1 passed"),
         ]
 
+    def test_that_began_in_the_other_form_reads_as_if_it_had_not(self) -> None:
+        said = {"role": "assistant", "content": "Looking.\n" + in_tags(LOOK, TEST)}
+        native = NATIVE.say("1", "Looking.", (View("means.py"), RunTests()))
+        seen = (Observation("a"), Observation("1 passed"))
+        for taken, form, other in ((said, NATIVE, TEXT), (native, TEXT, NATIVE)):
+            step = Step((View("means.py"), RunTests()), seen, pack([], taken))
+            told, *results = branch((node(0),), (step,), form)
+            assert form.written(told)
+            assert "Looking." in told["content"]
+            assert ("tool_calls" in told) is (form is NATIVE)
+            assert all(text in str(results) for text in ("1 passed", "a"))
+            assert branch((node(0),), (step,), other)[0] == taken
+
     def test_gives_no_two_calls_the_same_id(self) -> None:
         step = Step((View("a.py"),), (Observation("a"),))
         child = replace(node(1, 0), steps=(step, step))
-        ids = [c["id"] for m in branch((node(0), child), (step,)) for c in m.get("tool_calls", ())]
+        ids = [c["id"] for m in branch((node(0), child), (step,), NATIVE) for c in m.get("tool_calls", ())]
         assert len(set(ids)) == 3
 
 

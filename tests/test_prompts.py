@@ -17,6 +17,11 @@ POSITION: dict[str, object] = {
 }
 ATTEMPT = {"what": "changed a.py", "changes": "", "known": False, "outcome": "", "reason": ""}
 CANDIDATE = {"patch": "+ 1", "before": "1 pass, 1 fail", "after": "2 pass, 0 fail"}
+TOOL = {
+    "name": "view",
+    "description": "Show lines.",
+    "parameters": {"properties": {"path": {"type": "string", "description": "Relative."}}, "required": ["path"]},
+}
 VALUES: dict[str, list[dict[str, object]]] = {
     "chat_system": [{}],
     "chat_task": [
@@ -49,7 +54,6 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {**POSITION, "carry_out": True, "hint": "Look at b."},
     ],
     "chat_strategy": [{"proposed": [], "hint": ""}, {"proposed": ["strategy: look"], "hint": "Look at b."}],
-    "chat_mend": [{"cut_off": True}, {"cut_off": False}],
     "judge_system": [{}],
     "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
     "judge_candidate": [{**CANDIDATE, "details": ""}, {**CANDIDATE, "details": "Still failing: a"}],
@@ -59,6 +63,16 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "debate_verdict": [{"speech_for": "It is right.", "speech_against": "It is wrong."}],
     "checklist_make": [{"wanted": 6}],
     "checklist_score": [{"items": ["Is it right?", "Is it whole?"]}],
+    "chat_mend": [
+        {"cut_off": True, "problem": ""},
+        {"cut_off": False, "problem": ""},
+        {"cut_off": False, "problem": "there is no tool 'look'"},
+        {"cut_off": True, "problem": "it is not closed"},
+    ],
+    "chat_calls": [{"example": "<function=submit>\n</function>", "tools": [TOOL]}],
+    "chat_results": [
+        {"results": [{"call": "view", "text": "a", "fence": "f1"}, {"call": "edit", "text": "b", "fence": "f2"}]}
+    ],
 }
 """What each prompt is given, in every form that it takes. A new prompt of any policy has a line here."""
 
@@ -72,8 +86,8 @@ def test_every_prompt_renders_without_a_gap_or_a_tag_left_over(name: str) -> Non
 
 
 def test_a_value_that_is_missing_is_an_error() -> None:
-    with pytest.raises(jinja2.UndefinedError, match="cut_off"):
-        render("chat_mend")
+    with pytest.raises(jinja2.UndefinedError, match="proposed"):
+        render("chat_strategy")
 
 
 def test_the_issue_stands_in_the_prompt_as_it_was_written() -> None:

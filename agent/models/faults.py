@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from agent.errors import ConfigError, ModelError, PolicyError, RamifyError
+from agent.errors import ConfigError, ModelError, PolicyError, RamifyError, ToolsRefused
 from agent.models.retry import Transient, wait_asked_for
 
 if TYPE_CHECKING:
@@ -22,6 +22,12 @@ _TOO_LONG = re.compile(
     r"context[ _](?:length|window)|maximum context|prompt is too long|too many (?:input )?tokens|input is too long",
     re.I,
 )
+_NO_TOOLS = re.compile(
+    r"not support (?:tool|function)|support tool use|tool choice requires|tools param requires|tool_call_parser"
+    r"|(?:tools?|functions?)['\"`]?(?: call\w*)? (?:is|are) not |un(?:supported|known|recognized) [^.]*\btools\b",
+    re.I,
+)
+"""How servers say that they take no tools (Ollama, OpenRouter, vLLM, llama.cpp, SGLang, OpenAI, ...)."""
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)
 
 
@@ -32,6 +38,10 @@ def meaning(error: APIError, model: str) -> RamifyError | Transient:
     text = f"{model}: {said}" if status is None else f"{model}: {status}: {said}"
     if status in (400, 413, 422) and (error.code == "context_length_exceeded" or _TOO_LONG.search(error.message)):
         return PolicyError(f"the conversation is too long for {text}")
+    if status in (400, 404, 405, 422, 500, 501) and _NO_TOOLS.search(error.message):
+        return ToolsRefused(
+            f"the server takes no tools: {text}; with model.tool_calls=text they are described in words"
+        )
     if status in (401, 403):
         return ModelError(f"the provider refuses the key: {text}")
     if status == 404:

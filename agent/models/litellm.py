@@ -13,7 +13,7 @@ from agent.models.faults import meaning
 from agent.models.retry import Retry
 from agent.models.wire import Price, completion, decode
 
-__all__ = ["LiteLLMModel"]
+__all__ = ["LiteLLMModel", "load"]
 
 
 class LiteLLMModel:
@@ -34,7 +34,7 @@ class LiteLLMModel:
         Raises:
             ConfigError: litellm does not know the provider, or its key is not set.
         """
-        self._litellm = _load()
+        self._litellm = load()
         self._name = name
         self._base_url = base_url
         self._price = price
@@ -94,7 +94,7 @@ class LiteLLMModel:
             raise ConfigError(f"{self._name}: set {' and '.join(missing)}")
 
 
-def _load() -> Any:
+def load() -> Any:
     """Import litellm (seconds), without its look at the network for a price list and its prints."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import litellm

@@ -14,15 +14,16 @@ from agent.tree import Node
 
 __all__ = ["opening", "situation", "version", "visible", "wanted_strategy"]
 
-_PROMPTS = ("chat_system", "chat_task", "chat_position", "chat_strategy", "chat_mend")
+_PROMPTS = ("chat_system", "chat_calls", "chat_task", "chat_position", "chat_results", "chat_strategy", "chat_mend")
 ISSUE_BYTES = 60_000
 NOTE_BYTES = 1_000
 FAILURES = 10
 ATTEMPTS = 8
 
 
-def opening(position: Position) -> list[Message]:
-    """The two messages that every conversation about a task begins with; the same bytes wherever it is in the tree."""
+def opening(position: Position, manual: str = "") -> list[Message]:
+    """The two messages that every conversation about a task begins with; the same bytes wherever it is in the tree.
+    `manual`: how to call the tools, where that has to be said."""
     task, report = position.task, position.path[0].report
     issue = visible(excerpt(task.statement, ISSUE_BYTES)[0])
     failures = [
@@ -38,7 +39,7 @@ def opening(position: Position) -> list[Message]:
         failures=failures[:FAILURES],
         more_failures=len(failures[FAILURES:]),
     )
-    return [{"role": "system", "content": render("chat_system")}, {"role": "user", "content": text}]
+    return [{"role": "system", "content": render("chat_system") + manual}, {"role": "user", "content": text}]
 
 
 def situation(position: Position, *, reflect: bool = False) -> list[Message]:

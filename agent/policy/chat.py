@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Literal
 
-from agent.actions import Action, BadCall, Edit, RunTests, Submit, Write, parse, schema
+from agent.actions import Action, Edit, RunTests, Submit, Write
 from agent.budget import Usage
-from agent.errors import PolicyError
-from agent.models import Ask, Completion, Message, Model
+from agent.errors import PolicyError, ToolsRefused
+from agent.models import Message, Model
 from agent.policy import Position, Proposal
 from agent.policy.briefing import opening, situation, version, wanted_strategy
+from agent.policy.forms import NATIVE, TEXT, Form, Heard
 from agent.policy.transcript import branch, pack
-from agent.prompts import render
 
 __all__ = ["ChatPolicy"]
 
+log = logging.getLogger(__name__)
+
 LABEL_CHARS = 80
+
+
+class _NeverCalled(PolicyError):
+    """A model that is given tools does not call any."""
+
+    def __init__(self, message: str, cost: Usage) -> None:
+        super().__init__(message)
+        self.cost = cost
+
+
+class _Chosen:
+    """The form in which a model is spoken to: a fact about its server, which its answers show."""
+
+    def __init__(self) -> None:
+        self.form = NATIVE
+        self.proven = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +58,20 @@ class ChatPolicy:
     max_mends: int = 3
     """Unreadable answers in a row that are put up with."""
 
+    tool_calls: Literal["auto", "native", "text"] = "auto"
+    """`native`: as the provider's interface has them; `text`: in tags in what the model says (`agent.policy.tagged`);
+    `auto`: native, and text from the moment when the server refuses tools or the model turns out not to call any."""
+    _chosen: _Chosen = field(default_factory=_Chosen, init=False, repr=False, compare=False)
+
     def __post_init__(self) -> None:
         if self.max_turns_per_node < 1 or self.max_mends < 0:
             raise ValueError("max_turns_per_node has to be at least 1 and max_mends at least 0")
         if not 1 <= self.turn_growth <= 10:
             raise ValueError(f"turn_growth={self.turn_growth}: give a number from 1 to 10")
+        if self.tool_calls not in ("auto", "native", "text"):
+            raise ValueError(f"tool_calls={self.tool_calls!r}: give auto, native or text")
+        self._chosen.form = TEXT if self.tool_calls == "text" else NATIVE
+        self._chosen.proven = self.tool_calls != "auto"
 
     @property
     def policy_id(self) -> str:
@@ -61,15 +88,14 @@ class ChatPolicy:
         if position.kind == "strategy":
             return self._propose_strategy(position, rng.getrandbits(31))
         given = [] if position.steps else situation(position, reflect=self.turn_growth > 1)
-        conversation = [*opening(position), *branch(position.path, position.steps), *given]
-        answer, actions, usage = self._ask(conversation, position.ask, rng.getrandbits(31))
-        turns = len(position.steps) + 1
+        heard, usage = self._answer(position, given, rng.getrandbits(31))
+        turns, actions = len(position.steps) + 1, heard.actions
         final = turns >= self.turns(len(position.path) - 1) or any(isinstance(a, (RunTests, Submit)) for a in actions)
         earlier = (action for step in position.steps for action in step.actions)
         return Proposal(
             actions=actions,
-            message=pack(given, answer.message),
-            label=_label((*earlier, *actions), answer.text),
+            message=pack(given, heard.message),
+            label=_label((*earlier, *actions), heard.said),
             usage=usage,
             final=final,
         )
@@ -81,70 +107,45 @@ class ChatPolicy:
     def _propose_strategy(self, position: Position, seed: int) -> Proposal:
         """Words, which the nodes below it are shown. The model is given no tools."""
         given = wanted_strategy(position)
-        answer = position.ask(self.model, [*opening(position), *branch(position.path, ()), *given], seed=seed)
+        conversation = [*opening(position), *branch(position.path, (), self._chosen.form), *given]
+        answer = position.ask(self.model, self._chosen.form.sent(conversation), seed=seed)
         if not answer.text.strip():
             raise PolicyError(f"{self.model.name} was asked for a strategy in words and said nothing")
         said = {"role": "assistant", "content": answer.text}
         label = f"strategy: {answer.text.strip().splitlines()[0][:LABEL_CHARS]}"
         return Proposal((), pack(given, said), label=label, usage=answer.usage)
 
-    def _ask(
-        self, conversation: Sequence[Message], ask: Ask, seed: int
-    ) -> tuple[Completion, tuple[Action, ...], Usage]:
-        """The first answer that can be read, its actions, and what it and those before it cost."""
-        messages, usage, mends = list(conversation), Usage(), list[Message]()
-        for _ in range(self.max_mends + 1):
-            answer = ask(self.model, [*messages, *mends], schema(), seed=seed)
-            usage += answer.usage
-            actions, problems = _read(answer)
-            if actions and not any(problems):
-                return answer, actions, usage
-            mends += _mend(answer, problems)
-        raise PolicyError(
-            f"{self.model.name} gave {self.max_mends + 1} answers in a row that cannot be read; the last problem: "
-            f"{next(filter(None, problems), 'no tool was called')}"
-        )
-
-
-def _read(answer: Completion) -> tuple[tuple[Action, ...], list[str]]:
-    """The actions of an answer's calls, and for each call what is wrong with it (empty: nothing)."""
-    actions, problems = list[Action](), list[str]()
-    for call in answer.tool_calls:
+    def _answer(self, position: Position, given: Sequence[Message], seed: int) -> tuple[Heard, Usage]:
+        """The first answer that can be read, and what it and those before it cost."""
+        form = self._chosen.form
         try:
-            actions.append(parse(call.name, call.arguments))
-            problems.append("")
-        except BadCall as problem:
-            problems.append(str(problem))
-    return tuple(actions), problems
+            heard, usage = self._ask(position, given, form, seed)
+        except (ToolsRefused, _NeverCalled) as why:
+            if self._chosen.proven:
+                raise
+            log.warning("the tools are described to %s in words from now on: %s", self.model.name, why)
+            self._chosen.form, self._chosen.proven = TEXT, True
+            heard, usage = self._ask(position, given, TEXT, seed)
+            usage += why.cost if isinstance(why, _NeverCalled) else Usage()
+        self._chosen.proven = True
+        return heard, usage
 
-
-def _mend(answer: Completion, problems: Sequence[str]) -> list[Message]:
-    """The unreadable answer and the messages that say how to mend it. None of its calls is carried out."""
-    cut_off = answer.finish_reason == "length"
-    if not problems:
-        said = {"role": "assistant", "content": answer.text or "(nothing)"}
-        return [said, {"role": "user", "content": render("chat_mend", cut_off=cut_off)}]
-    message = answer.message
-    message["tool_calls"] = [_readable(call) for call in message["tool_calls"]]
-    results = (problem or "not carried out, because another call of this answer cannot be read" for problem in problems)
-    hint = " Your answer was cut off because it was too long: take smaller steps." if cut_off else ""
-    return [
-        message,
-        *(
-            {"role": "tool", "tool_call_id": call["id"], "content": f"Error: {result}.{hint}"}
-            for call, result in zip(message["tool_calls"], results, strict=True)
-        ),
-    ]
-
-
-def _readable(call: Mapping[str, Any]) -> dict[str, Any]:
-    """A call that servers accept: they refuse a conversation in which arguments are not a JSON object."""
-    function = call["function"]
-    try:
-        fine = isinstance(json.loads(function["arguments"]), dict)
-    except (ValueError, RecursionError):
-        fine = False
-    return dict(call) if fine else {**call, "function": {**function, "arguments": "{}"}}
+    def _ask(self, position: Position, given: Sequence[Message], form: Form, seed: int) -> tuple[Heard, Usage]:
+        """The same in one form."""
+        told = [*opening(position, form.manual()), *branch(position.path, position.steps, form), *given]
+        usage, mends, called = Usage(), list[Message](), False
+        for _ in range(self.max_mends + 1):
+            answer = position.ask(self.model, form.sent([*told, *mends]), form.tools(), seed=seed)
+            usage += answer.usage
+            heard = form.hear(answer)
+            if heard.readable:
+                return heard, usage
+            called = called or bool(heard.problems)
+            mends += form.mend(heard, cut_off=answer.finish_reason == "length")
+        problem = next(filter(None, heard.problems), "no tool was called")
+        gave = f"{self.model.name} gave {self.max_mends + 1} answers in a row that cannot be read"
+        why = f"{gave}; the last problem: {problem}"
+        raise PolicyError(why) if called else _NeverCalled(why, usage)
 
 
 def _label(actions: Sequence[Action], text: str) -> str:

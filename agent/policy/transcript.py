@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from agent.actions import as_call
+from agent.actions import schema
 from agent.models import Message
+from agent.policy import tagged
+from agent.policy.forms import Form
 from agent.tree import Node, Step
 
 __all__ = ["branch", "pack"]
@@ -22,20 +23,27 @@ def pack(given: Sequence[Message], answer: Message) -> str:
     return json.dumps({"given": list(given), "answer": answer}, ensure_ascii=True)
 
 
-def branch(path: Sequence[Node], steps: Sequence[Step]) -> list[Message]:
-    """The messages of all turns from the root to the node that ends the path, and of the turns taken from there."""
+def branch(path: Sequence[Node], steps: Sequence[Step], form: Form) -> list[Message]:
+    """The messages of all turns from the root to the node that ends the path, and of the turns taken from there. Turns
+    that another policy took, or a model in the other form, read as if they had been taken in this one."""
     turns = [(f"{node.id}_{n}", step) for node in path for n, step in enumerate(node.steps)]
     turns += [(f"{path[-1].id}_next_{n}", step) for n, step in enumerate(steps)]
-    return [message for key, step in turns for message in _turn(key, step)]
+    return [message for key, step in turns for message in _turn(key, step, form)]
 
 
-def _turn(key: str, step: Step) -> Iterator[Message]:
-    stored = _unpack(step.message)
-    given, answer = stored if stored is not None else ((), _as_if_answered(key, step))
+def _turn(key: str, step: Step, form: Form) -> Iterator[Message]:
+    given, answer = _unpack(step.message) or ((), None)
     yield from given
+    if answer is None or (step.actions and not form.written(answer)):
+        answer = form.say(key, _words(step.message if answer is None else answer.get("content")), step.actions)
     yield answer
-    for call, observation in zip(answer.get("tool_calls", ()), step.observations, strict=True):
-        yield {"role": "tool", "tool_call_id": call["id"], "content": observation.text}
+    if step.actions:
+        yield from form.results(answer, step.actions, [observation.text for observation in step.observations])
+
+
+def _words(content: object) -> str:
+    """What was said beside the calls."""
+    return tagged.read(content, schema()).said if isinstance(content, str) else ""
 
 
 def _unpack(message: str) -> tuple[list[Message], Message] | None:
@@ -47,13 +55,3 @@ def _unpack(message: str) -> tuple[list[Message], Message] | None:
     if not isinstance(stored, dict) or stored.keys() != {"given", "answer"}:
         return None
     return stored["given"], stored["answer"]
-
-
-def _as_if_answered(key: str, step: Step) -> Message:
-    """Another policy's turn in the form of a model's answer."""
-    calls = [_call(f"call_{key}_{n}", *as_call(action)) for n, action in enumerate(step.actions)]
-    return {"role": "assistant", "content": step.message, "tool_calls": calls}
-
-
-def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}

@@ -1,0 +1,116 @@
+"""Tool calls as text, for models that have no other way to make them: written and read, without loss.
+
+    <function=edit>
+    <parameter=path>
+    a.py
+    </parameter>
+    </function>
+
+A value stands as it is, with nothing to escape: one line break after the opening tag and one before the closing tag are
+not part of it. A value that holds `</parameter>` itself is written between `<parameter=NAME:MARK>` and
+`</parameter:MARK>`. This is the form of Qwen3-Coder and of the fine-tuning data of SWE-smith, the mark excepted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from agent.models import ToolCall
+
+__all__ = ["Read", "read", "write"]
+
+_CALL = re.compile(r"^[ \t]*<function=([^\s<>=]+)>", re.M)
+_PARAMETER = re.compile(r"\s*<parameter=([^\s<>=:]+)(:[^\s<>]+)?>\n?")
+_END = re.compile(r"\s*</function>")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An answer, taken apart."""
+
+    said: str
+    """The words outside of calls."""
+    calls: tuple[ToolCall, ...] = ()
+    problem: str = ""
+    """Why the text from some place on cannot be read; empty: all of it was."""
+
+
+class _Unreadable(Exception):
+    """What is wrong with a call, for the model."""
+
+
+def write(name: str, arguments: Mapping[str, Any]) -> str:
+    """A call as `read` takes it. Values that are no strings are written as JSON."""
+    return "\n".join(
+        [f"<function={name}>", *(_parameter(key, value) for key, value in arguments.items()), "</function>"]
+    )
+
+
+def read(text: str, tools: Sequence[Mapping[str, Any]]) -> Read:
+    """The calls of an answer in their order; never raises. `tools` (in the form of the chat completions interface) says
+    which values are not strings: those are JSON. What a call means is not looked at."""
+    kinds = {tool["function"]["name"]: tool["function"]["parameters"]["properties"] for tool in tools}
+    said, calls, at = list[str](), list[ToolCall](), 0
+    while (found := _CALL.search(text, at)) is not None:
+        said.append(text[at : found.start()])
+        name = found[1]
+        try:
+            arguments, at = _arguments(name, text, found.end(), kinds.get(name, {}))
+        except _Unreadable as problem:
+            return Read(_joined(said), tuple(calls), str(problem))
+        calls.append(ToolCall(f"call_{len(calls)}", name, json.dumps(arguments)))
+    return Read(_joined([*said, text[at:]]), tuple(calls))
+
+
+def _parameter(key: str, value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    marks = (f":{number}" if number else "" for number in count())
+    mark = next(mark for mark in marks if f"</parameter{mark}>" not in text)
+    return f"<parameter={key}{mark}>\n{text}\n</parameter{mark}>"
+
+
+def _arguments(name: str, text: str, at: int, kinds: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Any], int]:
+    """The values of the call whose opening tag ends at `at`, and where the call ends."""
+    values: dict[str, Any] = {}
+    while (end := _END.match(text, at)) is None:
+        key, value, at = _value(name, text, at)
+        if key in values:
+            raise _Unreadable(f"{name[:40]} has the parameter {key[:40]!r} twice")
+        values[key] = value if kinds.get(key, {}).get("type", "string") == "string" else _plain(value)
+    return values, end.end()
+
+
+def _value(name: str, text: str, at: int) -> tuple[str, str, int]:
+    """The parameter that begins at `at`: its name, its value and where it ends."""
+    opening = _PARAMETER.match(text, at)
+    if opening is None:
+        found = repr(text[at : at + 40].strip()) if text[at:].strip() else "the end of the answer"
+        raise _Unreadable(
+            f"in the call of {name[:40]}, <parameter=NAME> or </function> has to follow, not {found}; where a value "
+            "holds </parameter> itself, open it with <parameter=NAME:1> and close it with </parameter:1>"
+        )
+    key, mark = opening[1], opening[2] or ""
+    closing = f"</parameter{mark}>"
+    end = text.find(closing, opening.end())
+    if end < 0:
+        raise _Unreadable(f"the parameter {key[:40]!r} of {name[:40]} is not closed with {closing[:80]}")
+    return key, text[opening.end() : end].removesuffix("\n"), end + len(closing)
+
+
+def _plain(value: str) -> object:
+    """A number or a list of strings; all else stays a string, and the tool says what it should have been."""
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    plain = all(isinstance(each, str) for each in found) if isinstance(found, list) else not isinstance(found, dict)
+    return found if plain else value
+
+
+def _joined(said: Sequence[str]) -> str:
+    return "\n\n".join(words for part in said if (words := part.strip()))
