@@ -30,6 +30,7 @@ from agent.actions import (
 from agent.actions.excerpt import OBSERVATION_BYTES, excerpt, printable
 from agent.errors import MeasureError
 from agent.measure import Outcome, SuiteReport
+from agent.untrusted import visible
 from sandboxes import Provider, Sandbox, Snapshot, Workspace
 from sandboxes.namespace import NamespaceProvider
 
@@ -106,7 +107,11 @@ class TestACommand:
     def test_of_output_that_is_no_text_can_still_be_stored(self, box: Sandbox) -> None:
         seen = do(Shell(r"printf 'a\377\033[31mb\000'"), box)
         assert json.dumps(seen.text, ensure_ascii=False).encode()
-        assert seen.text == "exit code: 0\na\ufffd\ufffd[31mb\ufffd"
+        assert seen.text == "exit code: 0\na\ufffdb\ufffd"
+
+    def test_that_hides_something_is_seen_through(self, box: Sandbox) -> None:
+        seen = do(Shell(r"printf '\033[31mred\033[0m a\xe2\x80\x8bb'"), box)
+        assert seen.text == "exit code: 0\nred a\\u200bb"
 
     def test_that_is_too_long_for_the_system_is_refused(self, box: Sandbox) -> None:
         seen = do(Shell("echo " + "x" * 200_000), box)
@@ -365,3 +370,4 @@ class TestAnExcerpt:
         text = printable(data)
         text.encode()
         assert all(c in "\n\t" or c >= " " for c in text)
+        assert visible(text) == text

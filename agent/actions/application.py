@@ -10,6 +10,7 @@ from agent.actions.excerpt import excerpt, printable
 from agent.actions.replacing import NoSuchPlace, edited, numbered
 from agent.actions.types import Action, Edit, Observation, RunTests, Search, Shell, Submit, View, Write
 from agent.errors import MeasureError
+from agent.untrusted import terminal_text
 from sandboxes import ExecResult, Sandbox
 
 if TYPE_CHECKING:
@@ -88,13 +89,18 @@ def _timed_out(result: ExecResult, timeout_s: float) -> Observation:
 def _output(result: ExecResult) -> tuple[str, int]:
     """Both streams, limited, and how many bytes of them are missing."""
     unread = result.stdout_bytes - len(result.stdout) + result.stderr_bytes - len(result.stderr)
-    parts = [printable(result.stdout)]
+    parts = [_printed(result.stdout)]
     if result.stderr:
-        parts.append(f"stderr:\n{printable(result.stderr)}")
+        parts.append(f"stderr:\n{_printed(result.stderr)}")
     if unread:
         parts.append(f"[{unread} more bytes of output were not kept]")
     shown, elided = excerpt("\n".join(part.removesuffix("\n") for part in parts if part))
     return shown or "(no output)", elided + unread
+
+
+def _printed(output: bytes) -> str:
+    """What a program printed, as a person saw it."""
+    return _shown(terminal_text(output.decode("utf-8", "surrogateescape")))
 
 
 def _view(action: View, box: Sandbox) -> Observation:
@@ -193,7 +199,7 @@ def _run_tests(action: RunTests, run_tests: Callable[[tuple[str, ...]], SuiteRep
         report = run_tests(action.tests)
     except MeasureError as error:
         return _refused(f"the tests could not be run: {error}")
-    shown, elided = excerpt(_report(report))
+    shown, elided = excerpt(_shown(terminal_text(_report(report))))
     return Observation(shown, ok=report.valid and not report.failures, elided_bytes=elided)
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
+from agent.untrusted import visible
+
 __all__ = ["OBSERVATION_BYTES", "excerpt", "printable"]
 
 OBSERVATION_BYTES = 12_000
 """The longest observation: half of it head, half of it tail."""
+_CONTROL = re.compile("[^\n\t -\x7e\xa0-\U0010ffff]")
 
 
 def excerpt(text: str, limit: int = OBSERVATION_BYTES) -> tuple[str, int]:
@@ -25,6 +30,7 @@ def excerpt(text: str, limit: int = OBSERVATION_BYTES) -> tuple[str, int]:
 
 
 def printable(data: bytes) -> str:
-    """Bytes as text that can be shown and stored: what is not UTF-8, or a control character, becomes U+FFFD."""
+    """Bytes as text that can be shown and stored: what is not UTF-8, or a control character, becomes U+FFFD, and other
+    characters that show nothing are escapes."""
     text = data.decode("utf-8", "replace").replace("\r\n", "\n")
-    return "".join(c if c in "\n\t" or c >= " " else "\ufffd" for c in text)
+    return visible(_CONTROL.sub("\ufffd", text))

@@ -31,6 +31,7 @@ _ALIKE = str.maketrans(
     }
 )
 """Characters that are taken for others, one for one."""
+_CODE = re.compile(r"\\u([0-9a-f]{4})|\\U(000[0-9a-f]{5})")
 _UNSEEN = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}|\t")
 _MARKS = str.maketrans("\t ", "\u2192\u00b7")
 
@@ -63,9 +64,14 @@ def _pasted_numbers(text: str, old: str) -> str:
 
 
 def _escaped(text: str, old: str) -> str:
-    plain = old.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"').replace("\\'", "'").replace("\\\\", "\\")
+    plain = _CODE.sub(lambda found: chr(int(found[1] or found[2], 16)), old)
+    plain = (
+        plain.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"').replace("\\'", "'").replace("\\\\", "\\")
+    )
     return (
-        "" if plain == old or plain not in text else "it is escaped once too often; write line ends and quotes plainly"
+        ""
+        if plain == old or plain not in text
+        else "it is escaped once too often; write line ends, quotes and all other characters plainly"
     )
 
 

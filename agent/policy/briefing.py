@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import unicodedata
-
 from agent.actions import Edit
 from agent.actions.excerpt import excerpt
 from agent.models import Message
 from agent.policy import Position, Tried
 from agent.prompts import digest, render
 from agent.tree import Node
+from agent.untrusted import fence, issue_text, terminal_text, visible
 
 __all__ = ["opening", "situation", "version", "visible", "wanted_strategy"]
 
@@ -25,18 +23,17 @@ def opening(position: Position, manual: str = "") -> list[Message]:
     """The two messages that every conversation about a task begins with; the same bytes wherever it is in the tree.
     `manual`: how to call the tools, where that has to be said."""
     task, report = position.task, position.path[0].report
-    issue = visible(excerpt(task.statement, ISSUE_BYTES)[0])
-    failures = [
-        {"test": test, "message": excerpt(report.messages.get(test, ""), NOTE_BYTES)[0]} for test in report.failures
-    ]
+    issue = excerpt(issue_text(task.statement), ISSUE_BYTES)[0]
+    failures = [{"test": visible(test), "message": _printed(report.messages.get(test, ""))} for test in report.failures]
     text = render(
         "chat_task",
         workdir=position.box.workdir,
         test_command=task.test_command,
         issue=issue,
-        fence=f"issue-{hashlib.sha256(issue.encode()).hexdigest()[:8]}",
+        fence=fence("issue", issue),
         goal_tests=task.goal_tests,
         failures=failures[:FAILURES],
+        tests_fence=fence("tests", str(failures)),
         more_failures=len(failures[FAILURES:]),
     )
     return [{"role": "system", "content": render("chat_system") + manual}, {"role": "user", "content": text}]
@@ -60,14 +57,6 @@ def wanted_strategy(position: Position) -> list[Message]:
     """What is asked of the model where the search wants a strategy: words, and other ones than before."""
     proposed = [child.label for child in position.siblings]
     return [_user("chat_strategy", proposed=proposed, hint=visible(position.hint))]
-
-
-def visible(text: str) -> str:
-    """The text with characters that show nothing (zero width, direction, tags, lone surrogates) written as escapes:
-    people did not see them, so a model should not obey them."""
-    return "".join(
-        c.encode("unicode_escape").decode() if unicodedata.category(c) in ("Cf", "Co", "Cs") else c for c in text
-    )
 
 
 def version() -> str:
@@ -100,4 +89,9 @@ def _lines(edit: Edit) -> list[str]:
 
 
 def _outcome(node: Node) -> str:
-    return excerpt(node.evaluation.notes, NOTE_BYTES)[0]
+    return _printed(node.evaluation.notes)
+
+
+def _printed(text: str) -> str:
+    """What tests printed, cut to the size of a note."""
+    return excerpt(visible(terminal_text(text)), NOTE_BYTES)[0]
