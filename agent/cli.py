@@ -28,6 +28,7 @@ ISSUE_BYTES = 1 << 20
 
 app = typer.Typer(
     help="Finds a tested patch for an issue by tree search over exact sandbox states.",
+    rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

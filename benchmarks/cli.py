@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from agent.budget import Budget
     from agent.config import Settings
     from benchmarks.instances import Instance, Mode
     from benchmarks.sources import Source

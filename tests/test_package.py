@@ -48,7 +48,7 @@ class TestImporting:
         assert said.stdout.strip() == "[]", said.stderr
 
     def test_the_help_loads_no_search_and_no_model(self):
-        heavy = "{'networkx', 'docker', 'git', 'libcst', 'litellm', 'openai', 'agent.engine', 'agent.build'}"
+        heavy = "{'networkx', 'docker', 'git', 'libcst', 'litellm', 'openai', 'rich', 'agent.engine', 'agent.build'}"
         program = (
             "import sys, agent.cli\n"
             "try: agent.cli.app(['--help'])\n"

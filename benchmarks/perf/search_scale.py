@@ -28,11 +28,11 @@ from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
 from agent.tree import Node, Tree
 from agent.value import Evaluation
+from benchmarks.perf import venvs
 from benchmarks.perf.bench import say
 from benchmarks.perf.script import machine
 from benchmarks.perf.table import Row, at_most, less, markdown
 from benchmarks.perf.timing import Sample, Way, interleave, ratio
-from benchmarks.perf.treequest_venv import VERSION, interpreter
 from sandboxes import Snapshot
 
 __all__ = ["ENDLESS", "Growth"]
@@ -101,13 +101,13 @@ def rows(given: Namespace) -> Iterator[Row]:
                 ways[f"{name} {nodes}"] = partial(Growth(ENDLESS[name](), nodes).grow, STEPS)
         peers = {name: PEERS[name] for name in names if name in PEERS and not given.without_treequest}
         if peers:
-            ask = held.enter_context(_Peer(str(interpreter(given.treequest)), large)).ask
+            ask = held.enter_context(_Peer(str(venvs.interpreter(venvs.TREEQUEST, given.treequest)), large)).ask
             ways |= {peer: partial(ask, peer) for peer in peers.values()}
         taken = interleave(ways, given.n, Random(given.seed))
     for name in names:
         yield _growth(name, taken[f"{name} {small}"], taken[f"{name} {large}"], small, large)
     for name, peer in peers.items():
-        what = f"a step at {large} nodes: {name} beside TreeQuest {VERSION}'s {peer}"
+        what = f"a step at {large} nodes: {name} beside {venvs.TREEQUEST}'s {peer}"
         yield less(what, taken[f"{name} {large}"], taken[peer], FACTOR)
     yield _chain(given.chain)
 
