@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from enum import Enum
 
@@ -23,6 +23,7 @@ class Stop(Enum):
     TOKENS = "the limit of tokens is reached"
     COST = "the limit of dollars is reached"
     TIME = "the limit of seconds is reached"
+    BATCH = "a limit of the whole batch is reached"
     INTERRUPTED = "interrupted"
     FAILED = "stopped by an error"
 
@@ -69,12 +70,13 @@ class Budget:
     together used beyond their estimates. A run may end below a limit, by what was held back and not used.
 
     A batch makes one Budget with its own limits and gives it to the Budget of each of its runs as `parent`: what a run
-    reserves, spends and has spent in earlier sittings counts in both, and a limit of either refuses.
+    reserves and spends counts in both, and a limit of either refuses; that of the parent is called `Stop.BATCH`.
 
         whole = Budget(max_usd=20.0)
         of_a_run = Budget(max_usd=3.0, max_nodes=100, parent=whole)
 
-    Seconds that earlier sittings of the run took are counted for the run, not for the parent. Thread-safe.
+    What earlier sittings spent is said to each by its own `start`: a batch knows that of all its runs before one goes
+    on. Thread-safe.
     """
 
     def __init__(
@@ -106,9 +108,15 @@ class Budget:
 
     def start(self, *, spent: Usage, nodes: int, elapsed_s: float) -> None:
         """Begin a sitting: what the journal says was spent before it."""
-        self.settle(spent - self._spent, nodes - self._nodes)
-        self._elapsed_before = elapsed_s
-        self._began = self._now()
+        with self._lock:
+            self._spent, self._nodes, self._elapsed_before = spent, nodes, elapsed_s
+            self._began = self._now()
+
+    @property
+    def spent(self) -> Usage:
+        """What was settled, in all sittings."""
+        with self._lock:
+            return self._spent
 
     @property
     def elapsed_s(self) -> float:
@@ -124,7 +132,9 @@ class Budget:
         hold. What is held back counts."""
         with self._lock:
             stop = self._at_limit(nodes)
-        return self._parent.stop(nodes) if stop is None and self._parent else stop
+        if stop is None and self._parent and self._parent.stop(nodes):
+            return Stop.BATCH
+        return stop
 
     def used_up(self) -> bool:
         """Whether time, calls, tokens or dollars have come to their limit, so that work in flight should end."""
@@ -163,11 +173,20 @@ class Budget:
             settle_above(usage)
 
         try:
-            with self._parent.reserve(estimate) if self._parent else nullcontext(_nobody) as settle_above:
+            with self._reserve_above(estimate) as settle_above:
                 yield settle
         finally:
             with self._lock:
                 self._reserved -= held.pop() if held else Usage()
+
+    @contextmanager
+    def _reserve_above(self, estimate: Usage) -> Iterator[Callable[[Usage], None]]:
+        with ExitStack() as held:
+            try:
+                settle = held.enter_context(self._parent.reserve(estimate)) if self._parent else _nobody
+            except BudgetSpent as spent:
+                raise BudgetSpent(Stop.BATCH) from spent
+            yield settle
 
     def settle(self, usage: Usage, nodes: int = 0) -> None:
         """Count what was spent without a reservation of its own."""

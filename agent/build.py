@@ -41,14 +41,16 @@ def start(
     *,
     cancel: threading.Event | None = None,
     on_event: Callable[[Event], None] | None = None,
+    parent: Budget | None = None,
 ) -> Result:
-    """Solve a task in a run directory; a directory that holds this run already is gone on with.
+    """Solve a task in a run directory; a directory that holds this run already is gone on with. What it spends is
+    spent of `parent` as well, the budget of several runs together.
 
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: what each of the parts raises (see `agent.solver.solve`).
     """
     with Run.open(directory) as run:
-        return _solve(task, settings, run, cancel, on_event)
+        return _solve(task, settings, run, cancel, on_event, parent)
 
 
 def resume(
@@ -82,16 +84,17 @@ def _solve(
     run: Run,
     cancel: threading.Event | None,
     on_event: Callable[[Event], None] | None,
+    parent: Budget | None = None,
 ) -> Result:
     with ExitStack() as held:
-        parts = make_parts(settings, run, held)
+        parts = make_parts(settings, run, held, parent)
         if run.started is not None and not (run.ended and run.ended.status == "solved"):
             forget_unrecorded(parts.provider, run.started.base, run)
         dumped = settings.model_dump(mode="json")
         return solver.solve(task, parts, run, settings=dumped, cancel=cancel, on_event=on_event)
 
 
-def make_parts(settings: Settings, run: Run, held: ExitStack) -> Parts:
+def make_parts(settings: Settings, run: Run, held: ExitStack, parent: Budget | None = None) -> Parts:
     """Everything a search needs, made of the settings; closing `held` gives it back.
 
     Raises:
@@ -107,7 +110,7 @@ def make_parts(settings: Settings, run: Run, held: ExitStack) -> Parts:
         policy=policy,
         search=search,
         value=_value(settings, held),
-        budget=Budget(**settings.budget.model_dump()),
+        budget=Budget(**settings.budget.model_dump(), parent=parent),
         baseline_runs=settings.measure.baseline_runs,
         workers=settings.workers,
         seed=settings.seed,

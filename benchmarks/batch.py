@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from agent.budget import Usage
 from agent.errors import UsageError
 from agent.journal import write_atomically
 from benchmarks.instances import Instance, Mode
@@ -46,6 +47,8 @@ class Attempt:
     error: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the solver says of its run: status, nodes, measurements, cost_usd, seconds, stop."""
+    usage: Usage = field(default_factory=Usage)
+    """What the run spent, in all sittings."""
 
     @property
     def settled(self) -> bool:
@@ -55,13 +58,25 @@ class Attempt:
     def to_row(self) -> dict[str, Any]:
         """A line of `results.jsonl`; the patch as in predictions."""
         row = {"instance_id": self.instance_id, "state": self.state, "mode": self.mode, "error": self.error}
-        return {**row, "patch": self.patch.decode("utf-8", "surrogateescape"), "facts": dict(self.facts)}
+        patch = self.patch.decode("utf-8", "surrogateescape")
+        return {**row, "patch": patch, "facts": dict(self.facts), "usage": asdict(self.usage)}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Attempt:
-        """What `to_row` gave. Raises KeyError when it did not."""
+        """What `to_row` gave, now or before it knew the usage. Raises KeyError when it did not."""
         patch = row["patch"].encode("utf-8", "surrogateescape")
-        return cls(row["instance_id"], row["state"], row["mode"], patch, row["error"], row["facts"])
+        usage = Usage(**row["usage"]) if "usage" in row else _usage(row["facts"])
+        return cls(row["instance_id"], row["state"], row["mode"], patch, row["error"], row["facts"], usage)
+
+
+def _usage(facts: Mapping[str, Any]) -> Usage:
+    """As far as the facts tell."""
+    return Usage(
+        model_calls=facts.get("model_calls", 0),
+        tokens_in=facts.get("tokens", 0),
+        cost_usd=facts.get("cost_usd") or 0.0,
+        measurements=facts.get("measurements", 0),
+    )
 
 
 def read_identity(out: Path) -> Identity:

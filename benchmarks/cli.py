@@ -24,6 +24,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     help="Run, grade and report batches of instances.",
+    rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -70,8 +71,24 @@ def run(
     max_usd: Annotated[float | None, typer.Option(metavar="N", help="Limit of dollars, an instance.")] = None,
     max_tokens: Annotated[int | None, typer.Option(metavar="N", help="Limit of tokens, an instance.")] = None,
     max_seconds: Annotated[float | None, typer.Option(metavar="N", help="Limit of seconds, an instance.")] = None,
+    total_usd: Annotated[
+        float | None, typer.Option(metavar="N", min=0, help="Limit of dollars, all instances.")
+    ] = None,
+    total_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Limit of tokens, all instances.")
+    ] = None,
+    total_calls: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Limit of model calls, all instances.")
+    ] = None,
+    total_measurements: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Limit of test runs, all instances.")
+    ] = None,
+    total_seconds: Annotated[
+        float | None, typer.Option(metavar="N", min=0, help="Limit of seconds from now on, all instances.")
+    ] = None,
 ) -> None:
     """Solve the instances of SOURCE. What is done is not done again; what the world failed is."""
+    from agent.budget import Budget
     from benchmarks.instances import select
     from benchmarks.sources import open_source
 
@@ -90,28 +107,46 @@ def run(
     }
     opened = open_source(source, out.absolute() / ".clones", reveal=reveal_tests)
     chosen = select(opened.instances(), ids=_split(ids), pattern=pattern, part=part)
-    raise typer.Exit(_run(Path(source), out.absolute(), opened, chosen, _settings(config, flags), workers))
+    total = Budget(
+        max_usd=total_usd,
+        max_tokens=total_tokens,
+        max_calls=total_calls,
+        max_measurements=total_measurements,
+        max_seconds=total_seconds,
+    )
+    settings = _settings(config, flags)
+    raise typer.Exit(_run(Path(source), out.absolute(), opened, chosen, settings, workers, total))
 
 
-def _run(name: Path, out: Path, source: Source, chosen: list[Instance], settings: Settings, workers: int) -> int:
-    """Fill a batch; the exit code: 0 when every instance came to an end, 1 when some failed, 130 on a signal."""
+def _run(
+    name: Path, out: Path, source: Source, chosen: list[Instance], settings: Settings, workers: int, total: Budget
+) -> int:
+    """Fill a batch; the exit code: 0 when every instance came to an end, 1 when some did not, 130 on a signal."""
+    from agent.report.summary import cost
     from benchmarks.batch import Batch, Identity
     from benchmarks.progress import BatchProgress
     from benchmarks.runner import brakes_on_signals, run_batch, solver_of
+    from benchmarks.spending import forecast, spent_so_far
 
     mode = chosen[0].mode
     batch = Batch(out, Identity(str(name.resolve()), mode, _model_name(settings, mode)))
     try:
         todo = batch.left(chosen)
         _say(f"{len(todo)} of {len(chosen)} instances to do, {mode} tests, {batch.identity.model}")
+        total.start(spent=spent_so_far(batch, chosen), nodes=0, elapsed_s=0)
+        for line in forecast(todo, batch.attempts.values(), settings, total):
+            _say(line)
         with brakes_on_signals() as brakes, BatchProgress(len(todo), mode) as progress:
-            solve = solver_of(source, settings)
-            run_batch(batch, todo, solve, workers=workers, brakes=brakes, observer=progress)
+            solve = solver_of(source, settings, total)
+            spent = run_batch(batch, todo, solve, workers=workers, brakes=brakes, observer=progress)
         left = len(batch.left(chosen))
     finally:
         batch.close()
+    if spent:
+        _say(f"a limit of all instances together is met: {total.spent.measurements} test runs{cost(total.spent)}")
     if left:
-        _say(f"{left} of {len(chosen)} are still to do; the same command goes on")
+        higher = " with a higher limit" if spent else ""
+        _say(f"{left} of {len(chosen)} are still to do; the same command{higher} goes on")
     return 130 if brakes.drain.is_set() else int(left > 0)
 
 

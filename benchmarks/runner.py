@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
-from agent.budget import Stop
+from agent.budget import Budget, Stop
 from agent.build import start
 from agent.config import Settings
 from agent.errors import ConfigError, PolicyError, UsageError
@@ -98,12 +98,13 @@ def brakes_on_signals() -> Iterator[Brakes]:
             signal.signal(number, handler)
 
 
-def solver_of(source: Source, settings: Settings) -> Solve:
-    """The one place where a batch meets the solver."""
+def solver_of(source: Source, settings: Settings, budget: Budget | None = None) -> Solve:
+    """The one place where a batch meets the solver. What the instances spend together is spent of `budget`."""
 
     def solve_instance(instance: Instance, run_dir: Path, cancel: threading.Event, on_event: OnEvent) -> Result:
         source.prepare(instance)
-        return start(_fitted(instance.task, settings), settings, run_dir, cancel=cancel, on_event=on_event)
+        task = _fitted(instance.task, settings)
+        return start(task, settings, run_dir, cancel=cancel, on_event=on_event, parent=budget)
 
     return solve_instance
 
@@ -123,8 +124,9 @@ def _fitted(task: Task, settings: Settings) -> Task:
 
 def run_batch(
     batch: Batch, instances: Sequence[Instance], solve: Solve, *, workers: int, brakes: Brakes, observer: Observer
-) -> None:
-    """Attempt what is left of `instances`, in order, so many at a time.
+) -> bool:
+    """Attempt what is left of `instances`, in order, so many at a time. Whether a limit of the whole batch was met:
+    then nothing more is begun.
 
     Raises:
         ConfigError, sandboxes.SandboxUnavailable: the settings are at fault; whatever was running can be gone on with.
@@ -132,9 +134,10 @@ def run_batch(
     waiting = iter(batch.left(instances))
     running: dict[Future[Result], Instance] = {}
     fault: BaseException | None = None
+    spent = False
     with ThreadPoolExecutor(workers, thread_name_prefix="instance") as pool:
         while True:
-            while len(running) < workers and not brakes.drain.is_set() and (instance := next(waiting, None)):
+            while len(running) < workers and not (spent or brakes.drain.is_set()) and (instance := next(waiting, None)):
                 running[pool.submit(_attempt, batch, instance, solve, brakes, observer)] = instance
             if not running:
                 break
@@ -145,11 +148,13 @@ def run_batch(
                     batch.record(attempt)
                     _discard_clone(instance, attempt)
                 observer.ended(instance, attempt)
+                spent = spent or _stop_of(future) is Stop.BATCH
                 if attempt is not None and attempt.state == "config":
                     fault = fault or _error_of(future)
                     brakes.stop()
     if fault is not None:
         raise fault
+    return spent
 
 
 def _attempt(batch: Batch, instance: Instance, solve: Solve, brakes: Brakes, observer: Observer) -> Result:
@@ -166,10 +171,14 @@ def attempt_of(instance: Instance, future: Future[Result]) -> Attempt | None:
         log.warning("%s: %s", instance.id, said, exc_info=raised)
         return Attempt(instance.id, _state(None, error), instance.mode, error=said)
     result = future.result()
-    if result.stop is Stop.INTERRUPTED:
+    if result.stop in (Stop.INTERRUPTED, Stop.BATCH):
         return None
     facts = as_json(result, result.run_dir / "patch.diff" if result.patch else None)
-    return Attempt(instance.id, _state(result, error), instance.mode, result.patch, said, facts)
+    return Attempt(instance.id, _state(result, error), instance.mode, result.patch, said, facts, result.usage)
+
+
+def _stop_of(future: Future[Result]) -> Stop | None:
+    return None if future.exception() else future.result().stop
 
 
 def _error_of(future: Future[Result]) -> BaseException | None:

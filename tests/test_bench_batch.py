@@ -172,6 +172,19 @@ def test_an_interrupted_instance_is_not_recorded_and_gone_on_with_in_its_own_fol
     assert folders == [tmp_path / "a"] * 2
 
 
+def test_a_limit_of_the_whole_batch_begins_nothing_more_and_what_it_ended_is_gone_on_with(tmp_path: Path) -> None:
+    ends = {"a": Stop.SOLVED, "b": Stop.BATCH}
+    assert fill(tmp_path, "abc", lambda name, run: result(run, stop=ends[name])) == ["a", "b"]
+    assert states(tmp_path) == {"a": "done"}
+    assert fill(tmp_path, "abc", lambda name, run: result(run)) == ["b", "c"]
+
+
+def test_an_attempt_of_an_older_version_tells_what_it_spent(tmp_path: Path) -> None:
+    row = Attempt("a", "done", "hidden", facts={"tokens": 7, "cost_usd": None, "model_calls": 2}).to_row()
+    del row["usage"]
+    assert Attempt.from_row(row).usage == Usage(model_calls=2, tokens_in=7)
+
+
 def test_a_folder_never_mixes_two_kinds_of_batch(tmp_path: Path) -> None:
     Batch(tmp_path, IDENTITY).close()
     with pytest.raises(UsageError, match="mode 'hidden' and not 'revealed'"):

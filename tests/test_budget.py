@@ -103,15 +103,28 @@ def test_the_runs_of_a_batch_hold_the_limits_of_the_batch_and_each_its_own(limit
     assert len(made) == min(limit, sum(min(own, len(calls[n::3])) for n in range(3)))
 
 
-def test_what_a_run_of_a_batch_spent_in_earlier_sittings_counts_for_the_batch():
+def test_what_the_runs_of_a_batch_spent_in_earlier_sittings_counts_once():
     whole = Budget(max_calls=3, max_nodes=9)
-    run, other = Budget(parent=whole), Budget(parent=whole)
+    whole.start(spent=Usage(model_calls=2), nodes=8, elapsed_s=0.0)
+    run, other = Budget(max_calls=2, parent=whole), Budget(parent=whole)
     run.start(spent=Usage(model_calls=2), nodes=8, elapsed_s=50.0)
-    assert other.stop() is None
+    assert (run.stop(), other.stop()) == (Stop.CALLS, None)
     other.settle(Usage(model_calls=1))
-    assert (other.stop(), run.stop(), run.used_up()) == (Stop.CALLS, Stop.CALLS, True)
+    assert (whole.stop(), other.stop(), run.stop(), other.used_up()) == (Stop.CALLS, Stop.BATCH, Stop.CALLS, True)
     other.count_node()
     assert whole.stop() is Stop.NODES
+    assert whole.spent.model_calls == 3
+
+
+def test_a_run_that_the_batch_refuses_holds_nothing_back():
+    whole = Budget(max_calls=1)
+    run = Budget(max_calls=1, parent=whole)
+    with whole.reserve(Usage(model_calls=1)), pytest.raises(BudgetSpent) as refused:
+        run.reserve(Usage(model_calls=1)).__enter__()
+    assert refused.value.stop is Stop.BATCH
+    with run.reserve(Usage(model_calls=1)) as settle:
+        settle(Usage(model_calls=1))
+    assert run.spent == whole.spent == Usage(model_calls=1)
 
 
 def test_what_a_run_is_refused_is_not_held_back_from_the_batch():
