@@ -14,7 +14,8 @@ from typing import Any
 
 from agent.budget import Budget, Usage
 from agent.conversations import digest_of
-from agent.journal import Asked, Event
+from agent.errors import RamifyError
+from agent.journal import Asked, Event, Spent
 from agent.models import Ask, Completion, Message, Model
 from agent.run import Run
 from agent.tree import NodeId
@@ -121,10 +122,22 @@ class Asker:
         if (paid := self._paid.take(digest)) is not None:
             return paid
         with self._budget.reserve(self._forecast.of(request)) as settle:
-            answer = model.complete(request.messages, request.tools, **request.sampling)
+            try:
+                answer = model.complete(request.messages, request.tools, **request.sampling)
+            except RamifyError as error:
+                settle(error.usage)
+                self._note_lost(error.usage, node)
+                raise
             settle(answer.usage)
         asked = Asked(request.model, digest, passage, dict(request.sampling), answer, node, purpose)
         self._forecast.learn(asked)
         self._run.record(asked)
         self._on_event(asked)
         return answer
+
+    def _note_lost(self, usage: Usage, node: NodeId | None) -> None:
+        """What attempts cost that came to no answer."""
+        if usage.model_calls:
+            lost = Spent(usage, "model", node)
+            self._run.record(lost)
+            self._on_event(lost)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -122,6 +123,12 @@ class Budget:
     def elapsed_s(self) -> float:
         """Seconds of all sittings together."""
         return self._elapsed_before + self._now() - self._began
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the limit of seconds; infinite without one."""
+        left_s = math.inf if self.max_seconds is None else self.max_seconds - self.elapsed_s
+        return min(left_s, self._parent.left_s) if self._parent else left_s
 
     def count_node(self) -> None:
         """A node was recorded."""

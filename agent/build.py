@@ -7,15 +7,18 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from agent import solver
 from agent.budget import Budget
-from agent.config import Choice, SandboxSettings, Settings, restore
+from agent.config import Choice, ModelSettings, SandboxSettings, Settings, restore
 from agent.discarding import forget_unrecorded
 from agent.errors import ConfigError, UsageError
 from agent.journal import Event
+from agent.models import Model
+from agent.models.halt import Halt
 from agent.parts import Parts
 from agent.policy import Policy
 from agent.run import Run
@@ -86,22 +89,29 @@ def _solve(
     on_event: Callable[[Event], None] | None,
     parent: Budget | None = None,
 ) -> Result:
+    cancel = cancel or threading.Event()
     with ExitStack() as held:
-        parts = make_parts(settings, run, held, parent)
+        parts = make_parts(settings, run, held, cancel, parent)
         if run.started is not None and not (run.ended and run.ended.status == "solved"):
             forget_unrecorded(parts.provider, run.started.base, run)
         dumped = settings.model_dump(mode="json")
         return solver.solve(task, parts, run, settings=dumped, cancel=cancel, on_event=on_event)
 
 
-def make_parts(settings: Settings, run: Run, held: ExitStack, parent: Budget | None = None) -> Parts:
-    """Everything a search needs, made of the settings; closing `held` gives it back.
+def make_parts(
+    settings: Settings, run: Run, held: ExitStack, cancel: threading.Event, parent: Budget | None = None
+) -> Parts:
+    """Everything a search needs, made of the settings; closing `held` gives it back. Nobody waits for a model once
+    `cancel` is set.
 
     Raises:
         ConfigError: an unknown name or option, a missing key.
         sandboxes.SandboxUnavailable: this machine has no such sandbox.
     """
-    policy, *others = (_policy(choice, settings, run, held) for choice in _policies(settings))
+    budget = Budget(**settings.budget.model_dump(), parent=parent)
+    halt = Halt(cancel, lambda: budget.left_s)
+    models = partial(_model, settings, held, halt)
+    policy, *others = (_policy(choice, settings.model, run, models) for choice in _policies(settings))
     search = _search(settings)
     provider = make_provider(settings, run.journal.directory / "store")
     held.callback(provider.close)
@@ -109,8 +119,8 @@ def make_parts(settings: Settings, run: Run, held: ExitStack, parent: Budget | N
         provider=provider,
         policy=policy,
         search=search,
-        value=_value(settings, held),
-        budget=Budget(**settings.budget.model_dump(), parent=parent),
+        value=_value(settings, models),
+        budget=budget,
         baseline_runs=settings.measure.baseline_runs,
         workers=settings.workers,
         seed=settings.seed,
@@ -194,7 +204,7 @@ def _policies(settings: Settings) -> tuple[Choice, ...]:
     return named
 
 
-def _policy(choice: Choice, settings: Settings, run: Run, held: ExitStack) -> Policy:
+def _policy(choice: Choice, spoken_to: ModelSettings, run: Run, models: Callable[[str], Model]) -> Policy:
     if choice.name == "mutate":
         from agent.measure.spectrum import Spectrum
         from agent.policy.mutate import MutatePolicy
@@ -205,27 +215,29 @@ def _policy(choice: Choice, settings: Settings, run: Run, held: ExitStack) -> Po
             "policy.mutate",
         )
     from agent.models.abilities import abilities
-    from agent.models.registry import make
     from agent.policy.chat import ChatPolicy
 
-    spoken_to = settings.model.model_dump()
-    tool_calls = spoken_to.pop("tool_calls")
-    model = make(choice.name, **spoken_to)
-    held.callback(model.close)
-    if tool_calls == "auto" and abilities(choice.name, settings.model.base_url).tools is False:
+    model, tool_calls = models(choice.name), spoken_to.tool_calls
+    if tool_calls == "auto" and abilities(choice.name, spoken_to.base_url).tools is False:
         tool_calls = "text"
     return _construct(ChatPolicy, {"tool_calls": tool_calls, **choice.options, "model": model}, "policy.chat")
 
 
-def _value(settings: Settings, held: ExitStack) -> Value:
+def _model(settings: Settings, held: ExitStack, halt: Halt, name: str) -> Model:
+    from agent.models.registry import make
+
+    model = make(name, halt=halt, **settings.model.model_dump(exclude={"tool_calls"}))
+    held.callback(model.close)
+    return model
+
+
+def _value(settings: Settings, models: Callable[[str], Model]) -> Value:
     """What states are worth; a model that is asked for it is the policy's unless another is named."""
     name, options = settings.value.name, dict(settings.value.options)
     if name not in VALUES:
         raise ConfigError(f"unknown value {name!r}: one of {', '.join(VALUES)}")
     if name == "tests":
         return _construct(VALUES[name], options, "value.tests")
-    from agent.models.registry import make
-
     proposing = next((choice.name for choice in _policies(settings) if choice.name != "mutate"), None)
     wanted = options.pop("model", proposing)
     if wanted is None:
@@ -233,9 +245,7 @@ def _value(settings: Settings, held: ExitStack) -> Value:
             f"the value `{name}` asks a model, and the policy `mutate` is none: name one with "
             "-c value.model=PROVIDER/NAME, or take --value tests"
         )
-    model = make(str(wanted), **settings.model.model_dump())
-    held.callback(model.close)
-    return _construct(VALUES[name], {**options, "model": model}, f"value.{name}")
+    return _construct(VALUES[name], {**options, "model": models(str(wanted))}, f"value.{name}")
 
 
 def _construct(kind: type[_T], options: Mapping[str, Any], where: str) -> _T:

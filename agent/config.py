@@ -84,6 +84,17 @@ class ModelSettings(BaseModel):
     tool_calls: Literal["auto", "native", "text"] = "auto"
     """`native`: as the provider's interface has them; `text`: in tags in what the model says, for models without tools;
     `auto`: as the model is known, or turns out, to take them."""
+    stream: bool = True
+    """Answers come in pieces, so that one that stalls is noticed early; false for a server that cannot."""
+    connect_s: Annotated[float, Field(gt=0)] = 10.0
+    first_token_s: Annotated[float, Field(gt=0)] = 300.0
+    """Seconds from the question to the first piece of the answer; a model may think for minutes before it."""
+    idle_s: Annotated[float, Field(gt=0)] = 60.0
+    """Seconds between two pieces."""
+    total_s: Annotated[float, Field(gt=0)] = 600.0
+    """Seconds from the question to the end of the answer."""
+    max_concurrent: Annotated[int, Field(ge=1)] | None = None
+    """Questions to one provider at the same time, all workers and runs of this process together."""
 
 
 class MeasureSettings(BaseModel):

@@ -19,7 +19,7 @@ from agent.asking import Asker
 from agent.budget import BudgetSpent, Stop, Usage
 from agent.discarding import make_room
 from agent.drafts import Drafts, drafts
-from agent.errors import PolicyError, RamifyError
+from agent.errors import PolicyError, RamifyError, Stopped
 from agent.fusing import NotFused
 from agent.inbox import new_orders
 from agent.journal import Added, Event, Exhausted, Failed, Merged, Spent
@@ -164,6 +164,8 @@ class Grower:
             self._failures_in_a_row = 0
         except BudgetSpent as spent:
             self._end(spent.stop)
+        except Stopped as error:  # `_next` finds out why, and the expansion is begun anew by a later sitting
+            log.info("choice %d at node %d: %s", ticket.number, ticket.node, error)
         except (PolicyError, NotFused) as error:
             self._fail(ticket, error)
         except (StoreFull, StateDamaged) as error:  # no fault of the node's: it is tried again by a later sitting
@@ -200,6 +202,7 @@ class Grower:
         end the run."""
         if isinstance(error, BudgetSpent):
             self._end(error.stop)
+        if isinstance(error, (BudgetSpent, Stopped)):
             return
         self.error = error
         if not isinstance(error, PolicyError):

@@ -5,6 +5,7 @@
      +-- ConfigError              3    an unknown key or value, a missing key, an unknown model
      +-- ModelError               4    the provider refused or failed: authentication, quota, outage
      |    +-- ToolsRefused        4    the server takes no tools with a request
+     |    +-- Stopped             4    the run ended while its model was waited for; the run says how it ended
      +-- PolicyError              5    the policy failed: unreadable format, context overflow
      +-- MeasureError             6    the tests cannot be run at all: nothing collected, command not found
      +-- JournalError             6    the run directory is not a run, or belongs to a newer version
@@ -15,6 +16,8 @@
 
 from __future__ import annotations
 
+from agent.budget import Usage
+
 __all__ = [
     "ConfigError",
     "JournalError",
@@ -23,6 +26,7 @@ __all__ = [
     "PolicyError",
     "RamifyError",
     "RunInUse",
+    "Stopped",
     "ToolsRefused",
     "UsageError",
 ]
@@ -32,6 +36,8 @@ class RamifyError(Exception):
     """Base class. `str(error)` is one line for the person: the offending value and the remedy."""
 
     exit_code = 6
+    usage = Usage()
+    """What was spent on what failed, where a model was asked: whoever handles the error records it."""
 
 
 class UsageError(RamifyError):
@@ -54,6 +60,10 @@ class ModelError(RamifyError):
 
 class ToolsRefused(ModelError):
     """The server takes no tools with a request. A policy can describe them in words instead."""
+
+
+class Stopped(ModelError):
+    """The run was cancelled, or its time is over, while its model was waited for. No fault of anybody's."""
 
 
 class PolicyError(RamifyError):

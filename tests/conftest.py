@@ -12,6 +12,7 @@ import pytest
 from sandboxes import Provider, namespace
 from sandboxes.docker import probe
 from sandboxes.engine import connect
+from tests.clients import KEY, Client, Serve, clients, servers
 
 pytest.register_assert_rewrite("sandboxes.conformance")
 
@@ -52,3 +53,19 @@ def engine() -> Iterator[docker.DockerClient]:
     client = connect()
     yield client
     client.close()
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Starts scripted servers for models, with a key for them."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with servers() as start:
+        yield start
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """Makes models of such servers."""
+    with clients() as make:
+        yield make

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 MODEL = "tiny"
 
@@ -19,6 +20,41 @@ class Reply:
     body: bytes
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    streamable: bool = False
+    """Sent as a stream of events when one is asked for."""
+    fault: Literal["", "cut", "stall"] = ""
+    """The connection is closed, or nothing comes any more."""
+    after: int = 0
+    """Blocks that are sent before the fault. The headers are the first block; a stream has one for each event."""
+    drip_s: float = 0.0
+    """Seconds between two bytes of what comes after the headers."""
+
+    def fails(self, fault: Literal["cut", "stall"], after: int) -> Reply:
+        return replace(self, fault=fault, after=after)
+
+    def drips(self, seconds: float) -> Reply:
+        return replace(self, drip_s=seconds)
+
+    def plain(self) -> Reply:
+        """Unstreamed, whatever is asked for."""
+        return replace(self, streamable=False)
+
+    def blocks(self, asked: Mapping[str, Any]) -> Iterator[bytes]:
+        """The bytes of the response, in the pieces that they are sent in."""
+        if self.streamable and asked.get("stream"):
+            yield self._head("text/event-stream", "transfer-encoding: chunked")
+            for event in stream_of(json.loads(self.body), asked):
+                yield b"%x\r\n%s\r\n" % (len(event), event)
+            yield b"0\r\n\r\n"
+        else:
+            yield self._head("application/json", f"content-length: {len(self.body)}")
+            yield self.body[:20]
+            yield self.body[20:]
+
+    def _head(self, kind: str, *lines: str) -> bytes:
+        status = f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}"
+        given = (f"{name}: {value}" for name, value in self.headers.items())
+        return "\r\n".join((status, f"content-type: {kind}", *lines, *given, "", "")).encode()
 
 
 Script = Iterable[Reply] | Callable[[Mapping[str, Any]], Reply]
@@ -59,7 +95,42 @@ def says(
             "total_tokens": 1100,
             "prompt_tokens_details": {"cached_tokens": cached},
         }
-    return Reply(json.dumps(body).encode())
+    return Reply(json.dumps(body).encode(), streamable=True)
+
+
+def stream_of(body: Mapping[str, Any], asked: Mapping[str, Any]) -> list[bytes]:
+    """The events of an answer: texts in small pieces, a comment now and then, and the usage only if it is asked for."""
+    choice = body["choices"][0]
+    chunks = [
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in _deltas(choice["message"])
+    ]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
+    if (asked.get("stream_options") or {}).get("include_usage") and "usage" in body:
+        chunks.append({"choices": [], "usage": body["usage"]})
+    frame = {"id": body["id"], "object": "chat.completion.chunk", "created": 0, "model": body["model"]}
+    events = (b"data: %s\n\n" % json.dumps(frame | chunk).encode() for chunk in chunks)
+    return [b": still here\n\n", *events, b"data: [DONE]\n\n"]
+
+
+def _deltas(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"role": "assistant", "content": None}
+    for key, value in message.items():
+        if key == "tool_calls":
+            for index, call in enumerate(value):
+                function = call["function"]
+                yield {"tool_calls": [{**call, "index": index, "function": {**function, "arguments": ""}}]}
+                for piece in _pieces(function["arguments"]):
+                    yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+        elif isinstance(value, str) and key != "role":
+            for piece in _pieces(value):
+                yield {key: piece}
+        elif value and key != "role":
+            yield {key: value}
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for start in range(0, len(text), 7):
+        yield text[start : start + 7]
 
 
 def fails(status: int, message: str = "injected", code: str | None = None, **headers: str) -> Reply:
@@ -78,16 +149,20 @@ class ScriptedServer:
         """Bodies of the completion requests, oldest first."""
         self.keys: list[str] = []
         """Their Authorization headers."""
+        self.connections: list[Any] = []
+        """The client's address of each."""
+        self.over = threading.Event()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
 
-    def answer(self, body: dict[str, Any], key: str) -> Reply:
+    def answer(self, body: dict[str, Any], key: str, client: Any = None) -> Reply:
         with self._lock:
             self.requests.append(body)
             self.keys.append(key)
+            self.connections.append(client)
             if callable(self._script):
                 return self._script(body)
             return next(self._script, fails(500, "the script has ended"))
@@ -98,6 +173,7 @@ class ScriptedServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.over.set()
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()
@@ -107,25 +183,39 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        disable_nagle_algorithm = True
+
         def do_GET(self) -> None:
             models = {"object": "list", "data": [{"id": MODEL, "object": "model", "created": 0, "owned_by": "tests"}]}
-            self._send(Reply(json.dumps(models).encode()) if self.path == "/v1/models" else fails(404))
+            self._send(Reply(json.dumps(models).encode()) if self.path == "/v1/models" else fails(404), {})
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             if self.path != "/v1/chat/completions":
-                self._send(fails(404, f"no such path: {self.path}"))
+                self._send(fails(404, f"no such path: {self.path}"), body)
             else:
-                self._send(server.answer(body, self.headers.get("authorization", "")))
+                self._send(server.answer(body, self.headers.get("authorization", ""), self.client_address), body)
 
-        def _send(self, reply: Reply) -> None:
-            self.send_response(reply.status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(reply.body)))
-            for name, value in reply.headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(reply.body)
+        def _send(self, reply: Reply, asked: Mapping[str, Any]) -> None:
+            try:
+                for number, block in enumerate(reply.blocks(asked)):
+                    if reply.fault and number == reply.after:
+                        self.close_connection = True
+                        if reply.fault == "stall":
+                            server.over.wait()
+                        return
+                    self._write(block, reply.drip_s if number else 0)
+            except (BrokenPipeError, ConnectionResetError):  # the client has gone
+                self.close_connection = True
+
+        def _write(self, block: bytes, drip_s: float) -> None:
+            if not drip_s:
+                self.wfile.write(block)
+                return
+            for byte in block:
+                self.wfile.write(bytes([byte]))
+                if server.over.wait(drip_s):
+                    return
 
         def log_message(self, *_: object) -> None:
             """The tests look at `requests` instead."""

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from agent.errors import ConfigError, ModelError, PolicyError, RamifyError, ToolsRefused
-from agent.models.retry import Transient, wait_asked_for
+from agent.models.retry import UNKNOWN, Transient, wait_asked_for
 
 if TYPE_CHECKING:
     from openai import APIError
 
-__all__ = ["meaning", "redacted"]
+__all__ = ["fault", "meaning", "redacted"]
 
 MESSAGE_CHARS = 500
 _PASSING = frozenset({408, 409, 425, 429})
@@ -34,11 +34,23 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)
 def meaning(error: APIError, model: str) -> RamifyError | Transient:
     """The exception to raise for a failure of the `openai` client, or of litellm, whose errors derive from it."""
     status = getattr(error, "status_code", None)
-    said = redacted(" ".join(_message(error).split()))[:MESSAGE_CHARS]
+    code = f"{error.code} {error.message}"
+    found = fault(model, _message(error), status, code, wait_asked_for(_headers(error)))
+    if status is None and not _never_asked(error):
+        found.usage = UNKNOWN
+    return found
+
+
+def fault(
+    model: str, message: str, status: int | None = None, code: str = "", wait_s: float | None = None
+) -> RamifyError | Transient:
+    """The exception to raise when a server says this. `code` is whatever else may hold a word of its own for it."""
+    said = redacted(" ".join(message.split()))[:MESSAGE_CHARS]
     text = f"{model}: {said}" if status is None else f"{model}: {status}: {said}"
-    if status in (400, 413, 422) and (error.code == "context_length_exceeded" or _TOO_LONG.search(error.message)):
+    words = f"{code} {message}"
+    if status in (None, 400, 413, 422) and _TOO_LONG.search(words):
         return PolicyError(f"the conversation is too long for {text}")
-    if status in (400, 404, 405, 422, 500, 501) and _NO_TOOLS.search(error.message):
+    if status in (400, 404, 405, 422, 500, 501) and _NO_TOOLS.search(message):
         return ToolsRefused(
             f"the server takes no tools: {text}; with model.tool_calls=text they are described in words"
         )
@@ -46,11 +58,20 @@ def meaning(error: APIError, model: str) -> RamifyError | Transient:
         return ModelError(f"the provider refuses the key: {text}")
     if status == 404:
         return ConfigError(f"no such model, or no such address: {text}")
-    if status == 402 or _OUT_OF_MONEY.search(f"{error.code} {error.message}"):
+    if status == 402 or _OUT_OF_MONEY.search(words):
         return ModelError(f"the account has no credit left: {text}")
     if status is None or status in _PASSING or status >= 500:
-        return Transient(text, wait_asked_for(_headers(error)))
+        return Transient(text, wait_s)
+    if "stream" in message.lower():
+        text += " (a server that cannot stream: -c model.stream=false)"
     return ModelError(text)
+
+
+def _never_asked(error: BaseException) -> bool:
+    """Whether no connection could be made, so that nothing can have been charged."""
+    import httpx
+
+    return isinstance(error.__cause__, (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol))
 
 
 def _message(error: APIError) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent.errors import ConfigError
 from agent.models import Completion, Message
+from agent.models.deadlines import Deadlines, read
 from agent.models.faults import meaning
-from agent.models.retry import Retry
-from agent.models.wire import Price, completion, decode
+from agent.models.halt import Halt
+from agent.models.pace import pace_of
+from agent.models.retry import UNKNOWN, Retry, Transient
+from agent.models.wire import Price, completion, storable
 
 __all__ = ["LiteLLMModel", "load"]
 
@@ -26,10 +28,13 @@ class LiteLLMModel:
         base_url: str | None = None,
         price: Price | None = None,
         temperature: float | None = None,
-        timeout_s: float = 600.0,
+        stream: bool = True,
+        deadlines: Deadlines | None = None,
+        max_concurrent: int | None = None,
+        halt: Halt | None = None,
         retry: Retry | None = None,
     ) -> None:
-        """A `price` goes before litellm's list; `timeout_s` is how long one answer may take.
+        """A `price` goes before litellm's list; `max_concurrent` holds for all models of that provider together.
 
         Raises:
             ConfigError: litellm does not know the provider, or its key is not set.
@@ -38,10 +43,14 @@ class LiteLLMModel:
         self._name = name
         self._base_url = base_url
         self._price = price
-        self._timeout_s = timeout_s
-        self._sampling = {} if temperature is None else {"temperature": temperature}
-        self._retry = retry or Retry()
-        self._check()
+        self._sampling: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
+        if stream:
+            self._sampling |= {"stream": True, "stream_options": {"include_usage": True}}
+        deadlines = deadlines or Deadlines()
+        self._deadlines = deadlines if stream else deadlines.unstreamed()
+        self._halt = halt or Halt()
+        self._retry = retry or Retry(sleep=self._halt.sleep)
+        self._pace = pace_of(base_url or self._provider(), max_concurrent)
 
     @property
     def name(self) -> str:
@@ -55,36 +64,37 @@ class LiteLLMModel:
         body = {"messages": list(messages), **self._sampling, **sampling}
         if tools:
             body["tools"] = list(tools)
-        return self._retry.run(lambda: self._ask(body))
+        return self._retry.run(lambda: self._ask(body), self._pace)
 
     def close(self) -> None:
         """Nothing to do: litellm keeps its connections for the whole process."""
 
     def _ask(self, body: Mapping[str, Any]) -> Completion:
-        import openai
+        import httpx
 
-        try:
-            response = self._litellm.completion(
-                model=self._name,
-                base_url=self._base_url,
-                timeout=self._timeout_s,
-                num_retries=0,
-                drop_params=True,
-                _skip_mcp_handler=True,  # it would import a package that litellm does not depend on
-                **body,
-            )
-        except openai.APIError as error:
-            raise meaning(error, self._name) from error
+        options = {
+            "model": self._name,
+            "base_url": self._base_url,
+            "timeout": httpx.Timeout(self._deadlines.silence_s, connect=self._deadlines.connect_s),
+            "num_retries": 0,
+            "max_retries": 0,
+            "drop_params": True,
+            "_skip_mcp_handler": True,  # it would import a package that litellm does not depend on
+        }
+        call = _Call(self._litellm, {**options, **body}, self._name)
+        pieces = read(call, self._deadlines, self._halt, self._name)
+        response = self._litellm.stream_chunk_builder(pieces, body["messages"]) if body.get("stream") else pieces[0]
+        if response is None:
+            raise Transient(f"{self._name}: the answer is empty", usage=UNKNOWN)
         cost = response._hidden_params.get("response_cost") or None  # noqa: SLF001  # its documented place
-        data = json.dumps(response.model_dump(mode="json")).encode()
-        return completion(decode(data, self._name), self._name, self._price, cost)
+        return completion(storable(response.model_dump(mode="json")), self._name, self._price, cost)
 
-    def _check(self) -> None:
-        """Fail before anything is built, not at the first call."""
+    def _provider(self) -> str:
+        """Who is asked. Fails before anything is built, not at the first call."""
         import openai
 
         try:
-            self._litellm.get_llm_provider(self._name, api_base=self._base_url)
+            _, provider, _, _ = self._litellm.get_llm_provider(self._name, api_base=self._base_url)
         except openai.APIError as error:
             raise ConfigError(
                 f"unknown provider in {self._name!r}; for a server of your own write openai/{self._name} and --base-url"
@@ -92,6 +102,43 @@ class LiteLLMModel:
         missing = self._litellm.validate_environment(self._name)["missing_keys"]
         if missing:
             raise ConfigError(f"{self._name}: set {' and '.join(missing)}")
+        return str(provider)
+
+
+class _Call:
+    """One call of litellm. It cannot be cut off at its connection: it ends at the next piece, or in its silence."""
+
+    def __init__(self, litellm: Any, options: Mapping[str, Any], name: str) -> None:
+        self._litellm = litellm
+        self._options = options
+        self._name = name
+        self._was_cut = False
+
+    def pieces(self) -> Iterator[Any]:
+        """See `agent.models.deadlines.Source`."""
+        import httpx
+        import openai
+
+        begun = False
+        try:
+            response = self._litellm.completion(**self._options)
+            for piece in response if self._options.get("stream") else (response,):
+                begun = True
+                yield piece
+                if self._was_cut:
+                    return
+        except openai.APIError as error:
+            found = meaning(error, self._name)
+            found.usage = UNKNOWN if begun else found.usage
+            raise found from error
+        except httpx.HTTPError as error:
+            raise Transient(f"{self._name}: the answer was cut off: {error}", usage=UNKNOWN) from error
+        if self._options.get("stream") and not response.received_finish_reason:
+            raise Transient(f"{self._name}: the stream ended before the answer did", usage=UNKNOWN)
+
+    def cut(self) -> None:
+        """See `agent.models.deadlines.Source`."""
+        self._was_cut = True
 
 
 def load() -> Any:
@@ -100,4 +147,5 @@ def load() -> Any:
     import litellm
 
     litellm.suppress_debug_info = True
+    litellm.disable_streaming_logging = True
     return litellm

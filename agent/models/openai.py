@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+import socket
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
 
 from agent.errors import ConfigError
 from agent.models import Completion, Message
+from agent.models.deadlines import Deadlines, read
 from agent.models.faults import meaning
-from agent.models.retry import Retry
+from agent.models.halt import Halt
+from agent.models.pace import pace_of
+from agent.models.retry import UNKNOWN, Retry, Transient
 from agent.models.wire import Price, completion, decode
+
+if TYPE_CHECKING:
+    import httpx
 
 __all__ = ["OpenAIModel"]
 
-CONNECT_S = 10.0
+ANSWER_BYTES = 64 << 20
+"""A longer answer is none."""
+GRACE_S = 0.5
+"""The connection's own limit of silence is so much longer than the deadlines, which say better what was late."""
 
 
 class OpenAIModel:
@@ -27,27 +40,34 @@ class OpenAIModel:
         base_url: str | None = None,
         price: Price | None = None,
         temperature: float | None = None,
-        timeout_s: float = 600.0,
+        stream: bool = True,
+        deadlines: Deadlines | None = None,
+        max_concurrent: int | None = None,
+        halt: Halt | None = None,
         retry: Retry | None = None,
     ) -> None:
-        """`base_url` defaults to OPENAI_BASE_URL; `timeout_s` is how long one answer may take.
+        """`base_url` defaults to OPENAI_BASE_URL; `max_concurrent` holds for all models of that server together.
 
         Raises:
             ConfigError: there is no key, or `base_url` is not a URL.
         """
-        import openai
-
         if not os.environ.get("OPENAI_API_KEY"):
             raise ConfigError(f"{name}: set OPENAI_API_KEY (to any value for a server that asks for no key)")
         base_url = base_url or os.environ.get("OPENAI_BASE_URL")
         if base_url and not base_url.startswith(("http://", "https://")):
             raise ConfigError(f"base URL {base_url!r}: it has to begin with http:// or https://")
         self._name = name
+        self._base_url = base_url
         self._price = price
-        self._sampling = {} if temperature is None else {"temperature": temperature}
-        self._retry = retry or Retry()
-        timeout = openai.Timeout(timeout_s, connect=CONNECT_S)
-        self._client = openai.OpenAI(base_url=base_url, max_retries=0, timeout=timeout)
+        self._sampling: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
+        if stream:
+            self._sampling |= {"stream": True, "stream_options": {"include_usage": True}}
+        deadlines = deadlines or Deadlines()
+        self._deadlines = deadlines if stream else deadlines.unstreamed()
+        self._halt = halt or Halt()
+        self._retry = retry or Retry(sleep=self._halt.sleep)
+        self._pace = pace_of(base_url or "openai", max_concurrent)
+        self._lines = [_Line(name, base_url, self._deadlines)]
 
     @property
     def name(self) -> str:
@@ -62,18 +82,82 @@ class OpenAIModel:
         if tools:
             body["tools"] = list(tools)
         body |= self._sampling | sampling
-        return self._retry.run(lambda: self._ask(body))
+        return self._retry.run(lambda: self._ask(body), self._pace)
 
     def close(self) -> None:
         """See `agent.models.Model`."""
-        self._client.close()
+        while self._lines:
+            self._lines.pop().cut()
 
     def _ask(self, body: Mapping[str, Any]) -> Completion:
+        try:
+            line = self._lines.pop()
+        except IndexError:  # all are in use
+            line = _Line(self._name, self._base_url, self._deadlines)
+        line.body = body
+        try:
+            data = b"".join(read(line, self._deadlines, self._halt, self._name))
+        finally:
+            if not line.was_cut:
+                self._lines.append(line)
+        return completion(decode(data, self._name), self._name, self._price)
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Read once: it takes longer than a connection."""
+    import httpx
+
+    return httpx.create_ssl_context()
+
+
+class _Line:
+    """One connection to the server, for one question at a time. Another thread can cut it."""
+
+    def __init__(self, name: str, base_url: str | None, deadlines: Deadlines) -> None:
+        import openai
+
+        self.body: Mapping[str, Any] = {}
+        self._name = name
+        self._response: httpx.Response | None = None
+        self.was_cut = False
+        timeout = openai.Timeout(deadlines.silence_s + GRACE_S, connect=deadlines.connect_s)
+        web = openai.DefaultHttpxClient(verify=_certificates())
+        self._client = openai.OpenAI(base_url=base_url, max_retries=0, timeout=timeout, http_client=web)
+
+    def pieces(self) -> Iterator[bytes]:
+        """See `agent.models.deadlines.Source`."""
         import httpx
         import openai
 
+        length = 0
         try:
-            response = self._client.post("/chat/completions", body=body, cast_to=httpx.Response)
+            for piece in self._send().iter_bytes():
+                yield piece
+                length += len(piece)
+                if self.was_cut or length > ANSWER_BYTES:
+                    raise Transient(f"{self._name}: the answer is longer than {ANSWER_BYTES} bytes", usage=UNKNOWN)
         except openai.APIError as error:
             raise meaning(error, self._name) from error
-        return completion(decode(response.content, self._name), self._name, self._price)
+        except httpx.HTTPError as error:
+            raise Transient(f"{self._name}: the answer was cut off: {error}", usage=UNKNOWN) from error
+
+    def cut(self) -> None:
+        """See `agent.models.deadlines.Source`. Closing alone would not wake a thread that waits for the next byte."""
+        self.was_cut = True
+        if self._response is not None and not self._response.is_closed:
+            connection = self._response.extensions["network_stream"]
+            with suppress(OSError):
+                connection.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+        self._client.close()
+
+    def _send(self) -> httpx.Response:
+        """The response, once its headers have come."""
+        import httpx
+        import openai
+
+        answer = self._client.post(
+            "/chat/completions", body=self.body, cast_to=httpx.Response, stream=True, stream_cls=openai.Stream[Any]
+        )
+        self._response = cast("httpx.Response", answer)  # the client's types know streams of events only
+        return self._response

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from agent.errors import ConfigError
 from agent.models import Model
+from agent.models.deadlines import Deadlines
 
 __all__ = ["MODELS", "make"]
 
@@ -29,7 +31,8 @@ MODELS: dict[str, Callable[..., Model]] = {"openai": _openai, "litellm": _litell
 
 
 def make(name: str, **settings: Any) -> Model:
-    """The model that the user named. The settings are keywords of the client (`base_url`, `price`, `temperature`).
+    """The model that the user named. The settings are keywords of the client (`base_url`, `price`, `temperature`, ...)
+    and of its `Deadlines`.
 
     Raises:
         ConfigError: the name says no provider, the provider is unknown, or its key is not set.
@@ -37,6 +40,8 @@ def make(name: str, **settings: Any) -> Model:
     provider, _, model = name.partition("/")
     if not model:
         raise ConfigError(f"model {name!r}: write PROVIDER/NAME, such as openai/{name}")
+    given = {key: settings.pop(key) for key in [f.name for f in fields(Deadlines)] if key in settings}
+    settings["deadlines"] = Deadlines(**given)
     own_server = settings.get("base_url") or os.environ.get("OPENAI_BASE_URL")
     client = "openai" if provider == "openai" and own_server else "litellm"
     return MODELS[client](name, **settings)

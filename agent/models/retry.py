@@ -5,62 +5,105 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from random import Random
-from typing import TypeVar
 
-from agent.errors import ModelError
+from agent.budget import Usage
+from agent.errors import ModelError, RamifyError, Stopped
+from agent.models import Completion
+from agent.models.halt import Halt
+from agent.models.pace import Pace
 
-__all__ = ["Retry", "Transient", "wait_asked_for"]
+__all__ = ["UNKNOWN", "Retry", "Transient", "wait_asked_for"]
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
+
+UNKNOWN = Usage(model_calls=1, unpriced_calls=1)
+"""What a request may have cost that was sent and whose answer was never read to its end. An answer that is an error's
+status costs nothing."""
 
 
 class Transient(Exception):
     """A failure that may pass: an overloaded or unreachable provider, an answer that cannot be read."""
 
-    def __init__(self, message: str, wait_s: float | None = None) -> None:
+    def __init__(self, message: str, wait_s: float | None = None, usage: Usage | None = None) -> None:
         super().__init__(message)
         self.wait_s = wait_s
         """How long the provider asks to wait; None: it does not say."""
+        self.usage = usage or Usage()
+        """What the attempt cost all the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Exponential back-off with jitter; a wait that the provider asks for is never cut short."""
+    """Exponential back-off with jitter; a wait that the provider asks for is never cut short, and holds for everybody
+    who asks that provider."""
 
     attempts: int = 8
     first_s: float = 1.0
     most_s: float = 60.0
     patience_s: float = 300.0
     """A provider that asks for a longer wait has failed for good."""
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], bool | None] = Halt().sleep
+    """Lets seconds pass; True: the run has ended meanwhile."""
+    now: Callable[[], float] = time.monotonic
     rng: Random = field(default_factory=Random)
 
-    def run(self, call: Callable[[], T]) -> T:
-        """What `call` returns, once it does not raise Transient.
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ValueError(f"attempts is {self.attempts}: it has to be at least 1")
+
+    def run(self, call: Callable[[], Completion], pace: Pace) -> Completion:
+        """What `call` returns, once it does not raise Transient. Its usage, or that of the error, holds what the
+        attempts before it cost.
 
         Raises:
             ModelError: it raised Transient every time, or the wait would be too long.
+            agent.errors.Stopped: the run has ended.
         """
-        for attempt in range(1, self.attempts + 1):
+        lost, attempt = Usage(), 0
+        while True:
+            attempt += 1
             try:
-                return call()
+                with pace.turn(self._pause_behind, self.now):
+                    completion = call()
+                return replace(completion, usage=lost + completion.usage)
             except Transient as error:
-                if attempt == self.attempts:
-                    raise ModelError(f"{error} (given up after {attempt} attempts)") from error
-                if error.wait_s is not None and error.wait_s > self.patience_s:
-                    raise ModelError(f"{error} (it asks to wait {error.wait_s:.0f} s)") from error
-                wait_s = self._wait_s(attempt, error.wait_s or 0.0)
-                log.info("%s; attempt %d in %.1f s", error, attempt + 1, wait_s)
-                self.sleep(wait_s)
-        raise ValueError(f"attempts is {self.attempts}: it has to be at least 1")
+                lost += error.usage
+                self._wait(error, attempt, pace, lost)
+            except RamifyError as error:
+                error.usage += lost
+                raise
 
-    def _wait_s(self, attempt: int, asked_s: float) -> float:
-        backed_off = min(self.most_s, self.first_s * 2.0 ** (attempt - 1))
-        return max(asked_s, backed_off / 2) + self.rng.uniform(0, backed_off / 2)
+    def _wait(self, error: Transient, attempt: int, pace: Pace, lost: Usage) -> None:
+        """Before the next attempt."""
+        try:
+            asked_s = self._asked_s(error)
+            pace.close(self.now() + asked_s)
+            if attempt == self.attempts:
+                raise ModelError(f"{error} (given up after {attempt} attempts)") from error
+            backed_off = min(self.most_s, self.first_s * 2.0 ** (attempt - 1))
+            wait_s = max(asked_s, backed_off / 2) + self.rng.uniform(0, backed_off / 2)
+            log.info("%s; attempt %d in %.1f s", error, attempt + 1, wait_s)
+            self._pause(wait_s)
+        except ModelError as final:
+            final.usage += lost
+            raise
+
+    def _asked_s(self, error: Transient) -> float:
+        asked_s = error.wait_s or 0.0
+        if asked_s > self.patience_s:
+            raise ModelError(f"{error} (it asks to wait {asked_s:.0f} s)") from error
+        return asked_s
+
+    def _pause_behind(self, seconds: float) -> None:
+        """Wait as another worker was told to; not all of them ask again at the same moment."""
+        self._pause(seconds + self.rng.uniform(0, min(1.0, seconds / 4)))
+
+    def _pause(self, seconds: float) -> None:
+        if self.sleep(seconds):
+            raise Stopped("the run ended while its model provider was waited for")
 
 
 def wait_asked_for(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:

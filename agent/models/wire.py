@@ -7,27 +7,35 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent.budget import Usage
+from agent.errors import RamifyError
 from agent.models import Completion, ToolCall
-from agent.models.faults import redacted
-from agent.models.retry import Transient
+from agent.models.faults import fault, redacted
+from agent.models.retry import UNKNOWN, Transient
+from agent.models.stream import assemble, events, is_stream
 
-__all__ = ["Price", "completion", "decode", "usage"]
+__all__ = ["Price", "completion", "decode", "storable", "usage"]
 
 Price = tuple[float, float, float]
 """Dollars per million tokens: of the prompt, of the completion, of the prompt when read from a cache."""
 
 
 def decode(data: bytes, model: str) -> Any:
-    """An answer's JSON, lone surrogates (which cannot be stored) replaced.
+    """An answer's JSON, however it was sent, with lone surrogates (which cannot be stored) replaced.
 
     Raises:
-        Transient: it is not JSON.
+        Transient: it is neither JSON nor a stream of it.
     """
     try:
-        values = json.loads(data)
-    except ValueError as error:
-        raise Transient(f"{model}: the answer is not JSON: {redacted(repr(data[:120]))}") from error
-    return json.loads(json.dumps(values, ensure_ascii=False).encode("utf-8", "replace"))
+        values = assemble(events(data)) if is_stream(data) else json.loads(data)
+        return storable(values)
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise Transient(f"{model}: the answer is not JSON: {redacted(repr(data[:120]))}", usage=UNKNOWN) from error
+
+
+def storable(values: Any) -> Any:
+    """JSON that can be written as UTF-8. The halves of a character that came in two pieces are put together."""
+    whole = json.loads(json.dumps(values))
+    return json.loads(json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def completion(body: Any, model: str, price: Price | None = None, cost_usd: float | None = None) -> Completion:
@@ -35,20 +43,31 @@ def completion(body: Any, model: str, price: Price | None = None, cost_usd: floa
 
     Raises:
         Transient: there is no choice, or it has not the form that it should have.
+        agent.errors.RamifyError: the server reports an error that will not pass.
     """
+    try:
+        spent = usage(body.get("usage"), price, cost_usd)
+    except (AttributeError, TypeError):
+        spent = UNKNOWN
     try:
         choice = body["choices"][0]
         message: dict[str, Any] = choice["message"]
         tool_calls = tuple(_tool_calls(message.get("tool_calls") or []))
+        text = _text(message.get("content"))
     except (AttributeError, IndexError, KeyError, TypeError) as error:
-        raise Transient(f"{model}: the answer holds no message: {redacted(json.dumps(body)[:200])}") from error
-    return Completion(
-        text=_text(message.get("content")),
-        tool_calls=tool_calls,
-        usage=usage(body.get("usage"), price, cost_usd),
-        finish_reason=choice.get("finish_reason") or "stop",
-        raw=_to_send_back(message),
-    )
+        problem = _problem(body, model)
+        problem.usage = spent
+        raise problem from error
+    return Completion(text, tool_calls, spent, choice.get("finish_reason") or "stop", _to_send_back(message))
+
+
+def _problem(body: Any, model: str) -> RamifyError | Transient:
+    """What an answer without a message means."""
+    reported = body.get("error") if isinstance(body, dict) else None
+    if isinstance(reported, dict) and isinstance(reported.get("message"), str):
+        status = reported.get("code")
+        return fault(model, reported["message"], status if isinstance(status, int) else None, str(status))
+    return Transient(f"{model}: the answer holds no message: {redacted(json.dumps(body)[:200])}")
 
 
 def usage(counts: Mapping[str, Any] | None, price: Price | None, cost_usd: float | None = None) -> Usage:

@@ -1,0 +1,121 @@
+"""A streamed answer put together: server-sent events into the JSON that the same answer is unstreamed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+__all__ = ["assemble", "events", "is_stream"]
+
+DONE = b"[DONE]"
+_REPLACED = frozenset({"role", "type", "index", "format"})
+"""Fields of which every piece holds the whole."""
+_REPEATED = frozenset({"id", "name"})
+"""Fields that some servers send again with every piece."""
+
+
+def is_stream(data: bytes) -> bool:
+    """Whether a body is a stream of events. Some servers send plain JSON although a stream was asked for."""
+    return data.lstrip().startswith((b"data:", b"event:", b"id:", b"retry:", b":"))
+
+
+def events(data: bytes) -> Iterator[Any]:
+    """The JSON of each event. Comments, which keep the connection alive, are passed over.
+
+    Raises:
+        ValueError: one is not JSON.
+    """
+    for block in data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n\n"):
+        lines = (line[5:].removeprefix(b" ") for line in block.split(b"\n") if line.startswith(b"data:"))
+        event = b"\n".join(lines)
+        if event and event != DONE:
+            yield json.loads(event.decode("utf-8", "replace"))
+
+
+def assemble(chunks: Iterable[Any]) -> dict[str, Any]:
+    """The answer whose pieces these are: its first choice, and its usage. It holds an `error` and no choice when the
+    server reports one, or when no piece says how the answer ended.
+
+    Raises:
+        AttributeError, KeyError, TypeError: a piece has not the form that it should have.
+    """
+    answer: dict[str, Any] = {"usage": None}
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    finish_reason = None
+    for chunk in chunks:
+        if chunk.get("error"):
+            return {**answer, "error": chunk["error"]}
+        answer["usage"] = chunk.get("usage") or answer["usage"]
+        for choice in chunk.get("choices") or ():
+            if choice.get("index", 0) == 0:
+                _merge(message, choice.get("delta") or {})
+                finish_reason = choice.get("finish_reason") or finish_reason
+    if finish_reason is None:
+        return {**answer, "error": {"message": "the stream ended before the answer did"}}
+    return {**answer, "choices": [{"message": _joined(message), "finish_reason": finish_reason}]}
+
+
+class _Text(list[str]):
+    """A text that is still growing."""
+
+
+def _merge(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
+    """Add what a piece brings."""
+    for key, value in piece.items():
+        if value is None:
+            whole.setdefault(key, None)
+        elif key in _REPLACED:
+            whole[key] = value
+        elif isinstance(value, str):
+            _append(whole, key, value)
+        elif isinstance(value, dict):
+            whole[key] = whole.get(key) or {}
+            _merge(whole[key], value)
+        elif isinstance(value, list):
+            whole[key] = whole.get(key) or []
+            _extend(whole[key], value, calls=key == "tool_calls")
+        else:
+            whole[key] = value
+
+
+def _append(whole: dict[str, Any], key: str, text: str) -> None:
+    grown = whole.get(key)
+    if not isinstance(grown, _Text):
+        whole[key] = _Text([text])
+    elif key not in _REPEATED or "".join(grown) != text:
+        grown.append(text)
+
+
+def _extend(whole: list[Any], pieces: list[Any], *, calls: bool) -> None:
+    """Add to the items that the pieces belong to. Pieces that do not say which are items of their own."""
+    for piece in pieces:
+        item = _item(whole, piece, calls=calls) if isinstance(piece, dict) else None
+        if item is None:
+            whole.append(item := {} if isinstance(piece, dict) else piece)
+        if isinstance(piece, dict):
+            _merge(item, piece)
+
+
+def _item(whole: list[Any], piece: Mapping[str, Any], *, calls: bool) -> dict[str, Any] | None:
+    """What a piece goes on with. A call with an id of its own is a new one: some servers number every call 0."""
+    index = piece.get("index")
+    same = [item for item in whole if isinstance(item, dict) and item.get("index") == index]
+    if not calls:
+        return same[-1] if same and index is not None else None
+    other = piece.get("id") and (piece.get("function") or {}).get("name")
+    if same and not (other and "".join(same[-1].get("id") or "") != piece["id"]):
+        return same[-1]
+    return None
+
+
+def _joined(value: Any) -> Any:
+    """The same, with its texts at their end; calls as they are unstreamed, without their numbers."""
+    if isinstance(value, _Text):
+        return "".join(value)
+    if isinstance(value, dict):
+        joined = {key: _joined(each) for key, each in value.items()}
+        for call in joined.get("tool_calls") or ():
+            call.pop("index", None)
+        return joined
+    return [_joined(each) for each in value] if isinstance(value, list) else value
