@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
@@ -59,6 +60,9 @@ class GoalsFirst:
         self._base, self._baseline = base, baseline
         self._value = value
         self._ask, self._once = ask, once
+        self._lock = threading.Lock()
+        self._valuing: dict[str, threading.Lock] = {}
+        self._worth: dict[str, Evaluation] = {}
         self._spectrum = cache(spectrum)
         self._slow = baseline.duration_s > slow_s
         self._refused_one = False
@@ -77,7 +81,7 @@ class GoalsFirst:
         case = self._case(snapshot, path, report)
         if self._ask is not None:
             case = replace(case, ask=self._ask(path[-1].id))
-        return report, self._trusted(self._value.evaluate(case), snapshot), trial.runs
+        return report, self._valued(case, snapshot), trial.runs
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """As `score`, by a fresh run of the tests that the node's report is of: the goal tests, or all."""
@@ -102,6 +106,15 @@ class GoalsFirst:
             self._measurer.distrust([test for test in surprises if not again.passed(test)])
         evaluation = self._trusted(self._value.evaluate(self._case(snapshot, path, report)), snapshot)
         return Judgement(report, evaluation, improved=self._improves(report, evaluation), runs=runs)
+
+    def _valued(self, case: Case, snapshot: Snapshot) -> Evaluation:
+        """What the state is worth. Of workers that come to a state at once, one has it valued and the others wait."""
+        with self._lock:
+            valuing = self._valuing.setdefault(snapshot.digest, threading.Lock())
+        with valuing:
+            if snapshot.digest not in self._worth:
+                self._worth[snapshot.digest] = self._trusted(self._value.evaluate(case), snapshot)
+            return self._worth[snapshot.digest]
 
     def _case(self, snapshot: Snapshot, path: tuple[Node, ...], report: SuiteReport) -> Case:
         """About which no model is asked."""

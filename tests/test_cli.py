@@ -121,6 +121,11 @@ class TestRefusals:
         said = ramify("solve", "--issue", "x", "--repo", repo, "-c", "budget.max_node=3")
         refused(said, 3, "budget.max_node", "did you mean `budget.max_nodes`?")
 
+    def test_a_judge_without_a_model_is_a_configuration_error(self, ramify, repo):
+        said = ramify("solve", "--issue", "x", "--repo", repo, "--value", "judge")
+        assert said.returncode == 3
+        assert "-c value.model=PROVIDER/NAME" in said.stderr
+
     def test_a_directory_that_is_not_a_run(self, ramify, tmp_path):
         for command in (["show"], ["resume"], ["resume", "--apply"]):
             refused(ramify(*command, "nothing"), 2, "nothing is not a run")

@@ -118,6 +118,7 @@ def test_a_change_cannot_close_its_fence_hide_text_or_fill_the_question():
         ('{"value": 2, "assessment": "x"}', "from 0 to 1"),
         ('{"value": NaN, "assessment": "x"}', "from 0 to 1"),
         ('{"value": true, "assessment": "x"}', "from 0 to 1"),
+        ('{"value": 0.5, "interest": -1, "assessment": "x"}', "`interest` is '-1'"),
         ('{"value": 0.5, "verdict": "perhaps", "assessment": "x"}', "one of accept, refine, abort"),
         ('{"value": 0.5, "verdict": ["accept"], "assessment": "x"}', "one of accept, refine, abort"),
         ('{"value": 0.5, "verdict": "accept", "assessment": " "}', "`assessment` is missing"),
@@ -320,6 +321,12 @@ def test_what_tampers_with_the_tests_is_accepted_by_nobody():
     capped = cap(found, Evaluation(0.1), (Flag("m.py", 1, "it looks at the runner"),))
     assert (found.accepted, capped.accepted) == (True, False)
     assert capped.value == 0.1
+
+
+def test_what_a_judge_finds_interesting_is_kept_for_the_search():
+    said = '{"value": 0.1, "interest": 0.7, "verdict": "refine", "assessment": "A new way."}'
+    assert Judge(says(said)).evaluate(case()).parts["interest"] == 0.7
+    assert "interest" not in Judge(says(opinion())).evaluate(case()).parts
 
 
 # ---- every value

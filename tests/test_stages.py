@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -82,8 +83,8 @@ class Counting(Lab):
         super().__init__(provider, folder, files, *command)
         self.baseline = find_baseline(provider, self.task, self.base, runs=1)
 
-    def scorer(self, **options):
-        scorer = GoalsFirst(self.provider, self.task, self.base, self.baseline, PassingTests(), **options)
+    def scorer(self, value=None, **options):
+        scorer = GoalsFirst(self.provider, self.task, self.base, self.baseline, value or PassingTests(), **options)
         self.path = (Node(0, (), (), self.base, self.baseline, scorer.root),)
         return scorer
 
@@ -119,6 +120,22 @@ def test_a_patch_that_reaches_no_goal_is_measured_by_its_goals_alone(lab):
     report, evaluation, runs = lab.scorer().score(lab.state({"shapes.py": changed(fits=1)}), lab.path)
     assert (set(report.outcomes), runs) == ({GOAL}, 1)
     assert evaluation.value == lab.path[0].value
+
+
+def test_a_state_is_valued_once_whoever_comes_to_it(lab):
+    """Models may be asked for it, and workers may come to one state at the same time."""
+    valued, state = [], lab.state({"shapes.py": changed(fits=1)})
+
+    class Watched:
+        def evaluate(self, case):
+            valued.append(case)
+            return PassingTests().evaluate(case)
+
+    scorer = lab.scorer(Watched())
+    with ThreadPoolExecutor(2) as pool:
+        found = [each.result()[1] for each in [pool.submit(scorer.score, state, lab.path) for _ in range(3)]]
+    assert found[0] == found[1] == found[2]
+    assert [bool(case.path) for case in valued] == [False, True]
 
 
 def test_a_patch_that_breaks_much_is_refused_before_all_tests_ran(lab):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -88,6 +89,13 @@ def test_the_object_holds_all_that_the_text_says():
 )
 def test_a_choice_without_numbers_says_so(choice, said):
     assert said in text(explain([Added(node(0)), Added(node(1, 0), choice=choice)], 1))
+
+
+def test_what_a_node_is_worth_is_told_term_by_term_with_what_was_said_of_it():
+    judged = Evaluation(0.25, parts={"tests": 0.1, "judge": 0.6}, notes="Still failing: a\nA reviewer doubts it.")
+    why = explain([Added(node(0)), Added(replace(node(1, 0), evaluation=judged))], 1)
+    assert text(why)[1:4] == ["worth 0.25: tests 0.1, judge 0.6", "Still failing: a", "A reviewer doubts it."]
+    assert why.as_json()["worth"]["parts"] == {"tests": 0.1, "judge": 0.6}
 
 
 def test_the_base_state_was_selected_by_nothing():

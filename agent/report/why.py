@@ -15,6 +15,7 @@ from agent.journal import Added, Event, Failed, Merged, Remeasured
 from agent.search import Choice, Reason
 from agent.steering import PINNED, require_node
 from agent.tree import NodeId
+from agent.value import Evaluation
 
 __all__ = ["Selection", "Why", "explain"]
 
@@ -50,6 +51,8 @@ class Why:
     node: NodeId
     path: tuple[NodeId, ...]
     """From the root to the node."""
+    worth: Evaluation
+    """What it was worth when it was measured first, and what was said of it."""
     selections: tuple[Selection, ...]
     """Those that made the nodes of the path, the root's expansion first; the root itself was selected by nothing."""
     merged: tuple[Selection, ...]
@@ -66,6 +69,7 @@ class Why:
     def as_text(self) -> RenderableType:
         """The same for people."""
         parts: list[RenderableType] = [Text(f"node {self.node}, by way of {' > '.join(map(str, self.path))}")]
+        parts.append(_worth(self.worth))
         parts += [_draw(each) for each in self.selections]
         if not self.selections:
             parts.append(Text("\nthe base state: no selection led to it"))
@@ -86,17 +90,18 @@ def explain(events: Iterable[Event], node: NodeId) -> Why:
         agent.errors.UsageError: the run has no such node.
     """
     recorded = list(events)
-    parents = {event.node.id: event.node.parents for event in recorded if isinstance(event, Added)}
-    require_node(node, len(parents))
+    nodes = {event.node.id: event.node for event in recorded if isinstance(event, Added)}
+    require_node(node, len(nodes))
     ended = list(_ended(recorded))
     made = {each.led_to: each for each in ended if each.outcome == "added"}
     path = [node]
-    while above := parents[path[-1]]:
+    while above := nodes[path[-1]].parents:
         path.append(above[0])
     path.reverse()
     return Why(
         node,
         tuple(path),
+        nodes[node].evaluation,
         selections=tuple(made[each] for each in path[1:]),
         merged=tuple(each for each in ended if each.outcome == "merged" and each.led_to == node),
         measured=tuple(each for each in ended if each.outcome == "measured" and each.led_to == node),
@@ -120,6 +125,13 @@ def _ended(events: Iterable[Event]) -> Iterator[Selection]:
                 yield Selection(number, event.node, "failed", None, event.reason, event.choice)
             case _:
                 number -= 1
+
+
+def _worth(evaluation: Evaluation) -> RenderableType:
+    """The value, its terms, and what is told of it to who tries again."""
+    terms = ", ".join(f"{name} {part:.4g}" for name, part in evaluation.parts.items())
+    told = Text(f"worth {evaluation.value:.4g}{f': {terms}' if terms else ''}")
+    return Group(told, Padding(Text(evaluation.notes), (0, 0, 0, 2))) if evaluation.notes else told
 
 
 def _draw(selection: Selection) -> RenderableType:

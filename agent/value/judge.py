@@ -1,8 +1,10 @@
-"""A model judges a state by its patch, its tests and the task: a number, a verdict and an assessment in words."""
+"""A model judges a state by its patch, its tests and the task: two numbers, a verdict and an assessment in words."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agent.models import Model
 from agent.prompts import render
@@ -19,7 +21,8 @@ class Judge:
     """One question a state. The value is the one by tests, lifted by the judge's number (`agent.value.weighing`).
 
     The number together with an assessment that later attempts are shown is SWE-Search's value agent (arXiv 2410.20285);
-    to accept, refine or abort is the choice of CodeTree's critic (arXiv 2411.04329).
+    to accept, refine or abort is the choice of CodeTree's critic (arXiv 2411.04329). The other number says how
+    interesting the state is to go on from, which `agent.search.go_explore` reads.
     """
 
     model: Model
@@ -50,14 +53,20 @@ def read_verdict(text: str, who: str) -> Opinion:
         Unreadable: it states none.
     """
     said = last_object(text, "value")
-    worth, verdict, words = said["value"], said.get("verdict", "refine"), said.get("assessment")
-    if isinstance(worth, bool) or not isinstance(worth, (int, float)) or not 0 <= worth <= 1:
-        raise Unreadable(f"`value` is {str(worth)[:40]!r}: give a number from 0 to 1")
+    worth, verdict, words = _share(said, "value"), said.get("verdict", "refine"), said.get("assessment")
     if verdict not in VERDICTS:
         raise Unreadable(f"`verdict` is {str(verdict)[:40]!r}: give one of {', '.join(VERDICTS)}")
     if not isinstance(words, str) or not words.strip():
         raise Unreadable("`assessment` is missing: say in words what speaks for and against the change")
-    return Opinion(float(worth), f"{who} gives it {worth:.2f} of 1: {assessment(words)}", verdict)
+    interest = _share(said, "interest") if "interest" in said else None
+    return Opinion(worth, f"{who} gives it {worth:.2f} of 1: {assessment(words)}", verdict, interest)
+
+
+def _share(said: Mapping[str, Any], key: str) -> float:
+    given = said[key]
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= 1:
+        raise Unreadable(f"`{key}` is {str(given)[:40]!r}: give a number from 0 to 1")
+    return float(given)
 
 
 def require_mends(mends: int) -> None:

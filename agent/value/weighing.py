@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Literal, get_args
 
 from agent.value import Case, Evaluation
@@ -38,6 +39,8 @@ class Opinion:
     text: str = ""
     """An assessment, for the policy that tries again from the same parent."""
     verdict: Verdict | None = None
+    interest: float | None = None
+    """In [0, 1]: how much there is to learn by going on from the state, whatever it is worth."""
 
 
 Critic = Callable[[Case, Evaluation], Opinion]
@@ -53,7 +56,8 @@ def judged(case: Case, critics: Mapping[str, Critic], weights: Mapping[str, floa
 
     `weights` are by the names of the critics, 1 where there is none; one named `tests` weighs the value by tests. A
     critic that abstains has no weight; where all do, tests alone count. `parts` has `tests`, what each critic said
-    under its name, `accept` and `abort` (1 or 0) where critics gave verdicts, and `abstained` where some gave nothing.
+    under its name, `accept` and `abort` (1 or 0) where critics gave verdicts, the mean `interest` where they said one,
+    and `abstained` where some gave nothing.
     """
     tests = PassingTests().evaluate(case)
     if tests.solved or not case.report.valid or not case.path:
@@ -64,6 +68,8 @@ def judged(case: Case, critics: Mapping[str, Critic], weights: Mapping[str, floa
         return tests
     opinions = _hear(case, tests, critics)
     parts = _verdict(case, tests, opinions)
+    if interests := [each.interest for each in opinions.values() if each.interest is not None]:
+        parts["interest"] = fmean(interests)
     if len(opinions) < len(critics):
         parts[ABSTAINED] = float(len(critics) - len(opinions))
     return _weighed(case, tests, opinions, parts, weights or {})
