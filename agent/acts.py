@@ -17,6 +17,7 @@ from agent.journal import Remeasured
 from agent.measure import SuiteReport
 from agent.parts import Parts, Scorer
 from agent.policy import Policy, Position, Tried
+from agent.proposals import proposal_of
 from agent.search import Choice
 from agent.task import Task
 from agent.tree import Act, Node, NodeId, Step, Tree
@@ -71,9 +72,8 @@ class Acts:
         assert ticket.policy is not None
         parent = self.tree[ticket.node]
         rng = Random(f"{self.parts.seed}/{ticket.node}/{ticket.index}")
-        turns = Turns(
-            self.parts.provider, ticket.policy, self.parts.turns_per_node, made, self._show_tests, self.stopped
-        )
+        limit, known = self.parts.turns_per_node, partial(self._known, parent)
+        turns = Turns(self.parts.provider, ticket.policy, limit, made, self._show_tests, self.stopped, known)
         taken = turns.take(parent.snapshot, rng, partial(self._position, ticket))
         child = replace(
             parent,
@@ -132,6 +132,11 @@ class Acts:
         report, evaluation, runs = self.scorer.score_again(node, self.tree.path(node.id)[:-1])
         self.spend(Usage(measurements=runs), "tests", node.id)
         return Remeasured(node.id, evaluation, report, self.parts.budget.elapsed_s, ticket.choice)
+
+    def _known(self, parent: Node, step: Step) -> Snapshot | None:
+        """Where the step led to from the same state, if it was taken there before."""
+        known = self.tree.proposals.known(parent.id, proposal_of([step]))
+        return None if known is None else self.tree[known].snapshot
 
     def _position(self, ticket: Ticket, box: Sandbox, steps: tuple[Step, ...]) -> Position:
         tree = self.tree

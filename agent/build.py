@@ -23,7 +23,7 @@ from agent.parts import Parts
 from agent.policy import Policy
 from agent.run import Run
 from agent.search import Search
-from agent.search.registry import SEARCHES
+from agent.search.registry import SEARCHES, SINGLE_EDITS
 from agent.solver import Result
 from agent.task import Task, load_task
 from agent.value import Value
@@ -190,8 +190,8 @@ def _search(settings: Settings) -> Search:
             "the search `strategies` asks its policy for strategies in words, and `mutate` has none: name a model with "
             "--policy, or another search with --search"
         )
-    if name == "auto":
-        options = {"single_edits": settings.policy.name == "mutate", **options}
+    if settings.policy.name == "mutate":
+        options = {**SINGLE_EDITS.get(name, {}), **options}
     return _construct(SEARCHES[name], options, f"search.{name}")
 
 

@@ -115,7 +115,7 @@ class Settings(BaseModel):
     panel: tuple[Choice, ...] = ()
     """Further policies on the same tree: names, or tables with a `name` and options."""
     search: Choice = Choice(name="auto")
-    """An algorithm by name, or `auto`: best_first for `mutate`, mcts for a model."""
+    """An algorithm by name. Some have other defaults for `mutate` (`agent.search.registry.SINGLE_EDITS`)."""
     value: Choice = Choice(name="tests")
     """What a state is worth, by name. All but `tests` ask a model: `model`, or else the policy's."""
     sandbox: SandboxSettings = SandboxSettings()

@@ -6,6 +6,7 @@ A discarded node stays a fact of the tree, with its patch in the journal; forkin
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 
 from agent.journal import Noted
@@ -34,9 +35,9 @@ def make_room(provider: Provider, run: Run, unchanged: AbstractContextManager[ob
             going = dispensable(run)
             if not going:
                 raise
-            log.warning("%s; the states of %d closed nodes are discarded", full, len(going))
-            for node in going:
-                _discard(provider, run, node)
+            log.warning("%s; the states of %d closed nodes are discarded", full, sum(map(len, going.values())))
+            for state, nodes in going.items():
+                _discard(provider, run, state, nodes)
         provider.require_room()
 
 
@@ -47,20 +48,27 @@ def forget_unrecorded(provider: Provider, base: Snapshot, run: Run) -> None:
     provider.retain([base, *kept])
 
 
-def dispensable(run: Run) -> list[Node]:
-    """Nodes that no search selects any more, no patch is taken from, and whose states are still there."""
-    return [node for node in run.tree if not _needed(run, node.id)]
+def dispensable(run: Run) -> dict[Snapshot, list[Node]]:
+    """States that are still there and nobody needs, each with the nodes that hold it: no search selects these any more,
+    and no patch is taken from them. A node whose edit changed nothing holds the state of its parent."""
+    there = [node for node in run.tree if run.note(node.id, DISCARDED) is None]
+    needed = {node.snapshot for node in there if _needed(run, node.id)}
+    going: dict[Snapshot, list[Node]] = {}
+    for node in there:
+        if node.snapshot not in needed:
+            going.setdefault(node.snapshot, []).append(node)
+    return going
 
 
 def _needed(run: Run, node_id: NodeId) -> bool:
     tree, node = run.tree, run.tree[node_id]
     wanted = node_id == tree.root.id or node.is_answer(tree.root)
-    in_use = tree.expandable(node_id) or tree.pending_below(node_id) > 0
-    return wanted or in_use or run.note(node_id, DISCARDED) is not None
+    return wanted or tree.expandable(node_id) or tree.pending_below(node_id) > 0
 
 
-def _discard(provider: Provider, run: Run, node: Node) -> None:
+def _discard(provider: Provider, run: Run, state: Snapshot, nodes: Iterable[Node]) -> None:
     """Its patch is kept first, then the decision, then the deed: whatever is interrupted, nothing is lost."""
-    patch = provider.diff(run.tree.root.snapshot, node.snapshot)
-    run.record(Noted(node.id, DISCARDED, {"patch": run.journal.put_blob(patch)}))
-    provider.discard(node.snapshot)
+    patch = run.journal.put_blob(provider.diff(run.tree.root.snapshot, state))
+    for node in nodes:
+        run.record(Noted(node.id, DISCARDED, {"patch": patch}))
+    provider.discard(state)

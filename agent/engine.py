@@ -25,6 +25,7 @@ from agent.inbox import new_orders
 from agent.journal import Added, Event, Exhausted, Failed, Merged, Spent
 from agent.parts import Parts, Scorer
 from agent.policy.panel import Panel
+from agent.proposals import proposal_of
 from agent.run import Run
 from agent.search import Choice
 from agent.steering import choose
@@ -229,12 +230,16 @@ class Grower:
             self._record(Exhausted(ticket.node, "" if alone else ticket.policy_id))
 
     def _settle(self, ticket: Ticket, child: Node, made: Drafts) -> None:
-        """Measure the state that was reached and record it, or the node that already holds it."""
-        known = self._run.tree.with_state(child.state_hash)
-        if child.state_hash == self._run.tree[ticket.node].state_hash:
+        """Measure the state that was reached and record it, or the node that already holds it, or that the same
+        proposal led to before."""
+        tree = self._run.tree
+        known = tree.with_state(child.state_hash)
+        if (same := tree.proposals.known(ticket.node, proposal_of(child.steps))) is not None:
+            self._merge(ticket, tree[same], child)
+        elif child.state_hash == tree[ticket.node].state_hash:
             self._add(ticket, child, made)
         elif known is not None:
-            self._merge(ticket, known, child.label)
+            self._merge(ticket, known, child)
         else:
             self._add(ticket, self._acts.measured(child), made)
 
@@ -244,16 +249,17 @@ class Grower:
             tree = self._run.tree
             known = tree.with_state(node.state_hash)
             if known is not None and node.state_hash != tree[ticket.node].state_hash:
-                self._merge(ticket, known, node.label)
+                self._merge(ticket, known, node)
                 return
             made.keep(node.snapshot)
             elapsed = self._parts.budget.elapsed_s
             self._conclude(ticket, Added(replace(node, id=len(tree)), elapsed_s=elapsed, choice=ticket.choice))
             self._parts.budget.count_node()
 
-    def _merge(self, ticket: Ticket, known: Node, label: str) -> None:
-        elapsed = self._parts.budget.elapsed_s
-        self._conclude(ticket, Merged(ticket.node, known.id, label, ticket.policy_id, elapsed, ticket.choice))
+    def _merge(self, ticket: Ticket, known: Node, child: Node) -> None:
+        elapsed, proposal = self._parts.budget.elapsed_s, proposal_of(child.steps)
+        merged = Merged(ticket.node, known.id, child.label, ticket.policy_id, elapsed, ticket.choice, proposal)
+        self._conclude(ticket, merged)
 
     def _spend(self, usage: Usage, what: str, node: NodeId | None) -> None:
         """Nobody waits for the disk that holds the tree meanwhile: it does not change."""

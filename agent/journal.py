@@ -111,6 +111,8 @@ class Merged:
     policy_id: str = ""
     elapsed_s: float = 0.0
     choice: Choice | None = None
+    proposal: str = ""
+    """What was proposed, in canonical form (`agent.proposals`)."""
     kind: Literal["merged"] = "merged"
 
 

@@ -109,7 +109,7 @@ class Run:
                 self.steering.use(event.choice)
                 self.elapsed_s = event.elapsed_s
             case Merged():
-                self.tree.merge(event.parent, event.node, event.label, *_work(event))
+                self.tree.merge(event.parent, event.node, event.label, *_work(event), event.proposal)
                 self.steering.use(event.choice)
                 self.elapsed_s = event.elapsed_s
             case Remeasured():

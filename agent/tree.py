@@ -9,6 +9,7 @@ from typing import TypeVar
 import networkx as nx
 
 from agent.node import ROOT, Act, Attempt, Node, NodeId, Step
+from agent.proposals import Proposals, proposal_of
 from agent.value import Evaluation
 from agent.views import View
 
@@ -47,6 +48,8 @@ class Tree:
         self._pruned: set[NodeId] = set()
         self.solved: list[NodeId] = []
         """Nodes whose evaluation says solved, in the order of recording."""
+        self.proposals = Proposals()
+        """What was proposed at each node, and how often."""
         self.ended_expansions = 0
         """Choices that were carried out, whatever their act and their result."""
         self.in_flight = 0
@@ -219,6 +222,7 @@ class Tree:
             self._end_work(node.parents[0], "fuse", node.parents[-1], "")
         elif node.parents:
             self._attempts[node.parents[0]].append(Attempt(node.id, label=node.label, policy_id=node.policy_id))
+            self.proposals.led(node.parents[0], node.id, proposal_of(node.steps))
             self._end_work(node.parents[0], "expand", None, node.policy_id)
 
     def merge(
@@ -229,13 +233,16 @@ class Tree:
         act: Act = "expand",
         other: NodeId | None = None,
         policy_id: str = "",
+        proposal: str = "",
     ) -> None:
         """Record that an edit of `parent` led to a state that was known: a second edge, no second node. A state from
-        which `parent` itself comes gets none, so that the graph has no cycles."""
+        which `parent` itself comes gets none, so that the graph has no cycles. `proposal` is the edit in canonical
+        form (`agent.proposals`)."""
         if not self.graph.has_edge(parent, existing) and not nx.has_path(self.graph, existing, parent):
             self.graph.add_edge(parent, existing, kind="reference")
         if act == "expand":
             self._attempts[parent].append(Attempt(existing, known=True, label=label, policy_id=policy_id))
+            self.proposals.led(parent, existing, proposal)
         self._end_work(parent, act, other, policy_id)
 
     def fail(

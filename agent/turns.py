@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 
 from agent import actions
-from agent.actions import Action, Observation, Shell, Submit, View
+from agent.actions import Action, Edit, Observation, RunTests, Shell, Submit, View, Write
 from agent.budget import BudgetSpent
 from agent.drafts import Drafts
 from agent.errors import RamifyError
@@ -49,6 +50,8 @@ class Turns:
     """Runs some tests, or all, for the policy to look at."""
     stopped: Callable[[], bool]
     """Asked after each turn: whether to be content with what there is."""
+    known: Callable[[Step], Snapshot | None] = lambda step: None
+    """Where a step led to that was the whole of an earlier expansion of the same state: it is not carried out again."""
 
     def take(self, start: Snapshot, rng: Random, position: Callable[[Sandbox, tuple[Step, ...]], Position]) -> Taken:
         """Go on from a state; `position` says what the policy is shown of a fork, after these turns.
@@ -68,22 +71,34 @@ class Turns:
                     return replace(taken, error=error)
                 if not (proposal.actions or proposal.message):
                     break
-                state, observations = self._act(taken.state, proposal.actions, box)
-            step = Step(proposal.actions, observations, proposal.message, proposal.usage, self.policy.policy_id)
+                step = Step(proposal.actions, (), proposal.message, proposal.usage, self.policy.policy_id)
+                ends = proposal.final or self.limit == 1
+                state = self.known(step) if ends and not taken.steps else None
+                if state is None:
+                    state, observations = self._act(taken.state, proposal.actions, box)
+                    step = replace(step, observations=observations)
             taken = Taken(state, (*taken.steps, step), proposal)
             if proposal.final or self.stopped():
                 break
         return taken
 
     def _act(self, state: Snapshot, todo: Sequence[Action], box: Sandbox) -> tuple[Snapshot, tuple[Observation, ...]]:
-        """Apply actions in order. A command that times out loses its own effects and those of nobody else."""
+        """Apply actions in order. A command that times out loses its own effects and those of nobody else; where
+        nothing was done, nothing is frozen."""
         seen: list[Observation] = []
+        frozen = True
         for position, action in enumerate(todo):
-            if isinstance(action, (Shell, View, actions.Search)):
-                state = self.made.freeze(box)
-            seen.append(actions.apply(action, box, lambda tests: self.show_tests(self.made.freeze(box), tests)))
+            if not frozen and isinstance(action, (Shell, View, actions.Search, RunTests)):
+                state, frozen = self.made.freeze(box), True
+            seen.append(actions.apply(action, box, partial(self.show_tests, state)))
             if seen[-1].fork_lost:
                 with self.provider.at(state) as fresh:
                     state, rest = self._act(state, todo[position + 1 :], fresh)
                 return state, (*seen, *rest)
-        return (self.made.freeze(box) if todo else state), tuple(seen)
+            frozen = frozen and not _changes(action, seen[-1])
+        return (state if frozen else self.made.freeze(box)), tuple(seen)
+
+
+def _changes(action: Action, seen: Observation) -> bool:
+    """Whether the action may have changed the state."""
+    return isinstance(action, Shell) or (isinstance(action, (Edit, Write)) and seen.ok)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import threading
+from random import Random
 
 import networkx as nx
 import pytest
+from rich.console import Console
 
-from agent.actions import Edit, Shell
+from agent.actions import Edit, Shell, View
 from agent.budget import Budget, Stop
+from agent.drafts import Drafts
 from agent.errors import ModelError, PolicyError
-from agent.journal import Failed, Remeasured, Spent
+from agent.journal import Added, Failed, Merged, Remeasured, Spent
 from agent.parts import Parts
-from agent.policy import Proposal
+from agent.policy import Position, Proposal
+from agent.report.tree import draw
 from agent.run import Run
 from agent.search import Choice
 from agent.search.best_first import BestFirst
 from agent.solver import solve
+from agent.turns import Turns
 from agent.value.tests import PassingTests
+from sandboxes import Snapshot, Workspace
 from sandboxes.namespace import NamespaceProvider
 from tests.halves import HIGH, LOW, SPOILT, Doing, Planned, halves
 from tests.policies import Scripted, pay
@@ -183,3 +189,58 @@ def test_a_policy_is_told_what_came_of_all_that_was_tried_there(attempt):
         ("", None, False, "unreadable"),
         ("try 2", 1, True, ""),
     ]
+
+
+def test_what_a_sibling_proposed_is_merged_unseen_and_counted(attempt, tmp_path):
+    again = Edit("./halves.py", LOW.old, LOW.new)
+    looking = (View("halves.py"), LOW)
+    proposals = [(LOW,), (again,), looking, (Shell(""), LOW)]
+
+    def answer(position):
+        return Proposal(proposals[position.index] if position.index < len(proposals) else (), label="low")
+
+    _, run, events = attempt(Scripted(answer), Planned((Choice(0),) * 4))
+    assert [type(e) for e in events if isinstance(e, (Added, Merged))] == [Added, Added, Merged, Merged, Merged]
+    assert sum(e.usage.measurements for e in events if isinstance(e, Spent) and e.what == "tests") == 1
+    assert [bool(e.proposal) for e in events if isinstance(e, Merged)] == [True, True, False]
+    with Run.open(tmp_path / "run") as reopened:
+        for tree in (run.tree, reopened.tree):
+            assert (tree.proposals.times(0, 1), tree.proposals.times(1, 0)) == (4, 0)
+        console = Console(width=200)
+        with console.capture() as drawn:
+            console.print(draw(reopened.tree))
+        assert "[proposed 4 times] low" in drawn.get()
+
+
+def turns_of(provider, repo, policy, known=lambda step: None):
+    """From which state the turns of an expansion began, what they came to, and the states that were frozen for them."""
+    made = Drafts()
+    turns = Turns(provider, policy, 1, made, lambda *_: pytest.fail("no test is asked for"), lambda: False, known)
+    base = provider.create(Workspace(path=halves(repo), mount="/workspace"))
+    taken = turns.take(base, Random(0), lambda box, steps: Position(None, (), 0, (), steps, box))
+    return base, taken, list(made)
+
+
+def test_an_edit_of_a_missing_file_is_refused_and_nothing_is_run_or_frozen(provider, tmp_path):
+    missing = Scripted(lambda position: Proposal((Edit("missing.py", "a", "b"),)))
+    base, taken, frozen = turns_of(provider, tmp_path / "repo", missing)
+    assert (taken.state, frozen) == (base, [])
+    (seen,) = taken.steps[0].observations
+    assert not seen.ok
+    assert "there is no such file" in seen.text
+
+
+def test_a_step_that_is_known_is_not_carried_out(provider, tmp_path):
+    known, policy = Snapshot("known", "state"), Scripted(lambda position: Proposal((LOW,)))
+    _, taken, frozen = turns_of(provider, tmp_path / "repo", policy, lambda step: known)
+    assert (taken.state, taken.steps[0].actions, frozen) == (known, (LOW,), [])
+    _, taken, frozen = turns_of(provider, tmp_path / "another", policy)
+    assert frozen == [taken.state]
+
+
+def test_a_refused_edit_is_recorded_once_without_a_test_run(attempt):
+    wrong = Scripted(lambda position: Proposal((Edit("missing.py", "a", "b"),) if position.index < 2 else ()))
+    _, run, events = attempt(wrong, Planned((Choice(0),) * 3))
+    assert [type(e) for e in events if isinstance(e, (Added, Merged))] == [Added, Added, Merged]
+    assert not [e for e in events if isinstance(e, Spent) and e.what == "tests"]
+    assert run.tree[1].state_hash == run.tree[0].state_hash

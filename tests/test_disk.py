@@ -124,16 +124,20 @@ def test_a_disk_without_room_is_named_with_the_figures_and_the_remedy(tmp_path):
 
 
 def test_states_beyond_their_bound_end_the_sitting_unless_closed_nodes_make_room(tmp_path):
+    """Node 4 is closed as well; it holds the state of the root, which is needed."""
+
     def answer(position):
-        if len(position.path) > 1 or position.index > 2:
+        if len(position.path) > 1 or position.index > 3:
             return Proposal(())
+        if position.index == 3:
+            return Proposal((Edit("missing.py", "a", "b"),))
         return Proposal((Shell(f"head -c 5000000 /dev/urandom > blob{position.index}"),))
 
     repo, run = means(tmp_path / "repo"), tmp_path / "run"
     with Run.open(run) as opened, NamespaceProvider(run / "store") as provider:
         parts = Parts(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
         solve(task(repo), parts, opened)
-        assert [opened.tree.expandable(n) for n in range(1, 4)] == [False] * 3
+        assert [opened.tree.expandable(n) for n in range(1, 5)] == [False] * 4
     with Run.open(run) as opened, NamespaceProvider(run / "store", Limits(store_bytes=7 << 20)) as provider:
         blob = opened.tree[2].snapshot
         with provider.at(blob) as box:
@@ -142,9 +146,12 @@ def test_states_beyond_their_bound_end_the_sitting_unless_closed_nodes_make_room
         with pytest.raises(SnapshotMissing, match="discarded"), provider.at(blob):
             pass
         notes = [opened.note(node.id, DISCARDED) for node in opened.tree]
-        assert [note is not None for note in notes] == [False, True, True, True]
+        assert [note is not None for note in notes] == [False, True, True, True, False]
         assert len(opened.journal.get_blob(notes[2]["patch"])) > len(kept)
         make_room(provider, opened)
+        assert opened.tree[4].snapshot == opened.tree.root.snapshot
+        with provider.at(opened.tree.root.snapshot):
+            pass
 
 
 def test_nothing_that_may_still_be_needed_is_given_up(tmp_path):

@@ -17,6 +17,8 @@ from agent.search.astar import AStar
 from agent.search.auto import Auto
 from agent.search.best_first import BestFirst
 from agent.search.best_of_n import BestOfN
+from agent.search.mcts import Mcts
+from agent.search.registry import SEARCHES, SINGLE_EDITS
 from agent.search.swe_search import SweSearch
 from tests.test_search_graph import two_halves
 from tests.test_tree import trees
@@ -82,6 +84,14 @@ def test_what_is_chosen_is_the_choice_of_the_algorithm_that_is_named(made):
 @pytest.mark.parametrize(("policy", "single"), [("mutate", True), ("openai/tiny", False)])
 def test_is_what_runs_unless_another_is_named_and_knows_the_policys_grain(policy, single):
     assert _search(load(flags={"policy.name": policy})) == Auto(single_edits=single)
+
+
+def test_single_edits_have_defaults_of_their_own_and_what_is_given_goes_before():
+    given = {"policy.name": "mutate", "search.name": "mcts"}
+    assert _search(load(flags=given)) == Mcts(c=1.4, alpha=0.5)
+    assert _search(load(flags=given | {"search.c": 0.3})) == Mcts(c=0.3, alpha=0.5)
+    assert _search(load(flags=given | {"policy.name": "openai/tiny"})) == Mcts()
+    assert all(SEARCHES[name](**options) for name, options in SINGLE_EDITS.items())
 
 
 def test_who_chose_and_why_is_said_once_and_kept(capsys: pytest.CaptureFixture[str]):

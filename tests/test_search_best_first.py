@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from agent.actions import Effect, Shell, effect
-from agent.search.best_first import BestFirst
+from agent.search.best_first import TIRED, BestFirst
 from tests.test_search import chosen
 from tests.trees import PUSH, Grown, histories, node, tree
 
@@ -40,7 +40,7 @@ def test_half_good_states_do_not_starve_the_root(crowd):
     """Nodes 1 to `crowd` are worth 0.4 and the root 0.1; what they lead to is closed at once."""
     made = tree(node(0, value=0.1), *(node(i, 0, 0.4) for i in range(1, crowd + 1)))
     for _ in range(600):
-        selected = chosen(BestFirst(), made)
+        selected = chosen(BestFirst(fatigue=TIRED), made)
         made.add(node(len(made), selected, 0.0, terminal=True))
     below = sum(made.expansions(n) for n in range(1, crowd + 1))
     assert 30 < below < made.expansions(0)
@@ -93,7 +93,7 @@ def plain(search, made):
     return min(frontier, key=place, default=None)
 
 
-@pytest.mark.parametrize("search", [BestFirst(), BestFirst(fatigue=0.0), BestFirst(fatigue=0.05, depth=2)])
+@pytest.mark.parametrize("search", [BestFirst(fatigue=TIRED), BestFirst(fatigue=0.0), BestFirst(fatigue=0.05, depth=2)])
 @given(history=histories)
 def test_it_chooses_what_a_scan_of_all_nodes_chooses(search, history):
     grown = Grown()

@@ -197,3 +197,9 @@ def test_a_common_ancestor_is_the_last_state_that_two_paths_share(made, data):
     one, other = data.draw(ids), data.draw(ids)
     shared = [n for n in made.path(one) if n in made.path(other)]
     assert made.common_ancestor(one, other) == shared[-1]
+
+
+def test_a_proposal_that_was_merged_is_known_from_then_on():
+    made = tree(node(0), node(1, 0))
+    made.merge(0, 1, proposal="p")
+    assert (made.proposals.known(0, "p"), made.proposals.known(1, "p"), made.proposals.known(0, "")) == (1, None, None)

@@ -9,7 +9,7 @@ from random import Random
 
 from agent.search import Choice, Search
 from agent.search.astar import AStar
-from agent.search.best_first import BestFirst
+from agent.search.best_first import TIRED, BestFirst
 from agent.search.best_of_n import BestOfN
 from agent.search.graph import Graph
 from agent.search.swe_search import SweSearch
@@ -63,7 +63,7 @@ class Auto:
     def order(self, tree: Tree) -> Iterator[tuple[Search, str]]:
         """The algorithms to ask now, first to last, and why each."""
         if self.single_edits:
-            yield BestFirst(), "best_first: the policy proposes single edits, and most help nothing"
+            yield BestFirst(fatigue=TIRED), "best_first: the policy proposes single edits, and most help nothing"
             return
         if self.ended(tree) and promising(tree):
             best = tree.best().id

@@ -13,10 +13,12 @@ from agent.search import Choice
 from agent.search.ranking import Ranking, exactly, why_first
 from agent.tree import Node, NodeId, Tree
 
-__all__ = ["BestFirst"]
+__all__ = ["TIRED", "BestFirst"]
 
 CLASSES = 4
 """Safe, safe and stale, unsafe, unsafe and stale: nodes of a class wait until none before it can be expanded."""
+TIRED = 0.25
+"""The fatigue where nearly all proposals help nothing and are many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class BestFirst:
 
     The second term keeps a crowd of half-good states from starving the few above them: by the time the root was
     expanded n times, its children together were about n ** (2/3) times, their children n ** (1/2) times, and better
-    values buy a constant factor.
+    values buy a factor, the larger the less the fatigue.
 
     A state that is no better than the one it came from is *stale*: its edit helped nothing that was measured. Stale
     states wait until no other state can be expanded. So do, behind all others, *unsafe* states: an action on the way
@@ -34,7 +36,7 @@ class BestFirst:
     and no patch can repeat. WebOperator puts destructive actions off in the same way.
     """
 
-    fatigue: float = 0.25
+    fatigue: float = 0.02
     """What a doubling of the expansions takes off a score, at least 0."""
     depth: int = 16
     """Edits a path may have."""

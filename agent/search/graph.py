@@ -34,6 +34,8 @@ class Graph:
     """How many states are tried of those that repair the same tests, at least 1; the most valuable ones are."""
     c: float = 0.1
     """Weight of exploration where nothing is merged (`agent.search.mcts.Mcts`)."""
+    alpha: float = 0.25
+    """Of `mcts`, as `c` is."""
 
     def __post_init__(self) -> None:
         for name, least in (("stagnation", 0), ("candidates", 1)):
@@ -42,7 +44,7 @@ class Graph:
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """A merge, or what `mcts` selects."""
-        return self.merge(tree) or Mcts(c=self.c).select(tree, rng)
+        return self.merge(tree) or Mcts(c=self.c, alpha=self.alpha).select(tree, rng)
 
     def merge(self, tree: Tree) -> Choice | None:
         """The merge to make now, whose node may be closed; None: there is none."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from agent.search import Search
 from agent.search.adaptive import Adaptive
 from agent.search.astar import AStar
 from agent.search.auto import Auto
 from agent.search.beam import Beam
-from agent.search.best_first import BestFirst
+from agent.search.best_first import TIRED, BestFirst
 from agent.search.best_of_n import BestOfN
 from agent.search.clade import Clade
 from agent.search.go_explore import GoExplore
@@ -17,7 +19,7 @@ from agent.search.mcts import Mcts
 from agent.search.strategies import Strategies
 from agent.search.swe_search import SweSearch
 
-__all__ = ["SEARCHES"]
+__all__ = ["SEARCHES", "SINGLE_EDITS"]
 
 SEARCHES: dict[str, type[Search]] = {
     "adaptive": Adaptive,
@@ -35,3 +37,12 @@ SEARCHES: dict[str, type[Search]] = {
     "swe_search": SweSearch,
 }
 """An algorithm's dataclass is the schema of its settings: `[search] name="mcts" c=1.4` becomes `Mcts(c=1.4)`."""
+
+SINGLE_EDITS: dict[str, Mapping[str, float]] = {
+    "auto": {"single_edits": True},
+    "best_first": {"fatigue": TIRED},
+    "graph": {"c": 1.4, "alpha": 0.5},
+    "mcts": {"c": 1.4, "alpha": 0.5},
+}
+"""Defaults where the policy proposes single edits, of which nearly all help nothing: wider than the others, which are
+for proposals that are worth more. These were found on real repairs by `mutate`, the others on simulated landscapes."""
