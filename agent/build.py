@@ -217,16 +217,18 @@ def _policy(choice: Choice, spoken_to: ModelSettings, run: Run, models: Callable
     from agent.models.abilities import abilities
     from agent.policy.chat import ChatPolicy
 
-    model, tool_calls = models(choice.name), spoken_to.tool_calls
-    if tool_calls == "auto" and abilities(choice.name, spoken_to.base_url).tools is False:
-        tool_calls = "text"
-    return _construct(ChatPolicy, {"tool_calls": tool_calls, **choice.options, "model": model}, "policy.chat")
+    known = abilities(choice.name, spoken_to.base_url)
+    given = {
+        "tool_calls": "text" if spoken_to.tool_calls == "auto" and known.tools is False else spoken_to.tool_calls,
+        "context_tokens": spoken_to.context_tokens or known.context_tokens,
+    }
+    return _construct(ChatPolicy, {**given, **choice.options, "model": models(choice.name)}, "policy.chat")
 
 
 def _model(settings: Settings, held: ExitStack, halt: Halt, name: str) -> Model:
     from agent.models.registry import make
 
-    model = make(name, halt=halt, **settings.model.model_dump(exclude={"tool_calls"}))
+    model = make(name, halt=halt, **settings.model.model_dump(exclude={"tool_calls", "context_tokens"}))
     held.callback(model.close)
     return model
 

@@ -7,6 +7,7 @@
      |    +-- ToolsRefused        4    the server takes no tools with a request
      |    +-- Stopped             4    the run ended while its model was waited for; the run says how it ended
      +-- PolicyError              5    the policy failed: unreadable format, context overflow
+     |    +-- TooLong             5    the model refuses a conversation of this length
      +-- MeasureError             6    the tests cannot be run at all: nothing collected, command not found
      +-- JournalError             6    the run directory is not a run, or belongs to a newer version
           +-- RunInUse            6    another process holds the run
@@ -27,6 +28,7 @@ __all__ = [
     "RamifyError",
     "RunInUse",
     "Stopped",
+    "TooLong",
     "ToolsRefused",
     "UsageError",
 ]
@@ -70,6 +72,10 @@ class PolicyError(RamifyError):
     """The policy failed for good."""
 
     exit_code = 5
+
+
+class TooLong(PolicyError):
+    """The model refuses a conversation of this length. A policy can leave something out."""
 
 
 class MeasureError(RamifyError):

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Event
+
 import pytest
 
+from agent.build import make_parts
+from agent.config import load
 from agent.models.abilities import Abilities, abilities
+from agent.policy.chat import ChatPolicy
+from agent.run import Run
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +36,22 @@ def test_of_ones_own_server_nothing_is_known(monkeypatch: pytest.MonkeyPatch) ->
     assert abilities("openai/gpt-4o", "http://127.0.0.1:1/v1") == Abilities()
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     assert abilities("openai/gpt-4o") == Abilities()
+
+
+@pytest.mark.namespace
+@pytest.mark.parametrize(
+    ("overrides", "spoken_to"),
+    [
+        (["policy=openai/gpt-4o"], ("auto", 128_000)),
+        (["policy=ollama/llama3"], ("text", 8_192)),
+        (["policy=ollama/llama3", "model.tool_calls=native", "model.context_tokens=4000"], ("native", 4_000)),
+    ],
+)
+def test_a_model_is_spoken_to_as_it_is_known_unless_the_settings_say_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overrides: list[str], spoken_to: tuple[str, int]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-tests")
+    with Run.open(tmp_path / "run") as run, ExitStack() as held:
+        policy = make_parts(load(overrides=[*overrides, "sandbox.kind=namespace"]), run, held, Event()).policy
+    assert isinstance(policy, ChatPolicy)
+    assert (policy.tool_calls, policy.context_tokens) == spoken_to

@@ -71,6 +71,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {"cut_off": False, "problem": "there is no tool 'look'"},
         {"cut_off": True, "problem": "it is not closed"},
     ],
+    "chat_left_out": [{"bytes": 12000}],
     "chat_calls": [{"example": "<function=submit>\n</function>", "tools": [TOOL]}],
     "chat_results": [
         {"results": [{"call": "view", "text": "a", "fence": "f1"}, {"call": "edit", "text": "b", "fence": "f2"}]}

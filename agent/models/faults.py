@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from agent.errors import ConfigError, ModelError, PolicyError, RamifyError, ToolsRefused
+from agent.errors import ConfigError, ModelError, RamifyError, TooLong, ToolsRefused
 from agent.models.retry import UNKNOWN, Transient, wait_asked_for
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def fault(
     text = f"{model}: {said}" if status is None else f"{model}: {status}: {said}"
     words = f"{code} {message}"
     if status in (None, 400, 413, 422) and _TOO_LONG.search(words):
-        return PolicyError(f"the conversation is too long for {text}")
+        return TooLong(f"the conversation is too long for {text}")
     if status in (400, 404, 405, 422, 500, 501) and _NO_TOOLS.search(message):
         return ToolsRefused(
             f"the server takes no tools: {text}; with model.tool_calls=text they are described in words"

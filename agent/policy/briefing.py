@@ -12,18 +12,27 @@ from agent.untrusted import fence, issue_text, terminal_text, visible
 
 __all__ = ["opening", "situation", "version", "visible", "wanted_strategy"]
 
-_PROMPTS = ("chat_system", "chat_calls", "chat_task", "chat_position", "chat_results", "chat_strategy", "chat_mend")
+_PROMPTS = (
+    "chat_system",
+    "chat_calls",
+    "chat_task",
+    "chat_position",
+    "chat_results",
+    "chat_left_out",
+    "chat_strategy",
+    "chat_mend",
+)
 ISSUE_BYTES = 60_000
 NOTE_BYTES = 1_000
 FAILURES = 10
 ATTEMPTS = 8
 
 
-def opening(position: Position, manual: str = "") -> list[Message]:
+def opening(position: Position, manual: str = "", issue_bytes: int | None = None) -> list[Message]:
     """The two messages that every conversation about a task begins with; the same bytes wherever it is in the tree.
-    `manual`: how to call the tools, where that has to be said."""
+    `manual`: how to call the tools, where that has to be said. `issue_bytes`: room for the issue, if it is little."""
     task, report = position.task, position.path[0].report
-    issue = excerpt(issue_text(task.statement), ISSUE_BYTES)[0]
+    issue = excerpt(issue_text(task.statement), min(ISSUE_BYTES, issue_bytes or ISSUE_BYTES))[0]
     failures = [{"test": visible(test), "message": _printed(report.messages.get(test, ""))} for test in report.failures]
     text = render(
         "chat_task",

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Literal
 
 from agent.actions import Action, Edit, RunTests, Submit, Write
 from agent.budget import Usage
-from agent.errors import PolicyError, ToolsRefused
-from agent.models import Message, Model
+from agent.errors import PolicyError, TooLong, ToolsRefused
+from agent.models import Ask, Completion, Message, Model
 from agent.policy import Position, Proposal
-from agent.policy.briefing import opening, situation, version, wanted_strategy
+from agent.policy.briefing import situation, version, wanted_strategy
+from agent.policy.conversation import Conversation
 from agent.policy.forms import NATIVE, TEXT, Form, Heard
-from agent.policy.transcript import branch, pack
+from agent.policy.transcript import pack
 
 __all__ = ["ChatPolicy"]
 
 log = logging.getLogger(__name__)
 
 LABEL_CHARS = 80
+LEAST_CONTEXT = 2_000
+"""Tokens: the prompts alone take about so many."""
+SHORTENINGS = 4
+"""How often a conversation that is too long for the model is cut to half before the turn is given up."""
 
 
 class _NeverCalled(PolicyError):
@@ -30,6 +35,15 @@ class _NeverCalled(PolicyError):
     def __init__(self, message: str, cost: Usage) -> None:
         super().__init__(message)
         self.cost = cost
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The first answer that can be read, what it and those before it cost, and the turns told without their results."""
+
+    heard: Heard
+    usage: Usage
+    left_out: int
 
 
 class _Chosen:
@@ -61,6 +75,8 @@ class ChatPolicy:
     tool_calls: Literal["auto", "native", "text"] = "auto"
     """`native`: as the provider's interface has them; `text`: in tags in what the model says (`agent.policy.tagged`);
     `auto`: native, and text from the moment when the server refuses tools or the model turns out not to call any."""
+    context_tokens: int | None = None
+    """What the model can read at most, question and answer; None: not known, and found out when it refuses."""
     _chosen: _Chosen = field(default_factory=_Chosen, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -70,6 +86,8 @@ class ChatPolicy:
             raise ValueError(f"turn_growth={self.turn_growth}: give a number from 1 to 10")
         if self.tool_calls not in ("auto", "native", "text"):
             raise ValueError(f"tool_calls={self.tool_calls!r}: give auto, native or text")
+        if self.context_tokens is not None and self.context_tokens < LEAST_CONTEXT:
+            raise ValueError(f"context_tokens={self.context_tokens}: give at least {LEAST_CONTEXT}")
         self._chosen.form = TEXT if self.tool_calls == "text" else NATIVE
         self._chosen.proven = self.tool_calls != "auto"
 
@@ -88,15 +106,15 @@ class ChatPolicy:
         if position.kind == "strategy":
             return self._propose_strategy(position, rng.getrandbits(31))
         given = [] if position.steps else situation(position, reflect=self.turn_growth > 1)
-        heard, usage = self._answer(position, given, rng.getrandbits(31))
-        turns, actions = len(position.steps) + 1, heard.actions
+        answer = self._answer(position, given, rng.getrandbits(31))
+        turns, actions = len(position.steps) + 1, answer.heard.actions
         final = turns >= self.turns(len(position.path) - 1) or any(isinstance(a, (RunTests, Submit)) for a in actions)
         earlier = (action for step in position.steps for action in step.actions)
         return Proposal(
             actions=actions,
-            message=pack(given, heard.message),
-            label=_label((*earlier, *actions), heard.said),
-            usage=usage,
+            message=pack(given, answer.heard.message, answer.left_out),
+            label=_label((*earlier, *actions), answer.heard.said),
+            usage=answer.usage,
             final=final,
         )
 
@@ -107,45 +125,54 @@ class ChatPolicy:
     def _propose_strategy(self, position: Position, seed: int) -> Proposal:
         """Words, which the nodes below it are shown. The model is given no tools."""
         given = wanted_strategy(position)
-        conversation = [*opening(position), *branch(position.path, (), self._chosen.form), *given]
-        answer = position.ask(self.model, self._chosen.form.sent(conversation), seed=seed)
+        talk = Conversation(position, self._chosen.form, given, self.context_tokens)
+        answer = position.ask(self.model, talk.messages(), seed=seed)
         if not answer.text.strip():
             raise PolicyError(f"{self.model.name} was asked for a strategy in words and said nothing")
         said = {"role": "assistant", "content": answer.text}
         label = f"strategy: {answer.text.strip().splitlines()[0][:LABEL_CHARS]}"
         return Proposal((), pack(given, said), label=label, usage=answer.usage)
 
-    def _answer(self, position: Position, given: Sequence[Message], seed: int) -> tuple[Heard, Usage]:
-        """The first answer that can be read, and what it and those before it cost."""
-        form = self._chosen.form
+    def _answer(self, position: Position, given: Sequence[Message], seed: int) -> _Answer:
         try:
-            heard, usage = self._ask(position, given, form, seed)
+            answer = self._ask(position, given, self._chosen.form, seed)
         except (ToolsRefused, _NeverCalled) as why:
             if self._chosen.proven:
                 raise
             log.warning("the tools are described to %s in words from now on: %s", self.model.name, why)
             self._chosen.form, self._chosen.proven = TEXT, True
-            heard, usage = self._ask(position, given, TEXT, seed)
-            usage += why.cost if isinstance(why, _NeverCalled) else Usage()
+            answer = self._ask(position, given, TEXT, seed)
+            if isinstance(why, _NeverCalled):
+                answer = replace(answer, usage=answer.usage + why.cost)
         self._chosen.proven = True
-        return heard, usage
+        return answer
 
-    def _ask(self, position: Position, given: Sequence[Message], form: Form, seed: int) -> tuple[Heard, Usage]:
-        """The same in one form."""
-        told = [*opening(position, form.manual()), *branch(position.path, position.steps, form), *given]
+    def _ask(self, position: Position, given: Sequence[Message], form: Form, seed: int) -> _Answer:
+        talk = Conversation(position, form, given, self.context_tokens)
         usage, mends, called = Usage(), list[Message](), False
         for _ in range(self.max_mends + 1):
-            answer = position.ask(self.model, form.sent([*told, *mends]), form.tools(), seed=seed)
+            answer = self._complete(position.ask, talk, mends, seed)
             usage += answer.usage
             heard = form.hear(answer)
             if heard.readable:
-                return heard, usage
+                return _Answer(heard, usage, talk.left_out)
             called = called or bool(heard.problems)
             mends += form.mend(heard, cut_off=answer.finish_reason == "length")
         problem = next(filter(None, heard.problems), "no tool was called")
         gave = f"{self.model.name} gave {self.max_mends + 1} answers in a row that cannot be read"
         why = f"{gave}; the last problem: {problem}"
         raise PolicyError(why) if called else _NeverCalled(why, usage)
+
+    def _complete(self, ask: Ask, talk: Conversation, mends: Sequence[Message], seed: int) -> Completion:
+        """An answer; old results are left out until the model can read the conversation."""
+        for _ in range(SHORTENINGS):
+            try:
+                return ask(self.model, talk.messages(mends), talk.form.tools(), seed=seed)
+            except TooLong as refusal:
+                if not talk.shorten():
+                    raise
+                log.info("the first %d turns are told without their results: %s", talk.left_out, refusal)
+        return ask(self.model, talk.messages(mends), talk.form.tools(), seed=seed)
 
 
 def _label(actions: Sequence[Action], text: str) -> str:

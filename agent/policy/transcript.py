@@ -8,37 +8,74 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from agent.actions import schema
+from agent.actions.excerpt import excerpt
 from agent.models import Message
 from agent.policy import tagged
 from agent.policy.forms import Form
+from agent.prompts import render
 from agent.tree import Node, Step
 
-__all__ = ["branch", "pack"]
+__all__ = ["branch", "left_out", "pack"]
+
+SHORT_BYTES = 300
+"""A result of so few bytes is never left out: saying so would take as many."""
 
 
-def pack(given: Sequence[Message], answer: Message) -> str:
-    """What `Step.message` holds of a turn: the messages that were put before it, and the answer to send back."""
-    return json.dumps({"given": list(given), "answer": answer}, ensure_ascii=True)
+def pack(given: Sequence[Message], answer: Message, left_out: int = 0) -> str:
+    """What `Step.message` holds of a turn: the messages that were put before it, the answer to send back, and how many
+    turns of the branch, from the oldest on, the model was told without their results."""
+    turn = {"given": list(given), "answer": answer} | ({"left_out": left_out} if left_out else {})
+    return json.dumps(turn, ensure_ascii=True)
 
 
-def branch(path: Sequence[Node], steps: Sequence[Step], form: Form) -> list[Message]:
+def left_out(path: Sequence[Node], steps: Sequence[Step]) -> int:
+    """How many turns, from the oldest on, were without their results when the last turn of the branch was taken."""
+    turns = [step for node in path for step in node.steps] + list(steps)
+    stored = (_unpack(step.message) for step in reversed(turns))
+    return next((int(turn.get("left_out", 0)) for turn in stored if turn), 0)
+
+
+def branch(
+    path: Sequence[Node], steps: Sequence[Step], form: Form, without: int = 0, most_bytes: int | None = None
+) -> list[Message]:
     """The messages of all turns from the root to the node that ends the path, and of the turns taken from there. Turns
-    that another policy took, or a model in the other form, read as if they had been taken in this one."""
+    that another policy took, or a model in the other form, read as if they had been taken in this one.
+
+    `without`: so many turns, from the oldest on, have their results left out. `most_bytes`: the results of one turn
+    together are cut to about so many."""
     turns = [(f"{node.id}_{n}", step) for node in path for n, step in enumerate(node.steps)]
     turns += [(f"{path[-1].id}_next_{n}", step) for n, step in enumerate(steps)]
-    return [message for key, step in turns for message in _turn(key, step, form)]
+    return [
+        message
+        for number, (key, step) in enumerate(turns)
+        for message in _turn(key, step, form, _shown(step, number < without, most_bytes))
+    ]
 
 
-def _turn(key: str, step: Step, form: Form) -> Iterator[Message]:
-    given, answer = _unpack(step.message) or ((), None)
-    yield from given
+def _turn(key: str, step: Step, form: Form, seen: Sequence[str]) -> Iterator[Message]:
+    stored = _unpack(step.message)
+    yield from stored["given"] if stored else ()
+    answer = stored["answer"] if stored else None
     if answer is None or (step.actions and not form.written(answer)):
         answer = form.say(key, _words(step.message if answer is None else answer.get("content")), step.actions)
     yield answer
     if step.actions:
-        yield from form.results(answer, step.actions, [observation.text for observation in step.observations])
+        yield from form.results(answer, step.actions, seen)
+
+
+def _shown(step: Step, left_out: bool, most_bytes: int | None) -> list[str]:
+    """What a turn's results read like."""
+    texts = [observation.text for observation in step.observations]
+    if most_bytes is not None:
+        texts = [excerpt(text, max(SHORT_BYTES, most_bytes // len(texts)))[0] for text in texts]
+    return [_without(text) if left_out and len(text) > SHORT_BYTES else text for text in texts]
+
+
+def _without(text: str) -> str:
+    return render("chat_left_out", bytes=len(text.encode("utf-8", "replace")))
 
 
 def _words(content: object) -> str:
@@ -46,12 +83,11 @@ def _words(content: object) -> str:
     return tagged.read(content, schema()).said if isinstance(content, str) else ""
 
 
-def _unpack(message: str) -> tuple[list[Message], Message] | None:
+def _unpack(message: str) -> dict[str, Any] | None:
     """What `pack` stored; None when another policy took the turn."""
     try:
         stored = json.loads(message)
     except ValueError:
         return None
-    if not isinstance(stored, dict) or stored.keys() != {"given", "answer"}:
-        return None
-    return stored["given"], stored["answer"]
+    packed = isinstance(stored, dict) and stored.keys() - {"left_out"} == {"given", "answer"}
+    return stored if packed else None
