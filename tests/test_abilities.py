@@ -51,6 +51,7 @@ def test_a_model_is_spoken_to_as_it_is_known_unless_the_settings_say_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overrides: list[str], spoken_to: tuple[str, int]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-tests")
+    monkeypatch.setenv("OLLAMA_API_BASE", "http://127.0.0.1:1")
     with Run.open(tmp_path / "run") as run, ExitStack() as held:
         policy = make_parts(load(overrides=[*overrides, "sandbox.kind=namespace"]), run, held, Event()).policy
     assert isinstance(policy, ChatPolicy)

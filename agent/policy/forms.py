@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from agent.actions import Action, BadCall, View, as_call, parse, schema
 from agent.models import Completion, Message, ToolCall
 from agent.policy import tagged
 from agent.prompts import render
+from agent.untrusted import fence
 
 __all__ = ["NATIVE", "TEXT", "Form", "Heard"]
 
@@ -135,7 +135,7 @@ class _Text:
 
     def results(self, message: Message, actions: Sequence[Action], seen: Sequence[str]) -> list[Message]:
         results = [
-            {"call": action.kind, "text": text, "fence": f"result-{hashlib.sha256(text.encode()).hexdigest()[:8]}"}
+            {"call": action.kind, "text": text, "fence": fence("result", text)}
             for action, text in zip(actions, seen, strict=True)
         ]
         return [{"role": "user", "content": render("chat_results", results=results)}]
