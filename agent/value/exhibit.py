@@ -6,12 +6,10 @@ head and tail, with the number of bytes that are missing.
 
 from __future__ import annotations
 
-import hashlib
-
 from agent.actions.excerpt import excerpt, printable
 from agent.models import Message
-from agent.policy.briefing import visible
 from agent.prompts import render
+from agent.untrusted import fence, issue_text, terminal_text, visible
 from agent.value import Case, Evaluation
 
 __all__ = ["ASSESSMENT_BYTES", "assessment", "case_messages", "fenced", "issue_messages"]
@@ -34,7 +32,7 @@ def case_messages(case: Case, tests: Evaluation, question: str) -> list[Message]
     before, after = (
         f"{len(report.passes)} pass, {len(report.failures)} fail" for report in (case.path[0].report, case.report)
     )
-    details = fenced("tests", tests.notes, NOTES_BYTES) if tests.notes else ""
+    details = fenced("tests", terminal_text(tests.notes), NOTES_BYTES) if tests.notes else ""
     candidate = render("judge_candidate", patch=patch, before=before, after=after, details=details)
     return _conversation(f"{_issue(case)}\n\n{candidate}", question)
 
@@ -42,7 +40,7 @@ def case_messages(case: Case, tests: Evaluation, question: str) -> list[Message]
 def fenced(name: str, text: str, limit: int) -> str:
     """A text between two lines that nobody could have foreseen, with no invisible characters, cut to `limit` bytes."""
     shown = visible(excerpt(text, limit)[0])
-    tag = f"{name}-{hashlib.sha256(shown.encode()).hexdigest()[:8]}"
+    tag = fence(name, shown)
     return f"<{tag}>\n{shown}\n</{tag}>"
 
 
@@ -52,8 +50,9 @@ def assessment(text: str) -> str:
 
 
 def _issue(case: Case) -> str:
-    issue = fenced("issue", case.task.statement or "(no text: the failing tests say what is wrong)", ISSUE_BYTES)
-    return render("judge_issue", issue=issue, goal_tests=case.task.goal_tests)
+    statement = issue_text(case.task.statement) or "(no text: the failing tests say what is wrong)"
+    goals = [visible(test) for test in case.task.goal_tests]
+    return render("judge_issue", issue=fenced("issue", statement, ISSUE_BYTES), goal_tests=goals)
 
 
 def _conversation(shown: str, question: str) -> list[Message]:
