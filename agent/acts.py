@@ -72,8 +72,17 @@ class Acts:
         assert ticket.policy is not None
         parent = self.tree[ticket.node]
         rng = Random(f"{self.parts.seed}/{ticket.node}/{ticket.index}")
-        limit, known = self.parts.turns_per_node, partial(self._known, parent)
-        turns = Turns(self.parts.provider, ticket.policy, limit, made, self._show_tests, self.stopped, known)
+        parts, known = self.parts, partial(self._known, parent)
+        turns = Turns(
+            parts.provider,
+            ticket.policy,
+            parts.turns_per_node,
+            made,
+            self._show_tests,
+            self.stopped,
+            known,
+            parts.allowed,
+        )
         taken = turns.take(parent.snapshot, rng, partial(self._position, ticket))
         child = replace(
             parent,

@@ -126,6 +126,7 @@ def make_parts(
         seed=settings.seed,
         others=tuple(others),
         gate=settings.gate,
+        allowed=settings.sandbox.allow,
         localise=any(choice.name == "mutate" for choice in _policies(settings)),
     )
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from agent.actions.irreversible import Kind
 from agent.errors import ConfigError
 from sandboxes import Limits
 
@@ -56,6 +57,9 @@ class SandboxSettings(BaseModel):
     """Commands run once in the workspace, with the network on."""
     env: dict[str, str] = {}
     limits: Limits = Limits()
+    allow: tuple[Kind, ...] = ()
+    """Kinds of shell commands that may be run although they change something for good: push, publish, deploy, send,
+    migrate, destroy. Others are refused."""
     paranoid: bool = False
     """Compare every fork with a digest of what was frozen, and stop where it differs. Slower: files are read again."""
 

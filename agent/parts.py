@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from agent.actions import Kind
 from agent.budget import Budget
 from agent.measure import SuiteReport
 from agent.policy import Policy
@@ -51,5 +52,7 @@ class Parts:
     """Further policies that work on the same tree (`agent.policy.panel`)."""
     gate: Literal["none", "strict"] = "none"
     """`strict`: no state is expanded that is no strict improvement of its parent (`agent.gate`)."""
+    allowed: tuple[Kind, ...] = ()
+    """Commands that may be run although they cannot be taken back (`agent.actions.irreversible`)."""
     localise: bool = False
     """The policy reads the root's coverage spectrum (the note `spectrum`)."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
 from agent import actions
-from agent.actions import Action, Edit, Observation, RunTests, Shell, Submit, View, Write
+from agent.actions import Action, Edit, Kind, Observation, RunTests, Shell, Submit, View, Write
 from agent.budget import BudgetSpent
 from agent.drafts import Drafts
 from agent.errors import RamifyError
@@ -52,6 +52,8 @@ class Turns:
     """Asked after each turn: whether to be content with what there is."""
     known: Callable[[Step], Snapshot | None] = lambda step: None
     """Where a step led to that was the whole of an earlier expansion of the same state: it is not carried out again."""
+    allowed: Collection[Kind] = ()
+    """Irreversible commands that may be run."""
 
     def take(self, start: Snapshot, rng: Random, position: Callable[[Sandbox, tuple[Step, ...]], Position]) -> Taken:
         """Go on from a state; `position` says what the policy is shown of a fork, after these turns.
@@ -90,7 +92,7 @@ class Turns:
         for position, action in enumerate(todo):
             if not frozen and isinstance(action, (Shell, View, actions.Search, RunTests)):
                 state, frozen = self.made.freeze(box), True
-            seen.append(actions.apply(action, box, partial(self.show_tests, state)))
+            seen.append(actions.apply(action, box, partial(self.show_tests, state), self.allowed))
             if seen[-1].fork_lost:
                 with self.provider.at(state) as fresh:
                     state, rest = self._act(state, todo[position + 1 :], fresh)
@@ -101,4 +103,4 @@ class Turns:
 
 def _changes(action: Action, seen: Observation) -> bool:
     """Whether the action may have changed the state."""
-    return isinstance(action, Shell) or (isinstance(action, (Edit, Write)) and seen.ok)
+    return (isinstance(action, Shell) and not seen.refused) or (isinstance(action, (Edit, Write)) and seen.ok)

@@ -233,61 +233,6 @@ class TestTheReachOfAnAction:
     def test_follows_its_kind(self, action: Action, reach: Effect) -> None:
         assert effect(action) is reach
 
-    @pytest.mark.parametrize(
-        "command",
-        [
-            "git push",
-            "git -C sub push origin main",
-            "git add . && git push -f",
-            "sudo -E git push",
-            "TOKEN=x timeout 60 git push",
-            "if true; then git push; fi",
-            "bash -c 'cd a; git push'",
-            "x=$(git push)",
-            "git commit -m x\ngit push",
-            "git push \\\n origin",
-            "cat <<EOF\nit's\nEOF\ngit push",
-            "npm publish",
-            "python -m twine upload dist/*",
-            "docker push me/image",
-            "curl -sX POST https://example.org",
-            "curl https://example.org -d a=b",
-            "curl --request=DELETE https://example.org",
-            "wget --post-data=a https://example.org",
-            "gh pr create --fill",
-            "ssh host reboot",
-            "rsync -a . host:/srv",
-            "rm -rf /",
-            "rm -rf ~",
-            "dd if=/dev/zero of=/dev/sda",
-        ],
-    )
-    def test_of_a_command_made_to_change_the_world_cannot_be_taken_back(self, command: str) -> None:
-        assert effect(Shell(command)) is Effect.IRREVERSIBLE
-
-    @pytest.mark.parametrize(
-        "command",
-        [
-            "git status",
-            "git stash push",
-            "git log --grep push",
-            "git commit -m 'then git push'",
-            "grep -rn 'git push' docs",
-            "grep mail file",
-            "ls ssh docs",
-            "curl -sSfL https://example.org -o page",
-            "wget https://example.org/x",
-            "docker build .",
-            "rm -rf /tmp/x build",
-            "gh pr view 3",
-            "rsync -a a b",
-            "npm test",
-            "",
-        ],
-    )
-    def test_of_any_other_command_is_the_machine(self, command: str) -> None:
-        assert effect(Shell(command)) is Effect.MACHINE
-
 
 class TestACall:
     @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from agent.actions import Effect, Shell, effect
+from agent.actions import Effect, Observation, Shell, effect
 from agent.search.best_first import TIRED, BestFirst
 from tests.test_search import chosen
 from tests.trees import PUSH, Grown, histories, node, tree
@@ -75,6 +75,10 @@ class TestUnsafeStates:
     def test_a_command_that_stays_in_the_sandbox_is_safe(self):
         made = tree(node(0), node(1, 0, 0.9, steps=(replace(PUSH, actions=(Shell("make"),)),)))
         assert chosen(BestFirst(), made) == 1
+
+    def test_is_not_one_where_the_action_was_refused(self):
+        refused = replace(PUSH, observations=(Observation("Not done.", ok=False, refused=True),))
+        assert chosen(BestFirst(), tree(node(0), node(1, 0, 0.9, steps=(refused,)))) == 1
 
 
 def plain(search, made):

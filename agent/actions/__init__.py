@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from agent.actions.application import apply
 from agent.actions.effects import effect
+from agent.actions.irreversible import Kind
 from agent.actions.tools import BadCall, as_call, parse, schema
 from agent.actions.types import (
     Action,
@@ -26,6 +27,7 @@ __all__ = [
     "BadCall",
     "Edit",
     "Effect",
+    "Kind",
     "Observation",
     "RunTests",
     "Search",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from agent.actions.excerpt import excerpt, printable
+from agent.actions.irreversible import Kind, irreversible
 from agent.actions.replacing import NoSuchPlace, edited, numbered
 from agent.actions.types import Action, Edit, Observation, RunTests, Search, Shell, Submit, View, Write
 from agent.errors import MeasureError
@@ -23,6 +25,7 @@ LOOK_S = 30.0
 COMMAND_BYTES = 100_000
 """The longest shell command: systems refuse single arguments of 128 KiB."""
 MATCH_CHARS = 300
+FORBIDDEN_CHARS = 200
 FAILURES_SHOWN = 20
 MESSAGE_BYTES = 1_500
 CONTEXT_LINES = 3
@@ -37,8 +40,14 @@ _ENDED_BY = {
 }
 
 
-def apply(action: Action, box: Sandbox, run_tests: Callable[[tuple[str, ...]], SuiteReport]) -> Observation:
-    """Do what the action says in the sandbox. `run_tests` measures the present state with these tests, or all.
+def apply(
+    action: Action,
+    box: Sandbox,
+    run_tests: Callable[[tuple[str, ...]], SuiteReport],
+    allowed: Collection[Kind] = (),
+) -> Observation:
+    """Do what the action says in the sandbox. `run_tests` measures the present state with these tests, or all;
+    `allowed` are the kinds of irreversible commands that may be run.
 
     Whatever goes wrong by the action's own doing is in the observation (`ok` is False), and a refused action has
     changed nothing.
@@ -48,7 +57,7 @@ def apply(action: Action, box: Sandbox, run_tests: Callable[[tuple[str, ...]], S
     """
     match action:
         case Shell():
-            return _shell(action, box)
+            return _forbidden(action, allowed) or _shell(action, box)
         case View():
             return _view(action, box)
         case Search():
@@ -63,6 +72,19 @@ def apply(action: Action, box: Sandbox, run_tests: Callable[[tuple[str, ...]], S
             return Observation("Submitted.")
         case _:
             assert_never(action)
+
+
+def _forbidden(action: Shell, allowed: Collection[Kind]) -> Observation | None:
+    """What is said instead of running a command that cannot be taken back."""
+    found = irreversible(action.command)
+    if found is None or found.kind in allowed:
+        return None
+    seen = _refused(
+        f"`{found.command[:FORBIDDEN_CHARS]}` changes something outside of this repository that cannot be taken back "
+        f"({found.kind}), and nothing of the command was run. Your work ends with a tested change of the files here; "
+        "what is done with it is for people to decide. Leave this step out, or find out in another way what it would do"
+    )
+    return replace(seen, refused=True)
 
 
 def _shell(action: Shell, box: Sandbox) -> Observation:

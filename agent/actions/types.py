@@ -109,3 +109,5 @@ class Observation:
     """How much of the text was cut out of its middle."""
     fork_lost: bool = False
     """A time-out threw the sandbox's fork away, with all that was done in it since its last snapshot."""
+    refused: bool = False
+    """The action was not begun, because what it does cannot be taken back."""

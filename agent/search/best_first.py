@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from math import log2
 from random import Random
 
@@ -131,7 +132,8 @@ class _Frontier:
     def _class(self, node: Node) -> int:
         parent = self._tree.parent(node.id)
         stale = parent is not None and node.value <= parent.value
-        acts = (action for step in node.steps for action in step.actions)
+        done = (zip_longest(step.actions, step.observations) for step in node.steps)
+        acts = (action for each in done for action, seen in each if seen is None or not seen.refused)
         unsafe = any(self._classes[each] >= 2 for each in node.parents)
         unsafe = unsafe or any(effect(action) is Effect.IRREVERSIBLE for action in acts)
         return 2 * unsafe + stale

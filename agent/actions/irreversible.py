@@ -1,0 +1,161 @@
+"""Shell commands that change something outside of the sandbox for good: which those are, and by what name allowed.
+
+Recognising is a courtesy, not a wall: it tells a model early what its work is not for, and a search which states it
+would rather not build on. What holds is a sandbox without a network. So what people and models really write is looked
+for, at the place where a command stands, and words in messages, patterns and files are not.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal, NamedTuple, get_args
+
+__all__ = ["KINDS", "Irreversible", "Kind", "irreversible"]
+
+Kind = Literal["push", "publish", "deploy", "send", "migrate", "destroy"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+class Irreversible(NamedTuple):
+    """A command that cannot be taken back."""
+
+    kind: Kind
+    command: str
+    """The one command among those of a line, its quotes taken off."""
+
+
+_OPTIONS = r"(?: -\S+(?: [^-\s]\S*)??)*?"
+"""Options between a program and its subcommand, each with or without a value (`git -C dir push`)."""
+_ANY = r"(?: \S+)*?"
+_DRY = r"(?!.* (?:--dry-run|-n|--plan|--check|--sql|--help|-h)\b)"
+_LOCAL = r"(?!.*(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]))"
+_BEFORE = re.compile(
+    r"(?:\w+=\S* |(?:then|do|else|if|while|until|!|\{|sudo|doas|env|nohup|time|command|exec|xargs|nice|ionice|setsid"
+    r"|stdbuf|npx|bunx|uvx)(?: -\S+)* |timeout(?: -\S+)* \S+ |(?:poetry|uv|pipenv|pdm|hatch|rye|pipx) run(?: -\S+)* "
+    r"|bundle exec |(?:\S*/)?python\S* -m )*+(?:\S*/)?"
+)
+"""What may stand before the program's name: assignments, keywords, programs that run another."""
+_PYTHON = r"(?:python\S* )?(?:\S*/)?"
+_PATTERNS: dict[Kind, tuple[str, ...]] = {
+    "push": (
+        rf"{_DRY}git{_OPTIONS} (?:(?:lfs|subtree) )?(?:push|send-email|svn dcommit|p4 submit)",
+        rf"{_DRY}(?:hg{_OPTIONS} push|svn{_OPTIONS} (?:commit|ci))",
+        rf"(?:gh|glab){_OPTIONS} (?:pr|mr|issue|release|repo|gist|workflow|secret) (?!list|view|status|diff|c[hl])\S+",
+        rf"gh{_OPTIONS} api{_ANY} (?:-[fFX]\S*|--(?:field|raw-field|input|method)\S*)",
+    ),
+    "publish": (
+        rf"{_DRY}(?:npm|yarn|pnpm|bun|poetry|uv|hatch|flit|pdm|vsce|lerna|changeset){_OPTIONS}(?: npm)? (?:un)?publish",
+        rf"{_DRY}cargo{_OPTIONS} (?:publish|yank)",
+        rf"twine{_OPTIONS} (?:upload|register)",
+        rf"{_PYTHON}setup\.py{_ANY} (?:upload|register)",
+        rf"(?:gem|pod trunk|dotnet nuget|conan|helm){_OPTIONS} (?:push|upload)",
+        rf"(?:docker|podman|buildah){_OPTIONS} (?:(?:image|manifest) )?push",
+        rf"(?:docker|podman){_OPTIONS} (?:buildx )?build{_ANY} --push",
+        rf"(?:mvnw?|gradlew?|sbt){_ANY} (?:deploy|publish(?!ToMavenLocal)\S*)",
+    ),
+    "deploy": (
+        rf"kubectl{_OPTIONS} (?:apply|create|delete|patch|replace|scale|rollout|drain)",
+        rf"helm{_OPTIONS} (?:install|upgrade|uninstall|rollback)",
+        rf"(?:terraform|tofu|pulumi){_OPTIONS} (?:apply|destroy|import|up)",
+        rf"(?:aws|gsutil|rclone|gcloud|az){_ANY} (?:cp|mv|rm|sync|move|deploy|delete|put-\S+|delete-\S+|create-\S+)",
+        rf"(?:fly|flyctl|netlify|vercel|firebase|serverless|wrangler|cdk){_OPTIONS} (?:deploy|publish|remove)",
+        rf"{_DRY}ansible-playbook{_ANY} \S+",
+    ),
+    "send": (
+        rf"{_LOCAL}curl{_ANY} (?:-[a-zA-Z]*[dFT]\S*|--(?:data|form|upload-file|json)\S*)",
+        rf"{_LOCAL}curl{_ANY} (?:-[a-zA-Z]*X ?|--request[ =])(?!GET|HEAD|OPTIONS)\w+",
+        rf"{_LOCAL}wget{_ANY} --(?:(?:post|body)-\S+|method[ =](?!GET|HEAD|OPTIONS)\w+)",
+        rf"{_LOCAL}https?{_OPTIONS} (?:POST|PUT|PATCH|DELETE)",
+        rf"{_LOCAL}python\S*{_OPTIONS} -c \S*(?:requests|httpx)\.(?:post|put|patch|delete)\(\S*",
+        rf"{_LOCAL}(?:ssh|scp|sftp|sendmail|mail|mutt) \S+.*",
+        rf"rsync{_ANY} [^/\s]+:\S*",
+    ),
+    "migrate": (
+        rf"{_DRY}alembic{_OPTIONS} (?:upgrade|downgrade|stamp)",
+        rf"{_DRY}flask{_OPTIONS} db (?:upgrade|downgrade|stamp)",
+        rf"{_DRY}{_PYTHON}(?:manage\.py|django-admin){_OPTIONS} (?:migrate|flush|sqlflush)",
+        rf"(?:(?:ruby )?(?:\S*/)?rails|rake){_ANY} db:(?:migrate|rollback|drop|reset|schema:load|setup)\S*",
+        rf"prisma{_OPTIONS} (?:migrate (?:deploy|reset|dev)|db push)",
+        rf"{_DRY}(?:flyway|liquibase|dbmate|goose|atlas){_ANY} (?:migrate|update|rollback\S*|clean|up|down|apply)",
+        rf"(?:knex|sequelize|sequelize-cli|typeorm){_OPTIONS} (?:migrate:\S+|db:migrate\S*|migration:run|schema:drop)",
+        rf"(?:diesel|sqlx){_OPTIONS} (?:migration|migrate|database) (?:run|redo|revert|reset|drop)",
+        rf"php{_OPTIONS} artisan (?:migrate|db:wipe)\S*",
+        rf"mix{_OPTIONS} ecto\.(?:migrate|rollback|drop|reset)",
+        rf"(?:psql|mysql|mariadb){_ANY} (?i:drop|truncate|delete_from|update|insert_into|alter)_\S+",
+    ),
+    "destroy": (
+        rf"rm{_ANY} (?:/|/\*|~|~/|\$HOME/?)",
+        r"(?:mkfs\S*|shutdown|reboot|poweroff|halt).*",
+        rf"dd{_ANY} of=/dev/(?!null|stdout|zero)\S+",
+    ),
+}
+_COMPILED = tuple(
+    (kind, re.compile(rf"(?:{pattern})(?= |$)")) for kind, patterns in _PATTERNS.items() for pattern in patterns
+)
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "su"})
+_HERE = re.compile(r"(?<!<)<<(?!<)-?[ \t]*(['\"]?)(?P<end>\w+)\1")
+
+
+@lru_cache(maxsize=256)
+def irreversible(command: str) -> Irreversible | None:
+    """The first command of a shell command line that is recognisably made to change the world for good, if one is."""
+    for simple in _simple_commands(_without_documents(command.replace("\\\n", " "))):
+        prefix = _BEFORE.match(simple)
+        program = simple[prefix.end() if prefix else 0 :]
+        for kind, pattern in _COMPILED:
+            if pattern.match(program):
+                return Irreversible(kind, simple)
+    return None
+
+
+def _without_documents(command: str) -> str:
+    """A here-document is what a program reads, and commands only where that is a shell."""
+    lines = command.split("\n")
+    ends, kept, at = [line.strip() for line in lines], list[str](), 0
+    known = set(ends)
+    while at < len(lines):
+        line, at = lines[at], at + 1
+        kept.append(_HERE.sub(" ", line))
+        for found in _HERE.finditer(line):
+            if found["end"] in known and found["end"] in ends[at:]:
+                end = ends.index(found["end"], at)
+                program = re.split(r"[;&|]", line[: found.start()])[-1].split()
+                kept += lines[at:end] if not _SHELLS.isdisjoint(map(_name, program)) else []
+                at = end + 1
+    return "\n".join(kept)
+
+
+def _simple_commands(command: str) -> list[str]:
+    """The commands between the operators of a shell command, quotes taken off, those for another shell opened up."""
+    found: list[list[str]] = [[]]
+    for word in _words(command):
+        if word and not word.strip("();<>|&\n"):
+            found.append([])
+        elif " " in word and _runs_words(found[-1]):
+            found[-1:] = [*([inner] for inner in _simple_commands(word)), found[-1]]
+        else:
+            found[-1].append(word.replace(" ", "_"))
+    return [" ".join(words) for words in found if words]
+
+
+def _runs_words(before: list[str]) -> bool:
+    """Whether the next word of a command is a command of its own: `bash -lc '...'`, `eval '...'`."""
+    names = [_name(word) for word in before]
+    option = names and re.fullmatch(r"-\w*c", names[-1]) is not None
+    return names[-1:] == ["eval"] or bool(option and not _SHELLS.isdisjoint(names))
+
+
+def _name(word: str) -> str:
+    return word.rpartition("/")[2]
+
+
+def _words(command: str) -> Iterator[str]:
+    lexer = shlex.shlex(command, posix=True, punctuation_chars="();<>|&\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    try:
+        yield from list(lexer)
+    except ValueError:  # unbalanced quotes, as in a pattern of sed
+        yield from re.findall(r"[();<>|&\n]+|[^\s();<>|&'\"]+", command)
