@@ -85,6 +85,8 @@ class ModelSettings(BaseModel):
     price: tuple[float, float, float] | None = None
     """Dollars per million prompt, completion and cached prompt tokens, where the price list does not know the model."""
     temperature: Annotated[float, Field(ge=0)] | None = None
+    body: dict[str, Any] = {}
+    """Further fields of each request, such as `max_tokens`, `tool_choice` or vLLM's `structured_outputs`."""
     tool_calls: Literal["auto", "native", "text"] = "auto"
     """`native`: as the provider's interface has them; `text`: in tags in what the model says, for models without tools;
     `auto`: as the model is known, or turns out, to take them."""

@@ -295,13 +295,15 @@ class TestSolving:
         )
         told = json.loads(said.stdout)
         assert {
-            key: told[key] for key in ("status", "verified", "stop", "cost_usd", "tokens", "baseline", "final")
+            key: told[key]
+            for key in ("status", "verified", "stop", "cost_usd", "tokens", "tokens_cached", "baseline", "final")
         } == {
             "status": "solved",
             "verified": True,
             "stop": "solved",
             "cost_usd": 0.0,
             "tokens": 0,
+            "tokens_cached": 0,
             "baseline": {"passed": 1, "failed": 1},
             "final": {"passed": 2, "failed": 0},
         }

@@ -72,6 +72,11 @@ class TestPanels:
     def test_a_member_without_a_name_is_refused(self):
         assert "panel" in refusal("panel=[{max_mends=1}]")
 
+    def test_fields_of_a_models_requests_are_taken_as_they_are(self):
+        settings = load(overrides=["model.body.tool_choice=required", 'model.body.structured_outputs={choice=["a"]}'])
+        assert settings.model.body == {"tool_choice": "required", "structured_outputs": {"choice": ["a"]}}
+        assert restore(settings.model_dump(mode="json")) == settings
+
     def test_a_gate_is_one_that_exists(self):
         assert load(overrides=["gate=strict"]).gate == "strict"
         assert "gate" in refusal("gate=srict")

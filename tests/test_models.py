@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from agent.budget import Usage
 from agent.errors import ConfigError, ModelError
 from agent.models.openai import OpenAIModel
 from agent.models.registry import make
 from agent.models.scripted import ScriptedModel, answer
+from agent.report.summary import cost
 from tests.clients import HELLO, KEY, TOOLS, Client, Serve
 from tests.scripted_server import Reply, says
 
@@ -44,13 +46,14 @@ class TestAnAnswer:
 
     def test_is_asked_for_with_the_settings_of_the_model_and_of_the_call(self, serve: Serve, client: Client) -> None:
         server = serve([says("x")])
-        client(server, temperature=0.5).complete(HELLO, TOOLS, seed=7)
+        client(server, temperature=0.5, body={"tool_choice": "required"}).complete(HELLO, TOOLS, seed=7)
         assert server.requests == [
             {
                 "model": "tiny",
                 "messages": HELLO,
                 "tools": TOOLS,
                 "temperature": 0.5,
+                "tool_choice": "required",
                 "seed": 7,
                 "stream": True,
                 "stream_options": {"include_usage": True},
@@ -63,6 +66,10 @@ class TestTheBill:
     def test_counts_tokens_cached_ones_too(self, serve: Serve, client: Client) -> None:
         usage = client(serve([says("x", cached=400)])).complete(HELLO).usage
         assert (usage.model_calls, usage.tokens_in, usage.tokens_out, usage.tokens_cached) == (1, 1000, 100, 400)
+
+    def test_tells_people_how_much_came_from_a_cache(self) -> None:
+        said = cost(Usage(model_calls=1, tokens_in=1000, tokens_out=100, tokens_cached=400, cost_usd=0.5))
+        assert said == ", 1 model calls, 1100 tokens (400 of them cached), 0.5000 dollars"
 
     def test_is_unknown_without_a_price(self, serve: Serve, client: Client) -> None:
         usage = client(serve([says("x")])).complete(HELLO).usage

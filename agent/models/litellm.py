@@ -28,13 +28,15 @@ class LiteLLMModel:
         base_url: str | None = None,
         price: Price | None = None,
         temperature: float | None = None,
+        body: Mapping[str, Any] | None = None,
         stream: bool = True,
         deadlines: Deadlines | None = None,
         max_concurrent: int | None = None,
         halt: Halt | None = None,
         retry: Retry | None = None,
     ) -> None:
-        """A `price` goes before litellm's list; `max_concurrent` holds for all models of that provider together.
+        """A `price` goes before litellm's list; `body` holds further fields of each request, which go before ours;
+        `max_concurrent` holds for all models of that provider together.
 
         Raises:
             ConfigError: litellm does not know the provider, or its key is not set.
@@ -43,6 +45,7 @@ class LiteLLMModel:
         self._name = name
         self._base_url = base_url
         self._price = price
+        self._body = dict(body or {})
         self._sampling: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
         if stream:
             self._sampling |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -61,7 +64,7 @@ class LiteLLMModel:
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:
         """See `agent.models.Model`. Sampling parameters that the provider does not know are dropped."""
-        body = {"messages": list(messages), **self._sampling, **sampling}
+        body = {"messages": list(messages), **self._sampling, **sampling, **self._body}
         if tools:
             body["tools"] = list(tools)
         return self._retry.run(lambda: self._ask(body), self._pace)

@@ -40,13 +40,15 @@ class OpenAIModel:
         base_url: str | None = None,
         price: Price | None = None,
         temperature: float | None = None,
+        body: Mapping[str, Any] | None = None,
         stream: bool = True,
         deadlines: Deadlines | None = None,
         max_concurrent: int | None = None,
         halt: Halt | None = None,
         retry: Retry | None = None,
     ) -> None:
-        """`base_url` defaults to OPENAI_BASE_URL; `max_concurrent` holds for all models of that server together.
+        """`base_url` defaults to OPENAI_BASE_URL; `body` holds further fields of each request, which go before ours;
+        `max_concurrent` holds for all models of that server together.
 
         Raises:
             ConfigError: there is no key, or `base_url` is not a URL.
@@ -59,6 +61,7 @@ class OpenAIModel:
         self._name = name
         self._base_url = base_url
         self._price = price
+        self._body = dict(body or {})
         self._sampling: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
         if stream:
             self._sampling |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -81,7 +84,7 @@ class OpenAIModel:
         body = {"model": self._name.removeprefix("openai/"), "messages": list(messages)}
         if tools:
             body["tools"] = list(tools)
-        body |= self._sampling | sampling
+        body |= self._sampling | sampling | self._body
         return self._retry.run(lambda: self._ask(body), self._pace)
 
     def close(self) -> None:

@@ -33,6 +33,7 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
         "measurements": usage.measurements,
         "model_calls": usage.model_calls,
         "tokens": usage.tokens,
+        "tokens_cached": usage.tokens_cached,
         "cost_usd": None if usage.unpriced_calls else usage.cost_usd,
         "seconds": round(result.seconds, 3),
         "baseline": dict(result.baseline),
@@ -72,7 +73,8 @@ def cost(usage: Usage) -> str:
     price = (
         f"at least {known} (the price of {usage.unpriced_calls} calls is unknown)" if usage.unpriced_calls else known
     )
-    return f", {usage.model_calls} model calls, {usage.tokens} tokens, {price}"
+    cached = f" ({usage.tokens_cached} of them cached)" if usage.tokens_cached else ""
+    return f", {usage.model_calls} model calls, {usage.tokens} tokens{cached}, {price}"
 
 
 def tally(report: SuiteReport) -> str:
