@@ -72,6 +72,7 @@ class Turns:
                         raise
                     return replace(taken, error=error)
                 if not (proposal.actions or proposal.message):
+                    taken = replace(taken, last=replace(taken.last, label=proposal.label or taken.last.label))
                     break
                 step = Step(proposal.actions, (), proposal.message, proposal.usage, self.policy.policy_id)
                 ends = proposal.final or self.limit == 1

@@ -148,7 +148,7 @@ class TestASearchWithAModel:
         assert len(heard[1]) == 3
         said = heard[1][2]["content"]
         assert "- changed means.py: Perhaps it is this.\n  It changed:\n    means.py\n" in said
-        assert f"    -     {BUG.strip()}\n    +     if len(numbers) < -1:\n  The tests said:\n" in said
+        assert f"    -     {BUG.strip()}\n    +     if len(numbers) < -1:\n  What was found:\n" in said
         assert f"    Still failing: {GOAL}" in said
 
     def test_goes_on_after_a_command_that_took_too_long(self, tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ class TestWhatAModelIsTold:
     def test_of_an_attempt_that_led_to_a_known_state_is_that_and_what_the_tests_said(self, box: Sandbox) -> None:
         known = replace(node(3, 0), evaluation=Evaluation(0, notes="Still failing: a"))
         said = situation(position(box, tried=(Tried("changed a.py", known, known=True),)))[0]["content"]
-        assert "- changed a.py\n  It led to a state that had been reached before.\n  The tests said:\n" in said
+        assert "- changed a.py\n  It led to a state that had been reached before.\n  What was found:\n" in said
         assert "    Still failing: a" in said
 
     def test_of_a_state_that_two_branches_were_fused_to_is_that_files_changed(self, box: Sandbox) -> None:
@@ -424,7 +424,7 @@ class TestAPolicy:
             final = False
             while not final:
                 proposal = policy.propose(position(box, *path, steps=tuple(steps)), Random(0))
-                steps.append(Step(proposal.actions, (Observation("a"),), proposal.message))
+                steps.append(Step(proposal.actions, (Observation(f"a{len(steps)}"),), proposal.message))
                 final = proposal.final
             taken.append(len(steps))
             said.append("think again" in steps[0].message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jinja2
 import pytest
 
+from agent.policy.variation import ANGLES
 from agent.prompts import digest, names, render
 
 POSITION: dict[str, object] = {
@@ -14,6 +15,7 @@ POSITION: dict[str, object] = {
     "reflect": False,
     "tried": [],
     "hint": "",
+    "begin": "",
 }
 ATTEMPT = {"what": "changed a.py", "changes": "", "known": False, "outcome": "", "reason": ""}
 CANDIDATE = {"patch": "+ 1", "before": "1 pass, 1 fail", "after": "2 pass, 0 fail"}
@@ -53,6 +55,8 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {**POSITION, "measured": "Still failing: a", "tried": [ATTEMPT], "hint": "Look at b."},
         {**POSITION, "measured": "Still failing: a", "fused": True, "reflect": True},
         {**POSITION, "hint": "Look at b."},
+        {**POSITION, "begin": "Begin with b."},
+        {**POSITION, "measured": "Still failing: a", "tried": [ATTEMPT], "begin": "Begin with b."},
         {**POSITION, "carry_out": True, "hint": "Look at b."},
     ],
     "chat_strategy": [{"proposed": [], "hint": ""}, {"proposed": ["strategy: look"], "hint": "Look at b."}],
@@ -71,6 +75,13 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {"cut_off": False, "problem": "there is no tool 'look'"},
         {"cut_off": True, "problem": "it is not closed"},
     ],
+    "chat_variation": [
+        {"angle": "Look.", "test": "", "message": "", "files": ()},
+        {"angle": "Look.", "test": "t.py::a", "message": "", "files": ("a.py", "b.py")},
+        {"angle": "Look.", "test": "t.py::a", "message": "assert 1", "files": ()},
+    ],
+    "chat_repeats": [{"times": 2, "last": False}, {"times": 3, "last": True}],
+    **{name: [{}] for name in ANGLES},
     "chat_left_out": [{"bytes": 12000}],
     "chat_calls": [{"example": "<function=submit>\n</function>", "tools": [TOOL]}],
     "chat_results": [

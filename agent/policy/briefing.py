@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from agent.actions import Edit
+from dataclasses import asdict
+
+from agent.actions import Edit, Write
 from agent.actions.excerpt import excerpt
 from agent.models import Message
 from agent.policy import Position, Tried
-from agent.prompts import digest, render
+from agent.policy.variation import ANGLES, Variation
+from agent.prompts import digest, names, render
 from agent.tree import Node
 from agent.untrusted import fence, issue_text, terminal_text, visible
 
-__all__ = ["opening", "situation", "version", "visible", "wanted_strategy"]
+__all__ = ["opening", "repeating", "situation", "version", "visible", "wanted_strategy"]
 
-_PROMPTS = (
-    "chat_system",
-    "chat_calls",
-    "chat_task",
-    "chat_position",
-    "chat_results",
-    "chat_left_out",
-    "chat_strategy",
-    "chat_mend",
-)
+_PROMPTS = (*(name for name in names() if name.startswith("chat_")), *ANGLES)
 ISSUE_BYTES = 60_000
 NOTE_BYTES = 1_000
+OUTCOME_BYTES = 3_000
+"""Of what the tests and a judge say of a state."""
 FAILURES = 10
 ATTEMPTS = 8
 
@@ -48,17 +44,19 @@ def opening(position: Position, manual: str = "", issue_bytes: int | None = None
     return [{"role": "system", "content": render("chat_system") + manual}, {"role": "user", "content": text}]
 
 
-def situation(position: Position, *, reflect: bool = False) -> list[Message]:
+def situation(position: Position, *, reflect: bool = False, variation: Variation | None = None) -> list[Message]:
     """What the first turn from a node is told of that node, of what was tried there and what a person wants; nothing
-    when there is nothing to tell. `reflect`: below the root, to think again before anything else."""
+    when there is nothing to tell. `reflect`: below the root, to think again before anything else. `variation`: how to
+    begin where neither a strategy nor a person says so."""
     carry_out = position.kind == "solution"
     measured = _outcome(position.node) if len(position.path) > 1 and not carry_out else ""
     tried = [_account(each) for each in position.tried[-ATTEMPTS:]]
     hint = visible(position.hint)
-    if not (carry_out or measured or tried or hint):
+    begin = render("chat_variation", **asdict(variation)) if variation and not (carry_out or hint) else ""
+    if not (carry_out or measured or tried or hint or begin):
         return []
     fused = position.node.kind == "fuse"
-    told = {"carry_out": carry_out, "measured": measured, "fused": fused, "tried": tried, "hint": hint}
+    told = {"carry_out": carry_out, "measured": measured, "fused": fused, "tried": tried, "hint": hint, "begin": begin}
     return [_user("chat_position", **told, reflect=reflect and bool(measured))]
 
 
@@ -66,6 +64,11 @@ def wanted_strategy(position: Position) -> list[Message]:
     """What is asked of the model where the search wants a strategy: words, and other ones than before."""
     proposed = [child.label for child in position.siblings]
     return [_user("chat_strategy", proposed=proposed, hint=visible(position.hint))]
+
+
+def repeating(count: int, *, last: bool) -> list[Message]:
+    """What a model is told that has done the same so many times in a row; `last`: once more ends its turns."""
+    return [_user("chat_repeats", times=count, last=last)]
 
 
 def version() -> str:
@@ -80,7 +83,7 @@ def _user(prompt: str, **values: object) -> Message:
 def _account(tried: Tried) -> dict[str, object]:
     """What was done, what it changed, and what the tests said of it or why there is nothing that they could say."""
     steps = tried.node.steps if tried.node and not tried.known else ()
-    edits = [a for step in steps for a in step.actions if isinstance(a, Edit)]
+    edits = [a for step in steps for a in step.actions if isinstance(a, (Edit, Write))]
     changes = "\n".join(line for edit in edits for line in _lines(edit))
     return {
         "what": tried.label or "an attempt",
@@ -91,16 +94,16 @@ def _account(tried: Tried) -> dict[str, object]:
     }
 
 
-def _lines(edit: Edit) -> list[str]:
+def _lines(edit: Edit | Write) -> list[str]:
     """An edit as a diff shows it."""
-    gone, come = (text.splitlines() for text in (edit.old, edit.new))
-    return [edit.path, *(f"- {line}" for line in gone), *(f"+ {line}" for line in come)]
+    gone, come = (edit.old, edit.new) if isinstance(edit, Edit) else ("", edit.content)
+    return [edit.path, *(f"- {line}" for line in gone.splitlines()), *(f"+ {line}" for line in come.splitlines())]
 
 
 def _outcome(node: Node) -> str:
-    return _printed(node.evaluation.notes)
+    return _printed(node.evaluation.notes, OUTCOME_BYTES)
 
 
-def _printed(text: str) -> str:
+def _printed(text: str, most_bytes: int = NOTE_BYTES) -> str:
     """What tests printed, cut to the size of a note."""
-    return excerpt(visible(terminal_text(text)), NOTE_BYTES)[0]
+    return excerpt(visible(terminal_text(text)), most_bytes)[0]

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 from agent.actions import Action, Edit, RunTests, Submit, Write
 from agent.budget import Usage
 from agent.errors import PolicyError, TooLong, ToolsRefused
 from agent.models import Ask, Completion, Message, Model
 from agent.policy import Position, Proposal
-from agent.policy.briefing import situation, version, wanted_strategy
+from agent.policy.briefing import repeating, situation, version, wanted_strategy
 from agent.policy.conversation import Conversation
 from agent.policy.forms import NATIVE, TEXT, Form, Heard
+from agent.policy.repeats import times
 from agent.policy.transcript import pack
+from agent.policy.variation import variation
+from agent.tree import Step
 
 __all__ = ["ChatPolicy"]
 
@@ -77,6 +80,13 @@ class ChatPolicy:
     `auto`: native, and text from the moment when the server refuses tools or the model turns out not to call any."""
     context_tokens: int | None = None
     """What the model can read at most, question and answer; None: not known, and found out when it refuses."""
+    max_repeats: int = 4
+    """At least 2: an expansion in which the same was done with the same results so many times in a row ends there. The
+    model is told before."""
+    angles: bool = True
+    """The second child of a node and those after it are told to begin in other ways (`agent.policy.variation`)."""
+    temperatures: Sequence[float] = ()
+    """Of the first child of a node, the second and so on, the last one for all that follow; none: the model's own."""
     _chosen: _Chosen = field(default_factory=_Chosen, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -88,6 +98,10 @@ class ChatPolicy:
             raise ValueError(f"tool_calls={self.tool_calls!r}: give auto, native or text")
         if self.context_tokens is not None and self.context_tokens < LEAST_CONTEXT:
             raise ValueError(f"context_tokens={self.context_tokens}: give at least {LEAST_CONTEXT}")
+        if self.max_repeats < 2:
+            raise ValueError(f"max_repeats={self.max_repeats}: give at least 2")
+        if not all(0 <= each <= 2 for each in self.temperatures):
+            raise ValueError(f"temperatures={self.temperatures}: give numbers from 0 to 2")
         self._chosen.form = TEXT if self.tool_calls == "text" else NATIVE
         self._chosen.proven = self.tool_calls != "auto"
 
@@ -105,15 +119,16 @@ class ChatPolicy:
         """
         if position.kind == "strategy":
             return self._propose_strategy(position, rng.getrandbits(31))
-        given = [] if position.steps else situation(position, reflect=self.turn_growth > 1)
+        if self._goes_round(position):
+            return Proposal((), label=f"{_label(_actions(position), '')}: ended, it did the same again and again")
+        given = self._given(position)
         answer = self._answer(position, given, rng.getrandbits(31))
         turns, actions = len(position.steps) + 1, answer.heard.actions
         final = turns >= self.turns(len(position.path) - 1) or any(isinstance(a, (RunTests, Submit)) for a in actions)
-        earlier = (action for step in position.steps for action in step.actions)
         return Proposal(
             actions=actions,
             message=pack(given, answer.heard.message, answer.left_out),
-            label=_label((*earlier, *actions), answer.heard.said),
+            label=_label((*_actions(position), *actions), answer.heard.said),
             usage=answer.usage,
             final=final,
         )
@@ -122,11 +137,29 @@ class ChatPolicy:
         """The most turns that an expansion of a state so many edits below the root may take."""
         return int(self.max_turns_per_node * self.turn_growth**depth)
 
+    def _goes_round(self, position: Position) -> bool:
+        """Whether the same was done too often: in this expansion, or at the end of the branch and then some more."""
+        return times(position.steps) >= self.max_repeats or times(_turns(position)) >= 2 * self.max_repeats
+
+    def _given(self, position: Position) -> list[Message]:
+        """What the model is told before this turn."""
+        repeated, own = times(_turns(position)), times(position.steps)
+        told = repeating(repeated, last=own + 1 >= self.max_repeats) if repeated > 1 else []
+        if position.steps:
+            return told
+        varied = variation(position) if self.angles else None
+        return [*told, *situation(position, reflect=self.turn_growth > 1, variation=varied)]
+
+    def _sampling(self, position: Position, seed: int) -> dict[str, Any]:
+        if not self.temperatures:
+            return {"seed": seed}
+        return {"seed": seed, "temperature": self.temperatures[min(position.index, len(self.temperatures) - 1)]}
+
     def _propose_strategy(self, position: Position, seed: int) -> Proposal:
         """Words, which the nodes below it are shown. The model is given no tools."""
         given = wanted_strategy(position)
         talk = Conversation(position, self._chosen.form, given, self.context_tokens)
-        answer = position.ask(self.model, talk.messages(), seed=seed)
+        answer = position.ask(self.model, talk.messages(), **self._sampling(position, seed))
         if not answer.text.strip():
             raise PolicyError(f"{self.model.name} was asked for a strategy in words and said nothing")
         said = {"role": "assistant", "content": answer.text}
@@ -151,7 +184,7 @@ class ChatPolicy:
         talk = Conversation(position, form, given, self.context_tokens)
         usage, mends, called = Usage(), list[Message](), False
         for _ in range(self.max_mends + 1):
-            answer = self._complete(position.ask, talk, mends, seed)
+            answer = self._complete(position.ask, talk, mends, self._sampling(position, seed))
             usage += answer.usage
             heard = form.hear(answer)
             if heard.readable:
@@ -163,16 +196,28 @@ class ChatPolicy:
         why = f"{gave}; the last problem: {problem}"
         raise PolicyError(why) if called else _NeverCalled(why, usage)
 
-    def _complete(self, ask: Ask, talk: Conversation, mends: Sequence[Message], seed: int) -> Completion:
+    def _complete(
+        self, ask: Ask, talk: Conversation, mends: Sequence[Message], sampling: Mapping[str, Any]
+    ) -> Completion:
         """An answer; old results are left out until the model can read the conversation."""
         for _ in range(SHORTENINGS):
             try:
-                return ask(self.model, talk.messages(mends), talk.form.tools(), seed=seed)
+                return ask(self.model, talk.messages(mends), talk.form.tools(), **sampling)
             except TooLong as refusal:
                 if not talk.shorten():
                     raise
                 log.info("the first %d turns are told without their results: %s", talk.left_out, refusal)
-        return ask(self.model, talk.messages(mends), talk.form.tools(), seed=seed)
+        return ask(self.model, talk.messages(mends), talk.form.tools(), **sampling)
+
+
+def _actions(position: Position) -> list[Action]:
+    """All of this expansion so far."""
+    return [action for step in position.steps for action in step.actions]
+
+
+def _turns(position: Position) -> list[Step]:
+    """All of the branch so far."""
+    return [step for node in position.path for step in node.steps] + list(position.steps)
 
 
 def _label(actions: Sequence[Action], text: str) -> str:
