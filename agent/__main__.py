@@ -10,6 +10,7 @@ import traceback
 
 from agent.cli import app
 from agent.errors import RamifyError
+from agent.secrets import RedactingFormatter, redacted
 from sandboxes import SandboxError
 
 __all__ = ["main"]
@@ -20,21 +21,27 @@ FULL = "no space left on a disk; free some and go on with `ramify resume`, or na
 def main() -> None:
     """Entry point of `ramify`. `RAMIFY_DEBUG=1` shows tracebacks and the log."""
     debug = bool(os.environ.get("RAMIFY_DEBUG"))
-    logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
+    log = logging.StreamHandler()
+    log.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, handlers=[log])
     try:
         app(prog_name="ramify")
     except (RamifyError, SandboxError) as error:
         if debug:
-            traceback.print_exc()
+            _print_traceback()
         print(f"ramify: {error}", file=sys.stderr)  # noqa: T201  # the terminal is this module's output
         sys.exit(error.exit_code if isinstance(error, RamifyError) else RamifyError.exit_code)
     except Exception as error:  # the border: Python's own exit code 1 would read as "no patch found"
         if _is_full(error):
             print(f"ramify: {FULL}", file=sys.stderr)  # noqa: T201
             sys.exit(RamifyError.exit_code)
-        traceback.print_exc()
+        _print_traceback()
         print("ramify: this is a defect in Ramify; please report it with the lines above", file=sys.stderr)  # noqa: T201
         sys.exit(RamifyError.exit_code)
+
+
+def _print_traceback() -> None:
+    sys.stderr.write(redacted(traceback.format_exc()))
 
 
 def _is_full(error: Exception) -> bool:

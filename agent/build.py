@@ -19,6 +19,7 @@ from agent.errors import ConfigError, UsageError
 from agent.journal import Event
 from agent.models import Model
 from agent.models.halt import Halt
+from agent.models.prices import UNPRICED_LIMITS, is_priced
 from agent.parts import Parts
 from agent.policy import Policy
 from agent.run import Run
@@ -108,7 +109,7 @@ def make_parts(
         ConfigError: an unknown name or option, a missing key.
         sandboxes.SandboxUnavailable: this machine has no such sandbox.
     """
-    budget = Budget(**settings.budget.model_dump(), parent=parent)
+    budget = Budget(**_limits(settings), parent=parent)
     halt = Halt(cancel, lambda: budget.left_s)
     models = partial(_model, settings, held, halt)
     policy, *others = (_policy(choice, settings.model, run, models) for choice in _policies(settings))
@@ -129,6 +130,17 @@ def make_parts(
         allowed=settings.sandbox.allow,
         localise=any(choice.name == "mutate" for choice in _policies(settings)),
     )
+
+
+def _limits(settings: Settings) -> dict[str, Any]:
+    """The budget's. Where a limit of dollars cannot hold, as a price is unknown, calls and tokens are limited too."""
+    limits = settings.budget.model_dump()
+    asked = {choice.name for choice in _policies(settings) if choice.name != "mutate"}
+    asked |= {str(settings.value.options["model"])} if "model" in settings.value.options else set()
+    unlimited = limits["max_usd"] is not None and limits["max_calls"] is None and limits["max_tokens"] is None
+    if unlimited and settings.model.price is None and not all(is_priced(n, settings.model.base_url) for n in asked):
+        limits |= UNPRICED_LIMITS
+    return limits
 
 
 def make_provider(settings: Settings, store: Path) -> Provider:

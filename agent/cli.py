@@ -76,6 +76,9 @@ def solve(
     config: Annotated[
         list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Settings; later ones win.")
     ] = None,
+    model_price: Annotated[
+        str | None, typer.Option(metavar="IN,OUT[,CACHED]", help="Dollars per million tokens, where no list has them.")
+    ] = None,
     max_nodes: MaxNodes = None,
     max_usd: MaxUsd = None,
     max_tokens: MaxTokens = None,
@@ -102,6 +105,7 @@ def solve(
         "sandbox.image": image,
         "sandbox.setup": setup or None,
         "sandbox.paranoid": paranoid or None,
+        "model.price": _price(model_price),
         "budget.max_nodes": max_nodes,
         "budget.max_usd": max_usd,
         "budget.max_tokens": max_tokens,
@@ -230,6 +234,18 @@ def _policies(names: Sequence[str]) -> dict[str, object]:
     if len(names) == 1:
         return {"policy.name": names[0], "panel": []}
     return {"policy": list(names)} if names else {}
+
+
+def _price(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(dollars) for dollars in text.split(",")]
+    except ValueError as error:
+        raise UsageError(
+            f"--model-price {text}: give numbers, such as 3,15 or 3,15,0.3: dollars per million tokens of the prompt, "
+            "of the completion, and of the prompt when read from a cache"
+        ) from error
 
 
 def _settings(config: Sequence[str], flags: Mapping[str, object]) -> Settings:

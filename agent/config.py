@@ -82,8 +82,9 @@ class ModelSettings(BaseModel):
     model_config = _STRICT
     base_url: str | None = None
     """An OpenAI-compatible endpoint; None: the provider that the model's name says."""
-    price: tuple[float, float, float] | None = None
-    """Dollars per million prompt, completion and cached prompt tokens, where the price list does not know the model."""
+    price: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=2, max_length=4)] | None = None
+    """Dollars per million tokens, where the price list does not know the model: of the prompt, of the completion, and,
+    where they differ, of the prompt when read from a cache and when written to one."""
     temperature: Annotated[float, Field(ge=0)] | None = None
     body: dict[str, Any] = {}
     """Further fields of each request, such as `max_tokens`, `tool_choice` or vLLM's `structured_outputs`."""

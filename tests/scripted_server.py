@@ -191,7 +191,7 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            if self.path != "/v1/chat/completions":
+            if self.path not in ("/v1/chat/completions", "/v1/messages"):
                 self._send(fails(404, f"no such path: {self.path}"), body)
             else:
                 self._send(server.answer(body, self.headers.get("authorization", ""), self.client_address), body)

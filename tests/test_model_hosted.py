@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from agent.errors import ConfigError, ModelError, PolicyError
-from agent.models import Model
+from agent.models import Completion, Model
+from agent.models.deadlines import Deadlines
 from agent.models.registry import make
 from tests.clients import HELLO, KEY, TOOLS, Clock, Serve
-from tests.scripted_server import ScriptedServer, fails, says
+from tests.scripted_server import Reply, ScriptedServer, fails, says
 
 
 @pytest.mark.filterwarnings("default")
@@ -67,6 +70,19 @@ class TestHostedProviders:
         assert usage.cost_usd > 0
         assert usage.unpriced_calls == 0
 
+    def test_whose_stream_is_cut_off_are_asked_again(self, serve: Serve) -> None:
+        cut = says("a long answer that is cut off").fails("cut", 4)
+        completion = self.model(serve([cut, says("at last")])).complete(HELLO)
+        assert completion.text == "at last"
+        assert completion.usage.model_calls == 2
+
+    @pytest.mark.parametrize("after", [0, 4])
+    def test_that_fall_silent_are_given_up_in_time(self, serve: Serve, after: int) -> None:
+        deadlines = Deadlines(first_token_s=0.3, idle_s=0.2)
+        silent = says("a long answer").fails("stall", after)
+        with pytest.raises(ModelError, match=r"model\.(first_token|idle)_s"):
+            self.model(serve([silent]), deadlines=deadlines, retry=Clock().retry(attempts=1)).complete(HELLO)
+
     def test_that_do_not_exist_are_a_wrong_setting(self) -> None:
         with pytest.raises(ConfigError, match="openai/Qwen/Qwen3"):
             make("Qwen/Qwen3")
@@ -75,3 +91,68 @@ class TestHostedProviders:
         monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
         with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
             make("anthropic/claude-x")
+
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "view", "arguments": "{}"}}
+CONVERSATION = [
+    {"role": "system", "content": "You repair."},
+    {"role": "user", "content": "The task."},
+    {"role": "assistant", "content": "Looking.", "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "call_1", "content": "a file"},
+    {"role": "user", "content": "What siblings did."},
+]
+
+
+def claude(asked: Mapping[str, Any]) -> Reply:
+    """An answer in the form of Anthropic's interface."""
+    usage = {"input_tokens": 100, "cache_read_input_tokens": 400, "cache_creation_input_tokens": 300}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": asked["model"], "stop_sequence": None}
+    said = {"type": "text", "text": "Yes."}
+    whole = {**message, "content": [said], "stop_reason": "end_turn", "usage": {**usage, "output_tokens": 50}}
+    if not asked.get("stream"):
+        return Reply(json.dumps(whole).encode())
+    begun = {**whole, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
+    events = (
+        {"type": "message_start", "message": begun},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Yes."}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 50}},
+        {"type": "message_stop"},
+    )
+    return Reply("".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events).encode())
+
+
+@pytest.mark.filterwarnings("default")
+class TestClaude:
+    """Through litellm, in the form of Anthropic's interface."""
+
+    def ask(self, serve: Serve, monkeypatch: pytest.MonkeyPatch, *, stream: bool) -> tuple[Completion, dict[str, Any]]:
+        from agent.models.litellm import LiteLLMModel
+
+        monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+        server = serve(claude)
+        base_url = server.url.removesuffix("/v1")
+        model = LiteLLMModel("anthropic/claude-sonnet-4-5", base_url=base_url, retry=Clock().retry(), stream=stream)
+        return model.complete(CONVERSATION, TOOLS), server.requests[0]
+
+    @pytest.mark.parametrize("stream", [True, False])
+    def test_is_told_what_to_cache_and_costs_what_that_costs(
+        self, serve: Serve, monkeypatch: pytest.MonkeyPatch, stream: bool
+    ) -> None:
+        completion, request = self.ask(serve, monkeypatch, stream=stream)
+        blocks = [*request["system"], *(block for message in request["messages"] for block in message["content"])]
+        marked = [block.get("text") or block.get("content") for block in blocks if "cache_control" in block]
+        assert marked == ["You repair.", "The task.", "a file", "What siblings did."]
+        assert (completion.text, completion.usage.tokens_cached, completion.usage.unpriced_calls) == ("Yes.", 400, 0)
+        assert (completion.usage.tokens_in, completion.usage.tokens_out) == (100 + 400 + 300, 50)
+        assert completion.usage.cost_usd == pytest.approx((100 * 3 + 400 * 0.3 + 300 * 3.75 + 50 * 15) / 1e6)
+
+
+@pytest.mark.filterwarnings("default")
+def test_nothing_is_marked_for_other_providers(serve: Serve) -> None:
+    from agent.models.litellm import LiteLLMModel
+
+    server = serve([says("x")])
+    LiteLLMModel("hosted_vllm/claude-like", base_url=server.url, retry=Clock().retry()).complete(CONVERSATION)
+    assert server.requests[0]["messages"] == CONVERSATION

@@ -7,6 +7,7 @@ import pytest
 from agent.budget import Usage
 from agent.errors import ConfigError, ModelError
 from agent.models.openai import OpenAIModel
+from agent.models.prices import Price
 from agent.models.registry import make
 from agent.models.scripted import ScriptedModel, answer
 from agent.report.summary import cost
@@ -69,7 +70,7 @@ class TestTheBill:
 
     def test_tells_people_how_much_came_from_a_cache(self) -> None:
         said = cost(Usage(model_calls=1, tokens_in=1000, tokens_out=100, tokens_cached=400, cost_usd=0.5))
-        assert said == ", 1 model calls, 1100 tokens (400 of them cached), 0.5000 dollars"
+        assert said == ", 1 model calls, 1100 tokens (400 of 1000 prompt tokens were read from a cache), 0.5000 dollars"
 
     def test_is_unknown_without_a_price(self, serve: Serve, client: Client) -> None:
         usage = client(serve([says("x")])).complete(HELLO).usage
@@ -80,6 +81,12 @@ class TestTheBill:
         usage = model.complete(HELLO).usage
         assert usage.cost_usd == pytest.approx((600 * 2.0 + 100 * 10.0 + 400 * 0.5) / 1e6)
         assert usage.unpriced_calls == 0
+
+    def test_knows_what_writing_to_a_cache_costs(self) -> None:
+        counts = {"prompt_tokens": 1000, "completion_tokens": 100, "cache_creation_input_tokens": 300}
+        given = Price(2.0, 10.0, 0.5, 2.5)
+        assert given.of(counts) == pytest.approx((700 * 2.0 + 300 * 2.5 + 100 * 10.0) / 1e6)
+        assert Price(2.0, 10.0).of(counts) == pytest.approx((1000 * 2.0 + 100 * 10.0) / 1e6)
 
     def test_is_unknown_when_the_server_counts_nothing(self, serve: Serve, client: Client) -> None:
         usage = client(serve([says("x", usage=False)]), price=(2.0, 10.0, 0.5)).complete(HELLO).usage

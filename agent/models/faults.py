@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from agent.errors import ConfigError, ModelError, RamifyError, TooLong, ToolsRefused
 from agent.models.retry import UNKNOWN, Transient, wait_asked_for
+from agent.secrets import redacted
 
 if TYPE_CHECKING:
     from openai import APIError
 
-__all__ = ["fault", "meaning", "redacted"]
+__all__ = ["fault", "meaning"]
 
 MESSAGE_CHARS = 500
 _PASSING = frozenset({408, 409, 425, 429})
@@ -28,7 +28,6 @@ _NO_TOOLS = re.compile(
     re.I,
 )
 """How servers say that they take no tools (Ollama, OpenRouter, vLLM, llama.cpp, SGLang, OpenAI, ...)."""
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)
 
 
 def meaning(error: APIError, model: str) -> RamifyError | Transient:
@@ -84,11 +83,3 @@ def _headers(error: APIError) -> Mapping[str, str]:
     """The response's headers, which litellm keeps at a place of its own."""
     kept: Mapping[str, str] | None = getattr(error, "litellm_response_headers", None)
     return kept or getattr(getattr(error, "response", None), "headers", {})
-
-
-def redacted(text: str) -> str:
-    """The text without the secrets of this process's environment, which providers like to quote."""
-    for name, value in os.environ.items():
-        if len(value) >= 8 and _SECRET_NAME.search(name):
-            text = text.replace(value, f"[{name}]")
-    return text

@@ -8,12 +8,14 @@ from typing import Any
 
 from agent.errors import ConfigError
 from agent.models import Completion, Message
+from agent.models.breakpoints import marked, needs_marks
 from agent.models.deadlines import Deadlines, read
 from agent.models.faults import meaning
 from agent.models.halt import Halt
 from agent.models.pace import pace_of
+from agent.models.prices import Price
 from agent.models.retry import UNKNOWN, Retry, Transient
-from agent.models.wire import Price, completion, storable
+from agent.models.wire import completion, storable
 
 __all__ = ["LiteLLMModel", "load"]
 
@@ -26,7 +28,7 @@ class LiteLLMModel:
         name: str,
         *,
         base_url: str | None = None,
-        price: Price | None = None,
+        price: Sequence[float] | None = None,
         temperature: float | None = None,
         body: Mapping[str, Any] | None = None,
         stream: bool = True,
@@ -35,8 +37,8 @@ class LiteLLMModel:
         halt: Halt | None = None,
         retry: Retry | None = None,
     ) -> None:
-        """A `price` goes before litellm's list; `body` holds further fields of each request, which go before ours;
-        `max_concurrent` holds for all models of that provider together.
+        """A `price`, the fields of `Price` in order, goes before litellm's list; `body` holds further fields of each
+        request, which go before ours; `max_concurrent` holds for all models of that provider together.
 
         Raises:
             ConfigError: litellm does not know the provider, or its key is not set.
@@ -44,7 +46,7 @@ class LiteLLMModel:
         self._litellm = load()
         self._name = name
         self._base_url = base_url
-        self._price = price
+        self._price = None if price is None else Price(*price)
         self._body = dict(body or {})
         self._sampling: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
         if stream:
@@ -53,7 +55,9 @@ class LiteLLMModel:
         self._deadlines = deadlines if stream else deadlines.unstreamed()
         self._halt = halt or Halt()
         self._retry = retry or Retry(sleep=self._halt.sleep)
-        self._pace = pace_of(base_url or self._provider(), max_concurrent)
+        provider = self._provider()
+        self._pace = pace_of(base_url or provider, max_concurrent)
+        self._marks = needs_marks(provider, name)
 
     @property
     def name(self) -> str:
@@ -64,7 +68,8 @@ class LiteLLMModel:
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:
         """See `agent.models.Model`. Sampling parameters that the provider does not know are dropped."""
-        body = {"messages": list(messages), **self._sampling, **sampling, **self._body}
+        said = marked(messages) if self._marks else list(messages)
+        body = {"messages": said, **self._sampling, **sampling, **self._body}
         if tools:
             body["tools"] = list(tools)
         return self._retry.run(lambda: self._ask(body), self._pace)

@@ -16,8 +16,9 @@ from agent.models.deadlines import Deadlines, read
 from agent.models.faults import meaning
 from agent.models.halt import Halt
 from agent.models.pace import pace_of
+from agent.models.prices import Price
 from agent.models.retry import UNKNOWN, Retry, Transient
-from agent.models.wire import Price, completion, decode
+from agent.models.wire import completion, decode
 
 if TYPE_CHECKING:
     import httpx
@@ -38,7 +39,7 @@ class OpenAIModel:
         name: str,
         *,
         base_url: str | None = None,
-        price: Price | None = None,
+        price: Sequence[float] | None = None,
         temperature: float | None = None,
         body: Mapping[str, Any] | None = None,
         stream: bool = True,
@@ -47,8 +48,8 @@ class OpenAIModel:
         halt: Halt | None = None,
         retry: Retry | None = None,
     ) -> None:
-        """`base_url` defaults to OPENAI_BASE_URL; `body` holds further fields of each request, which go before ours;
-        `max_concurrent` holds for all models of that server together.
+        """`base_url` defaults to OPENAI_BASE_URL; `price` has the fields of `Price` in order; `body` holds further
+        fields of each request, which go before ours; `max_concurrent` holds for all models of that server together.
 
         Raises:
             ConfigError: there is no key, or `base_url` is not a URL.
@@ -60,7 +61,7 @@ class OpenAIModel:
             raise ConfigError(f"base URL {base_url!r}: it has to begin with http:// or https://")
         self._name = name
         self._base_url = base_url
-        self._price = price
+        self._price = None if price is None else Price(*price)
         self._body = dict(body or {})
         self._sampling: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
         if stream:

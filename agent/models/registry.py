@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
+from urllib.parse import urlsplit
 
 from agent.errors import ConfigError
 from agent.models import Model
 from agent.models.deadlines import Deadlines
+from agent.models.prices import is_own_server
 
 __all__ = ["MODELS", "make"]
 
@@ -35,13 +36,15 @@ def make(name: str, **settings: Any) -> Model:
     and of its `Deadlines`.
 
     Raises:
-        ConfigError: the name says no provider, the provider is unknown, or its key is not set.
+        ConfigError: the name says no provider, the provider is unknown, its key is not set, the URL holds a password.
     """
     provider, _, model = name.partition("/")
     if not model:
         raise ConfigError(f"model {name!r}: write PROVIDER/NAME, such as openai/{name}")
     given = {key: settings.pop(key) for key in [f.name for f in fields(Deadlines)] if key in settings}
     settings["deadlines"] = Deadlines(**given)
-    own_server = settings.get("base_url") or os.environ.get("OPENAI_BASE_URL")
-    client = "openai" if provider == "openai" and own_server else "litellm"
+    if "@" in urlsplit(settings.get("base_url") or "").netloc:
+        raise ConfigError("the base URL holds a password, which would be recorded: give the key by the environment")
+    own_server = provider == "openai" and is_own_server(settings.get("base_url"))
+    client = "openai" if own_server else "litellm"
     return MODELS[client](name, **settings)

@@ -9,14 +9,13 @@ from typing import Any
 from agent.budget import Usage
 from agent.errors import RamifyError
 from agent.models import Completion, ToolCall
-from agent.models.faults import fault, redacted
+from agent.models.faults import fault
+from agent.models.prices import Price
 from agent.models.retry import UNKNOWN, Transient
 from agent.models.stream import assemble, events, is_stream
+from agent.secrets import redacted
 
-__all__ = ["Price", "completion", "decode", "storable", "usage"]
-
-Price = tuple[float, float, float]
-"""Dollars per million tokens: of the prompt, of the completion, of the prompt when read from a cache."""
+__all__ = ["completion", "decode", "storable", "usage"]
 
 
 def decode(data: bytes, model: str) -> Any:
@@ -33,9 +32,10 @@ def decode(data: bytes, model: str) -> Any:
 
 
 def storable(values: Any) -> Any:
-    """JSON that can be written as UTF-8. The halves of a character that came in two pieces are put together."""
+    """JSON that can be written as UTF-8 and holds no secret. The halves of a character that came in two pieces are put
+    together."""
     whole = json.loads(json.dumps(values))
-    return json.loads(json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace"))
+    return json.loads(redacted(json.dumps(whole, ensure_ascii=False)).encode("utf-8", "replace"))
 
 
 def completion(body: Any, model: str, price: Price | None = None, cost_usd: float | None = None) -> Completion:
@@ -76,8 +76,7 @@ def usage(counts: Mapping[str, Any] | None, price: Price | None, cost_usd: float
     tokens_in, tokens_out = counts.get("prompt_tokens") or 0, counts.get("completion_tokens") or 0
     cached = (counts.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
     if price is not None and counts:
-        spent = ((tokens_in - cached), tokens_out, cached)
-        cost_usd = sum(tokens * dollars for tokens, dollars in zip(spent, price, strict=True)) / 1e6
+        cost_usd = price.of(counts)
     return Usage(
         model_calls=1,
         tokens_in=tokens_in,

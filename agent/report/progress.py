@@ -14,6 +14,7 @@ from rich.status import Status
 
 from agent.budget import Usage
 from agent.journal import Added, Asked, Event, Failed, Merged, Spent, Steered
+from agent.models.prices import REMEDY
 from agent.report.summary import cost, tally
 from agent.search import Choice
 from agent.tree import Node
@@ -37,6 +38,7 @@ class Progress:
         self._nodes = self._misses = 0
         self._best: Node | None = None
         self._reasons: set[str] = {""}
+        self._unpriced: set[str] = set()
         self._usage = Usage()
         self._printed = time.monotonic()
 
@@ -64,6 +66,7 @@ class Progress:
                     self._usage += event.usage
                 case Asked():
                     self._usage += event.answer.usage
+                    self._warn(event.model, event.answer.usage)
                 case Steered():
                     self.say(f"a person asks: {event.order.act} {event.order.node} {event.order.hint}".rstrip())
                 case _:
@@ -88,6 +91,12 @@ class Progress:
         if choice is not None and choice.because not in self._reasons:
             self._reasons.add(choice.because)
             self.say(choice.because)
+
+    def _warn(self, model: str, usage: Usage) -> None:
+        """Say once of a model that what its tokens cost is not known."""
+        if usage.tokens and usage.unpriced_calls == usage.model_calls and model not in self._unpriced:
+            self._unpriced.add(model)
+            self.say(f"the price of {model} is unknown: {REMEDY}")
 
     def _refresh(self) -> None:
         best = 0.0 if self._best is None else self._best.value

@@ -73,8 +73,9 @@ def cost(usage: Usage) -> str:
     price = (
         f"at least {known} (the price of {usage.unpriced_calls} calls is unknown)" if usage.unpriced_calls else known
     )
-    cached = f" ({usage.tokens_cached} of them cached)" if usage.tokens_cached else ""
-    return f", {usage.model_calls} model calls, {usage.tokens} tokens{cached}, {price}"
+    cached = f" ({usage.tokens_cached} of {usage.tokens_in} prompt tokens were read from a cache)"
+    tokens = f"{usage.tokens} tokens{cached if usage.tokens_cached else ''}"
+    return f", {usage.model_calls} model calls, {tokens}, {price}"
 
 
 def tally(report: SuiteReport) -> str:

@@ -118,7 +118,9 @@ class TestASearch:
     def test_reports_the_tokens_that_came_from_the_cache(self, search: Search) -> None:
         usage = search.result.usage
         assert as_json(search.result, None)["tokens_cached"] == usage.tokens_cached
-        assert f"{usage.tokens_cached} of them cached" in as_text(search.result, None)
+        assert f"({usage.tokens_cached} of {usage.tokens_in} prompt tokens were read from a cache)" in as_text(
+            search.result, None
+        )
 
 
 def test_a_conversation_that_is_too_long_is_no_fault_of_the_provider(vllm: Served) -> None:

@@ -1,0 +1,58 @@
+"""What tokens cost, where that is known, and what limits a run where it is not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+__all__ = ["REMEDY", "UNPRICED_LIMITS", "Price", "is_own_server", "is_priced"]
+
+UNPRICED_LIMITS = {"max_calls": 1000, "max_tokens": 10_000_000}
+"""What a run may spend on models of unknown price, where its settings limit dollars and neither of these."""
+
+REMEDY = (
+    "no limit of dollars can hold, so that calls and tokens are limited instead (by default "
+    f"{UNPRICED_LIMITS['max_calls']} and {UNPRICED_LIMITS['max_tokens']}); give the price with --model-price "
+    "IN,OUT[,CACHED], in dollars per million tokens"
+)
+
+
+class Price(NamedTuple):
+    """Dollars per million tokens."""
+
+    prompt: float
+    completion: float
+    cached: float | None = None
+    """Of the prompt, when read from a cache; None: as the others."""
+    written: float | None = None
+    """Of the prompt, when written to a cache; None: as the others."""
+
+    def of(self, counts: Mapping[str, Any]) -> float:
+        """Dollars for what a provider counted, in the form of the chat completions interface."""
+        details = counts.get("prompt_tokens_details") or {}
+        cached = details.get("cached_tokens") or 0
+        written = details.get("cache_creation_tokens") or counts.get("cache_creation_input_tokens") or 0
+        plain = (counts.get("prompt_tokens") or 0) - cached - written
+        dollars = plain * self.prompt + (counts.get("completion_tokens") or 0) * self.completion
+        dollars += cached * (self.prompt if self.cached is None else self.cached)
+        dollars += written * (self.prompt if self.written is None else self.written)
+        return dollars / 1e6
+
+
+def is_own_server(base_url: str | None) -> bool:
+    """Whether requests for `openai/NAME` go to a server that is not OpenAI's, whose models are in no list."""
+    url = base_url or os.environ.get("OPENAI_BASE_URL")
+    return bool(url) and urlsplit(url).hostname != "api.openai.com"
+
+
+def is_priced(name: str, base_url: str | None) -> bool:
+    """Whether litellm's list has the model's price. Of a server of one's own none is known, and no list is loaded."""
+    if name.startswith("openai/") and is_own_server(base_url):
+        return False
+    from agent.models.litellm import load
+
+    known = load().model_cost
+    listed = known.get(name) or known.get(name.partition("/")[2]) or {}
+    return bool(listed.get("input_cost_per_token"))
