@@ -46,15 +46,18 @@ def start(
     cancel: threading.Event | None = None,
     on_event: Callable[[Event], None] | None = None,
     parent: Budget | None = None,
+    make: Callable[..., Model] | None = None,
+    known: Run | None = None,
 ) -> Result:
     """Solve a task in a run directory; a directory that holds this run already is gone on with. What it spends is
-    spent of `parent` as well, the budget of several runs together.
+    spent of `parent` as well, the budget of several runs together. `make` makes the models in place of
+    `agent.models.registry.make`; `known` is as for `agent.solver.solve`.
 
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: what each of the parts raises (see `agent.solver.solve`).
     """
     with Run.open(directory) as run:
-        return _solve(task, settings, run, cancel, on_event, parent)
+        return _solve(task, settings, run, cancel, on_event, parent, make, known)
 
 
 def resume(
@@ -89,18 +92,25 @@ def _solve(
     cancel: threading.Event | None,
     on_event: Callable[[Event], None] | None,
     parent: Budget | None = None,
+    make: Callable[..., Model] | None = None,
+    known: Run | None = None,
 ) -> Result:
     cancel = cancel or threading.Event()
     with ExitStack() as held:
-        parts = make_parts(settings, run, held, cancel, parent)
+        parts = make_parts(settings, run, held, cancel, parent, make)
         if run.started is not None and not (run.ended and run.ended.status == "solved"):
             forget_unrecorded(parts.provider, run.started.base, run)
         dumped = settings.model_dump(mode="json")
-        return solver.solve(task, parts, run, settings=dumped, cancel=cancel, on_event=on_event)
+        return solver.solve(task, parts, run, settings=dumped, cancel=cancel, on_event=on_event, known=known)
 
 
 def make_parts(
-    settings: Settings, run: Run, held: ExitStack, cancel: threading.Event, parent: Budget | None = None
+    settings: Settings,
+    run: Run,
+    held: ExitStack,
+    cancel: threading.Event,
+    parent: Budget | None = None,
+    make: Callable[..., Model] | None = None,
 ) -> Parts:
     """Everything a search needs, made of the settings; closing `held` gives it back. Nobody waits for a model once
     `cancel` is set.
@@ -111,7 +121,7 @@ def make_parts(
     """
     budget = Budget(**_limits(settings), parent=parent)
     halt = Halt(cancel, lambda: budget.left_s)
-    models = partial(_model, settings, held, halt)
+    models = partial(_model, settings, held, halt, make)
     policy, *others = (_policy(choice, settings.model, run, models) for choice in _policies(settings))
     search = _search(settings)
     provider = make_provider(settings, run.journal.directory / "store")
@@ -238,10 +248,12 @@ def _policy(choice: Choice, spoken_to: ModelSettings, run: Run, models: Callable
     return _construct(ChatPolicy, {**given, **choice.options, "model": models(choice.name)}, "policy.chat")
 
 
-def _model(settings: Settings, held: ExitStack, halt: Halt, name: str) -> Model:
-    from agent.models.registry import make
+def _model(settings: Settings, held: ExitStack, halt: Halt, make: Callable[..., Model] | None, name: str) -> Model:
+    from agent.models import registry
 
-    model = make(name, halt=halt, **settings.model.model_dump(exclude={"tool_calls", "context_tokens"}))
+    model = (make or registry.make)(
+        name, halt=halt, **settings.model.model_dump(exclude={"tool_calls", "context_tokens"})
+    )
     held.callback(model.close)
     return model
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent import cli_runs
+from agent import cli_replay, cli_runs
 from agent.cli_runs import RunDir
 from agent.errors import UsageError
 
@@ -151,7 +151,7 @@ def go_on(
     raise typer.Exit(conduct(partial(resume, run, budget=budget), delivery))
 
 
-for command in (cli_runs.show, cli_runs.fork, cli_runs.prune, cli_runs.pin):
+for command in (cli_replay.replay, cli_runs.show, cli_runs.fork, cli_runs.prune, cli_runs.pin):
     app.command()(command)
 
 
@@ -249,10 +249,9 @@ def _price(text: str | None) -> list[float] | None:
 
 
 def _settings(config: Sequence[str], flags: Mapping[str, object]) -> Settings:
-    from agent.config import load
+    from agent.config import load, split
 
-    files = [Path(item) for item in config if "=" not in item or Path(item).is_file()]
-    overrides = [item for item in config if Path(item) not in files]
+    files, overrides = split(config)
     return load(files, overrides, {key: value for key, value in flags.items() if value is not None})
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from agent import checkout
 from agent.budget import Stop
@@ -25,7 +25,9 @@ from agent.report.summary import as_json, as_text
 if TYPE_CHECKING:
     from agent.solver import Result
 
-__all__ = ["Delivery", "conduct"]
+__all__ = ["Delivery", "conduct", "sit"]
+
+_T = TypeVar("_T")
 
 TIMED_OUT = 124
 
@@ -51,10 +53,19 @@ def conduct(search: Callable[..., Result], delivery: Delivery) -> int:
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: the search's own, or the patch does not apply any more.
     """
-    with _interruptible() as interruption, Progress() as progress:
-        result = search(cancel=interruption.cancel, on_event=progress)
+    result, received = sit(search)
     _deliver(result, delivery)
-    return _exit_code(result, interruption.received)
+    return _exit_code(result, received)
+
+
+def sit(search: Callable[..., _T]) -> tuple[_T, signal.Signals | None]:
+    """Call `search(cancel=..., on_event=...)` and show its progress; what it returns, and the signal that cancelled it.
+
+    Raises:
+        agent.errors.RamifyError, sandboxes.SandboxError: the search's own.
+    """
+    with _interruptible() as interruption, Progress() as progress:
+        return search(cancel=interruption.cancel, on_event=progress), interruption.received
 
 
 def _deliver(result: Result, delivery: Delivery) -> None:

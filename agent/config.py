@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,6 +29,7 @@ __all__ = [
     "Settings",
     "load",
     "restore",
+    "split",
 ]
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -147,22 +148,37 @@ def load(
     Raises:
         ConfigError: a file that cannot be read, an unknown key, a value of the wrong type.
     """
+    return _folded(_layers(files, overrides, flags or {}))
+
+
+def restore(
+    dumped: Mapping[str, Any],
+    files: Sequence[Path] = (),
+    overrides: Sequence[str] = (),
+    flags: Mapping[str, object] | None = None,
+) -> Settings:
+    """The settings of a run, from what its journal says, and what is changed of them, as for `load`.
+
+    Raises:
+        ConfigError: they were written by a version that knew other settings; or as `load`.
+    """
+    return _folded([("the run's journal", dict(dumped)), *_layers(files, overrides, flags or {})])
+
+
+def split(items: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """What the command line's `-c` was given: files, and overrides."""
+    files = [Path(item) for item in items if "=" not in item or Path(item).is_file()]
+    return files, [item for item in items if Path(item) not in files]
+
+
+def _folded(layers: Iterable[tuple[str, dict[str, Any]]]) -> Settings:
     merged: dict[str, Any] = {}
     origins: dict[tuple[str, ...], str] = {}
-    for origin, layer in _layers(files, overrides, flags or {}):
+    for origin, layer in layers:
         for keys, value in _leaves(_spread(layer)):
             _put(merged, keys, value)
             origins[keys] = origin
     return _validated(merged, origins)
-
-
-def restore(dumped: Mapping[str, Any]) -> Settings:
-    """The settings of a run, from what its journal says.
-
-    Raises:
-        ConfigError: they were written by a version that knew other settings.
-    """
-    return _validated(dict(dumped), {(): "the run's journal"})
 
 
 def _layers(

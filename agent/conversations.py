@@ -63,11 +63,19 @@ class Conversations:
 
     def whole(self, digest: str) -> tuple[Any, ...]:
         """The values of a conversation, or of the beginning of one. Raises KeyError when it was not stored."""
+        return tuple(self._values[name] for name in self.names(digest))
+
+    def names(self, digest: str) -> tuple[str, ...]:
+        """The digests of those values. Raises KeyError as `whole`."""
         found = []
         while digest:
             digest, name = self._ends[digest]
-            found.append(self._values[name])
+            found.append(name)
         return tuple(reversed(found))
+
+    def value(self, name: str) -> Any:
+        """The value of that digest. Raises KeyError when it was not stored."""
+        return self._values[name]
 
 
 def digest_of(value: object) -> str:

@@ -35,7 +35,8 @@ class GoalsFirst:
     Where the suite takes longer than `slow_s` and has refused a patch, the tests that executed the changed lines are
     run before it; `spectrum` says which those are. Results that later sittings can use are kept in `folder`. `ask`
     gives what asks models about a child of a node, and `once` what the run knows about the task: where the value asks
-    models, it does so for a state that is measured for the first time, and never again.
+    models, it does so for a state that is measured for the first time, and never again. `known` has reports from
+    elsewhere, which are taken for what the tests say.
 
     Raises:
         agent.errors.UsageError: a goal test does not exist, or passes already.
@@ -54,15 +55,20 @@ class GoalsFirst:
         slow_s: float = CHEAP_S,
         ask: Callable[[NodeId], Ask] | None = None,
         once: Once | None = None,
+        known: Callable[[Snapshot], SuiteReport | None] = lambda snapshot: None,
     ) -> None:
         self.task = replace(task, goal_tests=resolve_goals(task.goal_tests, baseline))
         self._provider = provider
         self._base, self._baseline = base, baseline
         self._value = value
+<<<<<<< HEAD
         self._ask, self._once = ask, once
         self._lock = threading.Lock()
         self._valuing: dict[str, threading.Lock] = {}
         self._worth: dict[str, Evaluation] = {}
+=======
+        self._ask, self._once, self._known = ask, once, known
+>>>>>>> aaeba7d (replay: a run is searched again from its journal, without a model, and compared with it; or searched otherwise with the same answers)
         self._spectrum = cache(spectrum)
         self._slow = baseline.duration_s > slow_s
         self._refused_one = False
@@ -76,7 +82,7 @@ class GoalsFirst:
     def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """The report of a state below `path`, its evaluation, and how many runs of the tests they took."""
         trial = Trial(self._measurer, self._base, self._baseline, self.task.goal_tests, snapshot)
-        report = trial.report(lambda: self._selected(snapshot))
+        report = self._known(snapshot) or trial.report(lambda: self._selected(snapshot))
         self._refused_one = self._refused_one or bool(regressions(self._baseline, report))
         case = self._case(snapshot, path, report)
         if self._ask is not None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from agent.asking import Asker
 from agent.budget import Stop, Usage
@@ -25,6 +24,7 @@ from agent.measure.spectrum import Spectrum
 from agent.measure.tracing import trace
 from agent.parts import Parts
 from agent.remarks import remarks
+from agent.result import Result, Status
 from agent.run import Run
 from agent.scoring import GoalsFirst
 from agent.task import Task, dump_task
@@ -39,37 +39,6 @@ log = logging.getLogger(__name__)
 CANDIDATES = 5
 """Unsolved states that are verified, best first, when a search ends without a solved one."""
 
-Status = Literal["solved", "improved", "no_patch"]
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a run has come to."""
-
-    status: Status
-    """`solved`: the goal tests pass and nothing broke. `improved`: strictly better than the base state, or, where no
-    test fails there, a submitted patch that breaks nothing. `no_patch`: neither."""
-    patch: bytes
-    """A git patch against the workspace as it was given; empty for `no_patch`."""
-    verified: bool
-    """The patch was applied to the base state in a fresh fork, and the whole suite said there what `status` says."""
-    stop: Stop
-    usage: Usage
-    best_node: int | None
-    run_dir: Path
-    nodes: int
-    seconds: float
-    baseline: Mapping[str, int]
-    """Tests `passed` and `failed` before any edit."""
-    final: Mapping[str, int]
-    """The same with the patch."""
-    notes: tuple[str, ...] = ()
-    """What people should know: flaky tests set aside, a dirty checkout, candidates refused."""
-    forked: Forked = field(default=Forked(), compare=False)
-    """How often states were forked, and with `sandbox.paranoid`, how often a fork was not what had been frozen."""
-    error: Exception | None = field(default=None, compare=False)
-    """What ended the search early, if an error did."""
-
 
 def solve(
     task: Task,
@@ -79,25 +48,33 @@ def solve(
     settings: Mapping[str, Any] | None = None,
     cancel: threading.Event | None = None,
     on_event: Callable[[Event], None] | None = None,
+    known: Run | None = None,
 ) -> Result:
-    """Begin a run or go on with it, until it is solved, exhausted, out of budget or cancelled.
+    """Begin a run or go on with it, until it is solved, exhausted, out of budget or cancelled. What `known`, another
+    run of the task, measured of a state is not measured again; the patch in the end is verified in any case.
 
     Raises:
         agent.errors.UsageError, agent.errors.MeasureError: the base state cannot be measured as asked.
         sandboxes.SandboxError: the base state cannot be made.
     """
-    return _Solver(task, parts, run, cancel or threading.Event(), on_event or (lambda event: None)).solve(
-        settings or {}
-    )
+    solver = _Solver(task, parts, run, cancel or threading.Event(), on_event or (lambda event: None), known)
+    return solver.solve(settings or {})
 
 
 class _Solver:
     """One sitting of one run."""
 
     def __init__(
-        self, task: Task, parts: Parts, run: Run, cancel: threading.Event, on_event: Callable[[Event], None]
+        self,
+        task: Task,
+        parts: Parts,
+        run: Run,
+        cancel: threading.Event,
+        on_event: Callable[[Event], None],
+        known: Run | None,
     ) -> None:
         self._task, self._parts, self._run, self._cancel, self._on_event = task, parts, run, cancel, on_event
+        self._known = known
         self._finding = threading.RLock()
         self._asker = Asker(run, parts.budget, on_event)
 
@@ -131,7 +108,8 @@ class _Solver:
         """The root is a node like any other; its report is the baseline."""
         run, provider, value = self._run, self._parts.provider, self._parts.value
         runs = self._parts.baseline_runs
-        report = run.tree.root.report if len(run.tree) else find_baseline(provider, self._task, base, runs)
+        known = run.tree.root.report if len(run.tree) else self._report_of(base)
+        report = known or find_baseline(provider, self._task, base, runs)
         scorer = GoalsFirst(
             provider,
             self._task,
@@ -142,6 +120,7 @@ class _Solver:
             spectrum=lambda: self._spectrum(base),
             ask=partial(self._asker.at, purpose="value"),
             once=self._once,
+            known=self._report_of,
         )
         for node in run.tree:
             scorer.remember(node)
@@ -157,10 +136,17 @@ class _Solver:
             self._spectrum(base)
         return scorer
 
+    def _report_of(self, state: Snapshot) -> SuiteReport | None:
+        """What another run measured the state as."""
+        node = self._known.tree.with_state(state.digest) if self._known else None
+        return node.report if node else None
+
     def _spectrum(self, base: Snapshot) -> Spectrum:
         """What each test executes in the base state."""
 
         def find() -> Any:
+            if self._known is not None and self._report_of(base) is not None and self._known.note(0, "spectrum"):
+                return self._known.note(0, "spectrum")
             self._record(Spent(Usage(measurements=1), "spectrum", 0))
             return trace(self._parts.provider, self._task, base, self._run.tree.root.report).to_json()
 

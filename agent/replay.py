@@ -1,0 +1,147 @@
+"""Replay: a run searched again from its journal, without a model, a key or the network.
+
+Laws: a replay of a run that had one worker, with nothing changed, is the same run, or names where it parts from it; the
+replayed run is only read.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agent import build
+from agent.budget import Stop
+from agent.config import Settings, restore
+from agent.errors import UsageError
+from agent.inbox import put
+from agent.journal import Added, Event, Spent, Steered
+from agent.models import Model
+from agent.places import journal_of
+from agent.recorded import Archive, Recorded
+from agent.result import Result
+from agent.run import Run
+from agent.sameness import ends_expansion, first_difference
+from agent.steering import Order
+from agent.task import load_task
+
+__all__ = ["Replayed", "replay"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a replay came to."""
+
+    result: Result
+    calls: int
+    """Answers of models that the run had recorded."""
+    reused: int
+    """Of those, the ones that were given again."""
+    missing: int
+    """Calls of models that the run has no answer to."""
+    difference: str | None
+    """The first difference from the run, empty where there is none; None: settings were changed, nothing compared."""
+
+
+def replay(
+    source: Path,
+    directory: Path,
+    change: Callable[[dict[str, Any]], Settings] = restore,
+    *,
+    live: bool = False,
+    cancel: threading.Event | None = None,
+    on_event: Callable[[Event], None] = lambda event: None,
+) -> Replayed:
+    """Search once more in a new directory, as the run at `source` did or with settings that `change` makes of its own.
+    `live`: models are asked for what it has no answer to.
+
+    People's orders are given again. One worker searches, whatever the run had: of a run with several, whose order
+    depended on the clock, each recorded answer is used where it applies, and nothing is promised of the order of
+    states. Test results that the run recorded of a state are taken over; the patch in the end is verified by running
+    the tests.
+
+    Raises:
+        agent.errors.UsageError: there is no such run, or nothing that can be replayed.
+        agent.errors.RamifyError, sandboxes.SandboxError: as `agent.build.start`.
+    """
+    with Run.read(journal_of(source).parent) as old:
+        if old.started is None or not len(old.tree):
+            raise UsageError(f"{source}: the run ended before its base state was measured; there is nothing to replay")
+        _require_answers(old, source)
+        settings = change(old.started.settings)
+        same = settings == restore(old.started.settings)
+        settings = settings.model_copy(update={"workers": 1})
+        stop = cancel or threading.Event()
+        archive = Archive(old)
+        _take_reports(source, directory)
+        result = build.start(
+            load_task(old.started.task),
+            _unlimited(settings, old) if same else settings,
+            directory,
+            cancel=stop,
+            on_event=_Follower(old, directory, stop, on_event) if same else on_event,
+            make=partial(_model, archive, live),
+            known=old,
+        )
+        with Run.read(directory) as new:
+            difference = first_difference(old, new) if same else None
+    return Replayed(result, len(archive), archive.given, len(archive.missing), difference)
+
+
+class _Follower:
+    """Gives the orders that people gave, when they gave them; and ends a replay where the run ended, if it was ended
+    from outside: by a limit, the clock, a signal or an error."""
+
+    def __init__(self, old: Run, directory: Path, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
+        by_itself = old.ended is not None and Stop[old.ended.stop] in (Stop.SOLVED, Stop.EXHAUSTED)
+        self._last = None if by_itself else old.tree.ended_expansions
+        self._orders = list(_orders(old))
+        self._directory, self._stop, self._on_event = directory, stop, on_event
+        self._ended = 0
+
+    def __call__(self, event: Event) -> None:
+        self._on_event(event)
+        self._ended += ends_expansion(event)
+        if isinstance(event, Added) or ends_expansion(event):
+            while self._orders and self._orders[0][0] <= self._ended:
+                put(self._directory, self._orders.pop(0)[1])
+            if self._ended == self._last:
+                self._stop.set()
+
+
+def _orders(old: Run) -> Iterator[tuple[int, Order]]:
+    """What people ordered, each with how many expansions had ended before it."""
+    ended = 0
+    for event in old.journal.events():
+        ended += ends_expansion(event)
+        if isinstance(event, Steered):
+            yield ended, event.order
+
+
+def _unlimited(settings: Settings, old: Run) -> Settings:
+    """Without the limit of seconds, and without any where sittings of the run may have had different ones."""
+    sittings = sum(event.kind == "ended" for event in old.journal.events())
+    names = type(settings.budget).model_fields if sittings > 1 else ("max_seconds", "max_measurements")
+    limits = settings.budget.model_copy(update=dict.fromkeys(names))
+    return settings.model_copy(update={"budget": limits})
+
+
+def _take_reports(source: Path, directory: Path) -> None:
+    """What a policy was shown of tests is shown again."""
+    if (source / "reports").is_dir():
+        shutil.copytree(source / "reports", directory / "reports")
+
+
+def _model(archive: Archive, live: bool, name: str, **settings: Any) -> Model:
+    from agent.models.registry import make
+
+    return Recorded(name, archive, partial(make, name, **settings) if live else None)
+
+
+def _require_answers(old: Run, source: Path) -> None:
+    if any(isinstance(event, Spent) and event.usage.model_calls for event in old.journal.events()):
+        raise UsageError(f"{source}: a version of ramify wrote it that kept no answers of models; solve it again")

@@ -1,0 +1,213 @@
+"""A recorded run is searched again from its journal: without a model, a key or a server, and to the same end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace as replaced
+
+import pytest
+from typer.testing import CliRunner
+
+from agent.asking import Request
+from agent.budget import Usage
+from agent.build import resume, start
+from agent.cli import app
+from agent.config import load
+from agent.errors import PolicyError, UsageError
+from agent.inbox import put
+from agent.journal import Added, Asked, Ended, Failed, Spent, decode, encode, read_events
+from agent.models.scripted import ScriptedModel, answer
+from agent.recorded import Archive, Recorded
+from agent.replay import replay
+from agent.run import Run
+from agent.sameness import first_difference
+from agent.steering import Order
+from agent.tree import Step
+from tests.projects import BUG, FIX, means, task
+from tests.scripted_server import ScriptedServer, says
+from tests.trees import node
+
+NOISY = ("shell", {"command": "date +%N; echo $$"})
+WRONG = ("edit", {"path": "means.py", "old": BUG, "new": BUG.replace("< 0", "< -1")})
+RIGHT = ("edit", {"path": "means.py", "old": BUG.replace("< 0", "< -1"), "new": FIX})
+TEST = ("run_tests", {})
+STORY = [says("I look.", NOISY), says("No tool."), says("a", WRONG, TEST), says("b", NOISY), says("c", RIGHT, TEST)]
+
+
+def settings(**changes):
+    changed = {"policy.name": "openai/tiny", "search.name": "linear", "sandbox.kind": "namespace", **changes}
+    return load(flags={"measure.baseline_runs": 1, **changed})
+
+
+def record(folder, script, **changes):
+    """A run with a model that says these things; its server is gone afterwards, and so is the key."""
+    with pytest.MonkeyPatch.context() as patch, ScriptedServer(script) as server:
+        patch.setenv("OPENAI_API_KEY", "sk-of-the-tests")
+        found = settings(**{"model.base_url": server.url, **changes})
+        start(task(means(folder / "repo")), found, folder / "run")
+        return folder / "run", server
+
+
+def ramify(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)), env={"OPENAI_API_KEY": None})
+
+
+@pytest.fixture(scope="module")
+def recorded(namespaces, tmp_path_factory):
+    """A search that finds the fix in two edits, with a command that prints something else every time."""
+    return record(tmp_path_factory.mktemp("recorded"), STORY)[0]
+
+
+@pytest.mark.namespace
+class TestAReplay:
+    def test_with_nothing_changed_is_the_same_run_without_a_model(self, recorded, tmp_path):
+        done = ramify("replay", recorded, "--out", tmp_path / "new", "--json")
+        said = json.loads(done.stdout)
+        assert (done.exit_code, said["identical"], said["difference"]) == (0, True, "")
+        assert (said["calls"], said["reused"], said["missing"], said["status"]) == (5, 5, 0, "solved")
+        with Run.read(recorded) as old, Run.read(tmp_path / "new") as new:
+            assert [n.state_hash for n in new.tree] == [n.state_hash for n in old.tree]
+            assert new.ended.patch_blob == old.ended.patch_blob
+            assert [a.answer for a in new.asked] == [a.answer for a in old.asked]
+            assert [n.report for n in new.tree] == [n.report for n in old.tree]
+
+    def test_with_another_search_uses_what_applies_and_says_what_is_missing(self, recorded, tmp_path):
+        change = ("--search", "beam", "-c", "search.width=2", "-c", "budget.max_nodes=3")
+        done = ramify("replay", recorded, *change, "--out", tmp_path / "new", "--json")
+        said = json.loads(done.stdout)
+        assert said["identical"] is None
+        assert said["reused"] > 0
+        failed = [e.reason for e in read_events(tmp_path / "new" / "journal.jsonl") if isinstance(e, Failed)]
+        assert said["missing"] == len(failed) > 0
+        assert "no answer of openai/tiny to this request; --live asks" in failed[0]
+
+    def test_of_a_run_that_ended_within_an_expansion_and_went_on_with_other_limits_is_the_same(
+        self, recorded, tmp_path
+    ):
+        shutil.copytree(recorded, tmp_path / "run", symlinks=True)
+        journal = tmp_path / "run" / "journal.jsonl"
+        lines = journal.read_bytes().splitlines(keepends=True)
+        asked = [n for n, line in enumerate(lines) if isinstance(decode(line), Asked)]
+        journal.write_bytes(b"".join(lines[: asked[1] + 1]) + encode(Ended("no_patch", "CALLS")))
+        with pytest.MonkeyPatch.context() as patch, ScriptedServer(STORY[2:]) as server:
+            patch.setenv("OPENAI_API_KEY", "sk-of-the-tests")
+            begun_with(journal, model={"base_url": server.url}, budget={"max_calls": 2})
+            assert resume(tmp_path / "run", budget={"max_calls": None}).usage.model_calls == 5
+        assert len(server.requests) == 3
+        done = replay(tmp_path / "run", tmp_path / "new")
+        assert (done.difference, done.reused, done.missing) == ("", 4, 0)
+
+
+def begun_with(journal, **changes):
+    """The run began with other settings."""
+    first, *rest = journal.read_bytes().splitlines(keepends=True)
+    event = json.loads(first)
+    for section, values in changes.items():
+        event["settings"][section] |= values
+    journal.write_bytes(json.dumps(event).encode() + b"\n" + b"".join(rest))
+
+
+@pytest.mark.namespace
+def test_a_run_without_a_model_that_a_person_steered_and_a_limit_ended_replays_the_same(namespaces, tmp_path):
+    (tmp_path / "run").mkdir()
+    put(tmp_path / "run", Order("fork", 0, "here"))
+    found = settings(**{"policy.name": "mutate", "search.name": "best_first", "budget.max_nodes": 2, "seed": 3})
+    start(task(means(tmp_path / "repo")), found, tmp_path / "run")
+    done = replay(tmp_path / "run", tmp_path / "new")
+    assert (done.difference, done.calls, done.result.nodes) == ("", 0, 2)
+    with Run.read(tmp_path / "new") as new:
+        assert [e.choice.hint for e in new.journal.events() if isinstance(e, Added) and e.choice] == ["here"]
+
+
+def test_a_run_of_a_version_that_kept_no_answers_is_refused(tmp_path, recorded):
+    shutil.copytree(recorded, tmp_path / "run", ignore=shutil.ignore_patterns("store"))
+    with Run.open(tmp_path / "run") as run:
+        run.record(Spent(Usage(model_calls=1), "model", 0))
+    with pytest.raises(UsageError, match="kept no answers"):
+        replay(tmp_path / "run", tmp_path / "new")
+
+
+def found(folder, *, label="right", value=0.5, turns=(), ended=()):
+    """A run of two states."""
+    with Run.open(folder) as run:
+        run.record(Added(node(0)))
+        run.record(Added(replaced(node(1, 0, value), label=label, steps=turns)))
+        for event in ended:
+            run.record(event)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, ""),
+        ({"label": "wrong"}, "node 1: label is 'wrong', and was 'right'"),
+        ({"turns": (Step((), (), "hm", Usage(tokens_in=1)),)}, "node 1: the turns is"),
+        ({"value": 0.25}, "node 1: the value is"),
+        ({"ended": (Added(node(2, 0)),)}, "the number of states is 3, and was 2"),
+        ({"ended": (Failed(0, "no"),)}, "node 0: what came of its expansions is"),
+        ({"ended": (Ended("improved", "NODES", 1, True, "other blob"),)}, ""),
+    ],
+)
+def test_the_first_difference_of_two_runs_is_named(tmp_path, change, said):
+    old, new = found(tmp_path / "old"), found(tmp_path / "new", **change)
+    assert first_difference(old, new)[: len(said) or 1] == said
+    assert first_difference(old, old) == ""
+
+
+def test_runs_that_ended_with_other_patches_differ(tmp_path):
+    ends = [found(tmp_path / blob, ended=(Ended("improved", "NODES", 1, True, blob),)) for blob in ("one", "two")]
+    assert first_difference(*ends) == "the patch is 'two', and was 'one'"
+
+
+def heard(content, seed=1, tool="printed"):
+    """What a model is asked: something said, and what a command printed."""
+    return [{"role": "user", "content": content}, {"role": "tool", "tool_call_id": "1", "content": tool}], {
+        "seed": seed
+    }
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """Of a run in which a model was asked `a` twice, with the seeds 1 and 2."""
+    from agent.asking import Asker
+    from agent.budget import Budget
+
+    with Run.open(tmp_path / "run") as run:
+        ask = Asker(run, Budget()).at(0, "")
+        for seed in (1, 2):
+            messages, sampling = heard("a", seed)
+            ask(ScriptedModel([answer(f"seed {seed}")], "m"), messages, **sampling)
+        return Archive(run)
+
+
+class TestARecordedAnswer:
+    def test_is_given_once_and_to_its_own_request_first(self, archive):
+        model = Recorded("m", archive)
+        for seed in (2, 1):
+            messages, sampling = heard("a", seed)
+            assert model.complete(messages, **sampling).text == f"seed {seed}"
+        with pytest.raises(PolicyError, match="no answer of m"):
+            model.complete(messages, **sampling)
+        assert (archive.given, archive.missing) == (2, ["m"])
+
+    def test_applies_where_only_what_a_command_printed_or_the_seed_differs(self, archive):
+        model = Recorded("m", archive)
+        messages, sampling = heard("a", 2, tool="printed later")
+        assert model.complete(messages, **sampling).text == "seed 2"
+        messages, sampling = heard("a", 3)
+        assert model.complete(messages, **sampling).text == "seed 1"
+
+    @pytest.mark.parametrize("change", [{"temperature": 0.5}, {"name": "other"}, {"content": "b"}, {"tools": [{}]}])
+    def test_applies_to_no_other_request(self, archive, change):
+        messages, sampling = heard(change.pop("content", "a"))
+        name, tools = change.pop("name", "m"), change.pop("tools", ())
+        assert archive.find(Request(name, tuple(messages), tuple(tools), sampling | change)) is None
+
+    def test_that_is_missing_is_asked_for_where_that_is_wanted(self, archive):
+        made = []
+        model = Recorded("m", archive, lambda: made.append(1) or ScriptedModel([answer("now"), answer("then")]))
+        assert [model.complete([]).text, model.complete([]).text] == ["now", "then"]
+        assert made == [1]
+        model.close()
