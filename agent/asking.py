@@ -14,8 +14,8 @@ from typing import Any
 
 from agent.budget import Budget, Usage
 from agent.conversations import digest_of
-from agent.errors import RamifyError
-from agent.journal import Asked, Event, Spent
+from agent.errors import RamifyError, TooLong, ToolsRefused
+from agent.journal import Asked, Event, Refusal, Refused, Spent
 from agent.models import Ask, Completion, Message, Model
 from agent.run import Run
 from agent.tree import NodeId
@@ -121,23 +121,24 @@ class Asker:
         digest = request.digest(passage.digest)
         if (paid := self._paid.take(digest)) is not None:
             return paid
+        facts = (request.model, digest, passage, dict(request.sampling))
         with self._budget.reserve(self._forecast.of(request)) as settle:
             try:
                 answer = model.complete(request.messages, request.tools, **request.sampling)
             except RamifyError as error:
                 settle(error.usage)
-                self._note_lost(error.usage, node)
+                if error.usage.model_calls:
+                    self._record(Spent(error.usage, "model", node))
+                if isinstance(error, (TooLong, ToolsRefused)):
+                    kind: Refusal = "TooLong" if isinstance(error, TooLong) else "ToolsRefused"
+                    self._record(Refused(*facts, kind, str(error), node, purpose))
                 raise
             settle(answer.usage)
-        asked = Asked(request.model, digest, passage, dict(request.sampling), answer, node, purpose)
+        asked = Asked(*facts, answer, node, purpose)
         self._forecast.learn(asked)
-        self._run.record(asked)
-        self._on_event(asked)
+        self._record(asked)
         return answer
 
-    def _note_lost(self, usage: Usage, node: NodeId | None) -> None:
-        """What attempts cost that came to no answer."""
-        if usage.model_calls:
-            lost = Spent(usage, "model", node)
-            self._run.record(lost)
-            self._on_event(lost)
+    def _record(self, event: Event) -> None:
+        self._run.record(event)
+        self._on_event(event)

@@ -39,6 +39,8 @@ __all__ = [
     "Journal",
     "Merged",
     "Noted",
+    "Refusal",
+    "Refused",
     "Remeasured",
     "Spent",
     "Started",
@@ -87,6 +89,25 @@ class Asked:
     purpose: str = ""
     """`policy`, `value`, or what else the answer was for."""
     kind: Literal["asked"] = "asked"
+
+
+Refusal = Literal["TooLong", "ToolsRefused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A model's server did not take a request, for what it is; that cost nothing. Fields as in `Asked`."""
+
+    model: str
+    request: str
+    conversation: Passage
+    sampling: dict[str, Any]
+    error: Refusal
+    """The class in `agent.errors`."""
+    reason: str
+    node: NodeId | None = None
+    purpose: str = ""
+    kind: Literal["refused"] = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +206,7 @@ class Ended:
     kind: Literal["ended"] = "ended"
 
 
-Event = Started | Spent | Asked | Added | Merged | Remeasured | Failed | Exhausted | Noted | Steered | Ended
+Event = Started | Spent | Asked | Refused | Added | Merged | Remeasured | Failed | Exhausted | Noted | Steered | Ended
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +12,16 @@ from typing import Any
 
 from agent.asking import Request
 from agent.conversations import digest_of
-from agent.errors import PolicyError
+from agent.errors import PolicyError, TooLong, ToolsRefused
+from agent.journal import Asked, Refused
 from agent.models import Completion, Message, Model
 from agent.run import Run
 
 __all__ = ["Archive", "Recorded"]
+
+_REFUSALS = {"TooLong": TooLong, "ToolsRefused": ToolsRefused}
+_RESULT = re.compile(r"`result-[0-9a-f]{8}`|<(result-[0-9a-f]{8})>.*?</\1>", re.DOTALL)
+"""What a command printed, as a model without tool calls is told it, between two lines that nobody else knows."""
 
 
 class Archive:
@@ -34,10 +40,15 @@ class Archive:
         """The models that were asked what the run has no answer to, a name a request."""
         said = run.conversations
         bare = cache(lambda name: digest_of(_bare(said.value(name))))
+
+        def keys(recorded: Asked | Refused) -> tuple[str, str, str]:
+            names = said.names(recorded.conversation.digest)
+            return _keys(recorded.model, names, [bare(name) for name in names], recorded.sampling)
+
         for number, asked in enumerate(run.asked):
-            names = said.names(asked.conversation.digest)
-            for key in _keys(asked.model, names, [bare(name) for name in names], asked.sampling):
+            for key in keys(asked):
                 self._waiting[key].append(number)
+        self._refusals = {key: refused for refused in run.refused for key in keys(refused)}
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -48,8 +59,13 @@ class Archive:
         return len(self._given)
 
     def find(self, request: Request) -> Completion | None:
-        """The answer that applies best and was not given yet; None, and the request is missing. Of several the oldest,
-        but where commands printed something else the newest: that of the last time that they were run."""
+        """What the request came to: the answer that applies best and was not given yet; None, and the request
+        is missing. Of several the oldest, but where commands printed something else the newest: that of the last time
+        that they were run.
+
+        Raises:
+            agent.errors.TooLong, agent.errors.ToolsRefused: the run was refused an answer to it.
+        """
         names = [digest_of(value) for value in request.conversation]
         bare = [digest_of(_bare(value)) for value in request.conversation]
         with self._lock:
@@ -59,6 +75,9 @@ class Archive:
                 if number is not None:
                     self._given.add(number)
                     return self._answers[number]
+            for key in (exact, unprinted, unseeded):
+                if (refused := self._refusals.get(key)) is not None:
+                    raise _REFUSALS[refused.error](refused.reason)
             self.missing.append(request.model)
             return None
 
@@ -80,6 +99,7 @@ class Recorded:
         """The recorded answer.
 
         Raises:
+            TooLong, ToolsRefused: a refusal was recorded.
             PolicyError: there is none, and the model is not to be asked.
         """
         found = self.archive.find(Request(self.name, tuple(messages), tuple(tools), sampling))
@@ -109,5 +129,10 @@ def _keys(model: str, names: Sequence[str], bare: Sequence[str], sampling: Mappi
 
 
 def _bare(value: Any) -> Any:
-    """A message without what a command printed."""
-    return {**value, "content": ""} if isinstance(value, Mapping) and value.get("role") == "tool" else value
+    """A message without what commands printed, in either form (`agent.policy.forms`)."""
+    match value:
+        case {"role": "tool"}:
+            return {**value, "content": ""}
+        case {"role": "user", "content": str(content)}:
+            return {**value, "content": _RESULT.sub("", content)}
+    return value

@@ -19,7 +19,7 @@ from agent.budget import Stop
 from agent.config import Settings, restore
 from agent.errors import UsageError
 from agent.inbox import put
-from agent.journal import Added, Event, Spent, Steered
+from agent.journal import Added, Event, Steered
 from agent.models import Model
 from agent.places import journal_of
 from agent.recorded import Archive, Recorded
@@ -143,5 +143,5 @@ def _model(archive: Archive, live: bool, name: str, **settings: Any) -> Model:
 
 
 def _require_answers(old: Run, source: Path) -> None:
-    if any(isinstance(event, Spent) and event.usage.model_calls for event in old.journal.events()):
+    if old.usage.model_calls and not old.asked:
         raise UsageError(f"{source}: a version of ramify wrote it that kept no answers of models; solve it again")

@@ -19,6 +19,7 @@ from agent.journal import (
     Journal,
     Merged,
     Noted,
+    Refused,
     Remeasured,
     Spent,
     Started,
@@ -41,6 +42,8 @@ class Run:
         self.usage = Usage()
         self.asked: list[Asked] = []
         """All calls of models, oldest first."""
+        self.refused: list[Refused] = []
+        """All requests that a server did not take, oldest first."""
         self.conversations = Conversations()
         self.elapsed_s = 0.0
         self.notes: dict[tuple[NodeId, str], Any] = {}
@@ -104,6 +107,9 @@ class Run:
                 self.asked.append(event)
                 self.conversations.learn(event.conversation)
                 self.conversations.learn_value(event.answer.message)
+            case Refused():
+                self.refused.append(event)
+                self.conversations.learn(event.conversation)
             case Added():
                 self.tree.add(event.node)
                 self.steering.use(event.choice)

@@ -61,14 +61,10 @@ class GoalsFirst:
         self._provider = provider
         self._base, self._baseline = base, baseline
         self._value = value
-<<<<<<< HEAD
-        self._ask, self._once = ask, once
+        self._ask, self._once, self._known = ask, once, known
         self._lock = threading.Lock()
         self._valuing: dict[str, threading.Lock] = {}
         self._worth: dict[str, Evaluation] = {}
-=======
-        self._ask, self._once, self._known = ask, once, known
->>>>>>> aaeba7d (replay: a run is searched again from its journal, without a model, and compared with it; or searched otherwise with the same answers)
         self._spectrum = cache(spectrum)
         self._slow = baseline.duration_s > slow_s
         self._refused_one = False

@@ -14,7 +14,7 @@ from agent.asking import Asker, Request
 from agent.budget import Budget, BudgetSpent, Stop, Usage
 from agent.conversations import Conversations, digest_of
 from agent.errors import ModelError
-from agent.journal import Asked, decode, encode
+from agent.journal import Asked, Refused, decode, encode
 from agent.models import Completion
 from agent.models.scripted import ScriptedModel, answer
 from agent.run import Run
@@ -187,3 +187,5 @@ def test_an_event_of_a_call_reads_back_as_it_was_written():
     passage = known.shorten([[], user("\udcff\u2028")])
     event = Asked("m", "ab", passage, {"seed": 1}, answer("t", ("view", {})), None, "value")
     assert decode(encode(event)) == event
+    refused = Refused("m", "ab", passage, {}, "TooLong", "8192 tokens at most", 3, "policy")
+    assert decode(encode(refused)) == refused

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import dataclass
 from dataclasses import replace as replaced
 
 import pytest
 from typer.testing import CliRunner
 
-from agent.asking import Request
-from agent.budget import Usage
+from agent.actions import View
+from agent.asking import Asker, Request
+from agent.budget import Budget, Usage
 from agent.build import resume, start
 from agent.cli import app
 from agent.config import load
-from agent.errors import PolicyError, UsageError
+from agent.errors import PolicyError, TooLong, ToolsRefused, UsageError
 from agent.inbox import put
-from agent.journal import Added, Asked, Ended, Failed, Spent, decode, encode, read_events
+from agent.journal import Added, Asked, Ended, Failed, Spent, Started, decode, encode, read_events
 from agent.models.scripted import ScriptedModel, answer
+from agent.policy.forms import TEXT
 from agent.recorded import Archive, Recorded
 from agent.replay import replay
 from agent.run import Run
 from agent.sameness import first_difference
 from agent.steering import Order
 from agent.tree import Step
+from sandboxes import Snapshot
 from tests.projects import BUG, FIX, means, task
 from tests.scripted_server import ScriptedServer, says
 from tests.trees import node
@@ -120,9 +124,10 @@ def test_a_run_without_a_model_that_a_person_steered_and_a_limit_ended_replays_t
         assert [e.choice.hint for e in new.journal.events() if isinstance(e, Added) and e.choice] == ["here"]
 
 
-def test_a_run_of_a_version_that_kept_no_answers_is_refused(tmp_path, recorded):
-    shutil.copytree(recorded, tmp_path / "run", ignore=shutil.ignore_patterns("store"))
+def test_a_run_of_a_version_that_kept_no_answers_is_refused(tmp_path):
     with Run.open(tmp_path / "run") as run:
+        run.record(Started({}, {}, Snapshot("s0", "d0")))
+        run.record(Added(node(0)))
         run.record(Spent(Usage(model_calls=1), "model", 0))
     with pytest.raises(UsageError, match="kept no answers"):
         replay(tmp_path / "run", tmp_path / "new")
@@ -171,15 +176,26 @@ def heard(content, seed=1, tool="printed"):
 @pytest.fixture
 def archive(tmp_path):
     """Of a run in which a model was asked `a` twice, with the seeds 1 and 2."""
-    from agent.asking import Asker
-    from agent.budget import Budget
-
     with Run.open(tmp_path / "run") as run:
         ask = Asker(run, Budget()).at(0, "")
         for seed in (1, 2):
             messages, sampling = heard("a", seed)
             ask(ScriptedModel([answer(f"seed {seed}")], "m"), messages, **sampling)
         return Archive(run)
+
+
+@dataclass
+class Refusing:
+    """A model whose server takes nothing."""
+
+    error: Exception
+    name: str = "m"
+
+    def complete(self, messages, tools=(), **sampling):
+        raise self.error
+
+    def close(self):
+        pass
 
 
 class TestARecordedAnswer:
@@ -198,6 +214,28 @@ class TestARecordedAnswer:
         assert model.complete(messages, **sampling).text == "seed 2"
         messages, sampling = heard("a", 3)
         assert model.complete(messages, **sampling).text == "seed 1"
+
+    def test_applies_where_what_a_command_printed_is_told_in_words(self, tmp_path):
+        def told(text):
+            results = TEXT.results({}, (View("a.py"),), [text])
+            return TEXT.sent([{"role": "user", "content": "issue"}, {"role": "assistant", "content": "x"}, *results])
+
+        with Run.open(tmp_path / "run") as run:
+            Asker(run, Budget()).at(0, "")(ScriptedModel([answer("yes")], "m"), told("0.01 s"), seed=1)
+            archive = Archive(run)
+        assert Recorded("m", archive).complete(told("0.02 s"), seed=1).text == "yes"
+
+    @pytest.mark.parametrize("refusal", [TooLong, ToolsRefused])
+    def test_may_be_a_refusal_which_is_given_as_often_as_it_is_asked_for(self, tmp_path, refusal):
+        with Run.open(tmp_path / "run") as run:
+            with pytest.raises(refusal):
+                Asker(run, Budget()).at(0, "")(Refusing(refusal("no, not this")), [], seed=1)
+            archive = Archive(run)
+            assert run.usage == Usage()
+        for _ in range(2):
+            with pytest.raises(refusal, match="no, not this"):
+                Recorded("m", archive).complete([], seed=2)
+        assert archive.missing == []
 
     @pytest.mark.parametrize("change", [{"temperature": 0.5}, {"name": "other"}, {"content": "b"}, {"tools": [{}]}])
     def test_applies_to_no_other_request(self, archive, change):
