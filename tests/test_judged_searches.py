@@ -19,7 +19,13 @@ from tests.scripted_server import Reply, ScriptedServer, says
 
 ITEMS = {"items": ["Is the empty list handled?", "Is the sum kept?"]}
 ANSWERS = {"answers": [{"item": 1, "answer": "no", "reason": "0 < 0"}, {"item": 2, "answer": "yes", "reason": "same"}]}
-KINDS = {"Write it: at most": "list", "Answer each question": "score", "How likely does this change": "judge"}
+KINDS = {
+    "Write it: at most": "list",
+    "Answer each question": "score",
+    "Two reviewers debate this": "speech",
+    "How likely does this change": "judge",
+    "Two reviewers have debated": "judge",
+}
 
 
 class Panel:
@@ -39,7 +45,7 @@ class Panel:
             return self._edit(body)
         value, verdict, assessment = next(self.opinions) if kind == "judge" else (0.0, "", "")
         opinion = {"value": value, "verdict": verdict, "assessment": assessment}
-        return says(json.dumps({"list": ITEMS, "score": ANSWERS, "judge": opinion}[kind]))
+        return says(json.dumps({"list": ITEMS, "score": ANSWERS, "judge": opinion, "speech": "So it is."}[kind]))
 
     def _edit(self, body: Mapping[str, Any]) -> Reply:
         if "tools" not in body:
@@ -91,14 +97,15 @@ def test_where_no_test_fails_a_critic_has_a_state_debugged_and_its_word_ends_the
         words="Guard the empty list",
     )
     with ScriptedServer(panel) as server:
-        asked = settings(server, value__name="judge", search__name="strategies", search__strategies=1)
+        asked = settings(server, value__name="debate", search__name="strategies", search__strategies=1)
         result = start(task(repo), asked, tmp_path / "run")
     assert (result.status, result.verified, result.best_node) == ("improved", True, 3)
     assert FIX.encode() in result.patch
     with Run.open(tmp_path / "run") as run:
         assert [node.kind for node in run.tree] == ["", "strategy", "solution", "debug"]
         assert [node.evaluation.parts.get("accept") for node in run.tree] == [None, None, 0.0, 1.0]
-    assert panel.asked == ["policy", "policy", "judge", "policy", "judge"]
+    debate = ["speech", "speech", "judge"]
+    assert panel.asked == ["policy", "policy", *debate, "policy", *debate]
 
 
 def test_a_judge_needs_a_model_and_mutate_is_none(tmp_path: Path):

@@ -317,6 +317,15 @@ def test_a_critic_accepts_only_what_no_test_speaks_against(shown: Case, accepted
     assert found.accepted == accepted
 
 
+def test_what_was_accepted_is_so_no_more_when_a_test_is_seen_to_fail():
+    model = says(opinion(0.9, "accept"))
+    accepted = Judge(model).evaluate(case(PASSING, goals=(), baseline=PASSING))
+    for end, still in ((P, True), (F, False)):
+        measured = SuiteReport({"t::c": end, "t::d": P})
+        again = Judge(model).evaluate(case(measured, goals=(), baseline=PASSING, known=accepted, ask=None))
+        assert (accepted.accepted, again.accepted) == (True, still)
+
+
 def test_a_critic_that_gives_a_low_number_has_not_accepted():
     found = Judge(says(opinion(0.2, "accept"))).evaluate(case(PASSING, goals=(), baseline=PASSING))
     assert not found.accepted

@@ -7,7 +7,7 @@ what is solved, what is harmed and what is invalid stays that, whatever a model 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal, get_args
@@ -63,64 +63,64 @@ def judged(case: Case, critics: Mapping[str, Critic], weights: Mapping[str, floa
     if tests.solved or not case.report.valid or not case.path:
         return tests
     if case.known is not None:
-        return _weighed(case, tests, _said_before(case.known, critics), case.known.parts, weights or {})
-    if case.ask is None or not case.patch():
+        said, text = _said_before(case, case.known, tests), ""
+    elif case.ask is not None and case.patch():
+        said, text = _hear(case, tests, critics)
+    else:
         return tests
-    opinions = _hear(case, tests, critics)
-    parts = _verdict(case, tests, opinions)
-    if interests := [each.interest for each in opinions.values() if each.interest is not None]:
-        parts["interest"] = fmean(interests)
-    if len(opinions) < len(critics):
-        parts[ABSTAINED] = float(len(critics) - len(opinions))
-    return _weighed(case, tests, opinions, parts, weights or {})
+    worths = {name: said[name] for name in critics if name in said}
+    value = lifted(tests, len(goals_of(case)), _mean(tests, worths, weights or {})) if worths else tests.value
+    notes = "\n".join(filter(None, (tests.notes, text)))
+    return replace(tests, value=value, parts={**said, **tests.parts, "tests": tests.value}, notes=notes)
 
 
 def lifted(tests: Evaluation, goals: int, worth: float) -> float:
     """The value of an unsolved state with so many goal tests, of which models think so (in [0, 1])."""
-    unharmed = 1.0 - tests.parts.get("harm", 0.0)
+    unharmed = 1.0 - tests.parts["harm"]
     room = (BEST_UNSOLVED - BASE_VALUE) * LIFT / max(1, goals) * unharmed
     return max(tests.value, min(tests.value + room * worth, BEST_UNSOLVED * unharmed))
 
 
-def _hear(case: Case, tests: Evaluation, critics: Mapping[str, Critic]) -> dict[str, Opinion]:
+def _mean(tests: Evaluation, worths: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    terms = [(weights.get(name, 1.0), worth) for name, worth in worths.items()]
+    terms.append((weights.get("tests", 0.0), tests.value))
+    return sum(weight * worth for weight, worth in terms) / sum(weight for weight, _ in terms)
+
+
+def _hear(case: Case, tests: Evaluation, critics: Mapping[str, Critic]) -> tuple[dict[str, float], str]:
+    """What critics say, as parts of an evaluation and in words."""
     opinions: dict[str, Opinion] = {}
     for name, critic in critics.items():
         try:
             opinions[name] = critic(case, tests)
         except Abstained as why:
             log.warning("a state is valued without a word of %s: %s", name, why)
-    return opinions
+    parts = {name: opinion.worth for name, opinion in opinions.items()} | _verdict(case, tests, opinions.values())
+    if interests := [each.interest for each in opinions.values() if each.interest is not None]:
+        parts["interest"] = fmean(interests)
+    if len(opinions) < len(critics):
+        parts[ABSTAINED] = float(len(critics) - len(opinions))
+    return parts, "\n".join(opinion.text for opinion in opinions.values())
 
 
-def _said_before(known: Evaluation, critics: Mapping[str, Critic]) -> dict[str, Opinion]:
-    return {name: Opinion(known.parts[name]) for name in critics if name in known.parts}
-
-
-def _verdict(case: Case, tests: Evaluation, opinions: Mapping[str, Opinion]) -> dict[str, float]:
+def _verdict(case: Case, tests: Evaluation, opinions: Collection[Opinion]) -> dict[str, float]:
     """What the critics decide together. Accepted is only what no test speaks against."""
-    verdicts = [each.verdict for each in opinions.values() if each.verdict is not None]
+    verdicts = {each.verdict for each in opinions if each.verdict is not None}
     if not verdicts:
         return {}
-    unopposed = not tests.parts.get("harm", 0.0) and (tests.parts["progress"] == 1.0 or not goals_of(case))
-    convinced = all(each.worth >= 0.5 for each in opinions.values())
-    accepted = unopposed and convinced and set(verdicts) == {"accept"}
-    return {"accept": float(accepted), "abort": float(set(verdicts) == {"abort"})}
+    convinced = all(each.worth >= 0.5 for each in opinions)
+    accepted = verdicts == {"accept"} and convinced and _unopposed(case, tests)
+    return {"accept": float(accepted), "abort": float(verdicts == {"abort"})}
 
 
-def _weighed(
-    case: Case,
-    tests: Evaluation,
-    opinions: Mapping[str, Opinion],
-    parts: Mapping[str, float],
-    weights: Mapping[str, float],
-) -> Evaluation:
-    worths = {name: opinion.worth for name, opinion in opinions.items()}
-    heard = {name: worth for name, worth in worths.items() if weights.get(name, 1.0) > 0}
-    value = tests.value
-    if heard:
-        terms = {"tests": tests.value, **heard}
-        shares = {name: weights.get(name, 0.0 if name == "tests" else 1.0) for name in terms}
-        worth = sum(shares[name] * term for name, term in terms.items()) / sum(shares.values())
-        value = lifted(tests, len(goals_of(case)), worth)
-    notes = "\n".join(filter(None, [tests.notes, *(opinion.text for opinion in opinions.values())]))
-    return replace(tests, value=value, parts={**parts, **tests.parts, "tests": tests.value, **worths}, notes=notes)
+def _said_before(case: Case, known: Evaluation, tests: Evaluation) -> dict[str, float]:
+    """The parts of an earlier evaluation; what was accepted then is so no more where a test speaks against it now."""
+    parts = dict(known.parts)
+    if "accept" in parts and not _unopposed(case, tests):
+        parts["accept"] = 0.0
+    return parts
+
+
+def _unopposed(case: Case, tests: Evaluation) -> bool:
+    """Every goal test passes, where there are any, and nothing is broken."""
+    return not tests.parts["harm"] and (tests.parts["progress"] == 1.0 or not goals_of(case))
