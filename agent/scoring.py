@@ -12,6 +12,7 @@ from agent import guard
 from agent.goals import resolve_goals
 from agent.measure import SuiteReport
 from agent.measure.flaky import forgiven
+from agent.measure.ids import file_of
 from agent.measure.measurer import CHEAP_S, Measurer
 from agent.measure.regressions import must_pass, regressions
 from agent.measure.selection import affected, worthwhile
@@ -19,6 +20,7 @@ from agent.measure.spectrum import Spectrum
 from agent.measure.stages import Trial
 from agent.models import Ask
 from agent.patches import parse
+from agent.reproduction import Finding, OwnTests, valued
 from agent.task import Task
 from agent.tree import Node, NodeId
 from agent.value import Case, Evaluation, Once, Value
@@ -69,6 +71,7 @@ class GoalsFirst:
         self._slow = baseline.duration_s > slow_s
         self._refused_one = False
         self._measurer = Measurer(provider, self.task, base, baseline, folder)
+        self._own = OwnTests(provider, self.task, base, self._measurer.rules)
         self.root = value.evaluate(Case(self.task, (), baseline))
 
     def remember(self, node: Node) -> None:
@@ -83,18 +86,25 @@ class GoalsFirst:
         case = self._case(snapshot, path, report)
         if self._ask is not None:
             case = replace(case, ask=self._ask(path[-1].id))
-        return report, self._valued(case, snapshot), trial.runs
+        finding = self._reproduction(snapshot, report)
+        return report, self._valued(case, snapshot, finding), trial.runs + (finding.runs if finding else 0)
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """As `score`, by a fresh run of the tests that the node's report is of: the goal tests, or all."""
         tests = () if node.report.complete else self.task.goal_tests
         report = self._measurer.measure_afresh(node.snapshot, tests)
         case = replace(self._case(node.snapshot, path, report), known=node.evaluation)
-        return report, self._trusted(self._value.evaluate(case), node.snapshot), 1
+        finding = self._reproduction(node.snapshot, report)
+        evaluation = self._trusted(valued(self._value.evaluate(case), finding), node.snapshot)
+        return report, evaluation, 1 + (finding.runs if finding else 0)
 
     def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
         """Some tests, or all, for a policy to look at, and how many runs of the tests that took."""
-        report, made = self._measurer.ask(snapshot, tests, keep=True)
+        own = self._own.files(snapshot) if tests else ()
+        if any(file_of(test) in own for test in tests):
+            report, made = self._own.run(snapshot, tests)
+        else:
+            report, made = self._measurer.ask(snapshot, tests, keep=True)
         return report, int(made)
 
     def judge(self, snapshot: Snapshot, path: tuple[Node, ...], before: SuiteReport) -> Judgement:
@@ -109,13 +119,18 @@ class GoalsFirst:
         evaluation = self._trusted(self._value.evaluate(self._case(snapshot, path, report)), snapshot)
         return Judgement(report, evaluation, improved=self._improves(report, evaluation), runs=runs)
 
-    def _valued(self, case: Case, snapshot: Snapshot) -> Evaluation:
+    def _reproduction(self, snapshot: Snapshot, report: SuiteReport) -> Finding | None:
+        """What the state's own tests say, where no test of the task says what is wrong."""
+        wanted = not self.task.goal_tests and report.valid and self._baseline.adapter == "pytest"
+        return self._own.look(snapshot) if wanted else None
+
+    def _valued(self, case: Case, snapshot: Snapshot, finding: Finding | None) -> Evaluation:
         """What the state is worth. Of workers that come to a state at once, one has it valued and the others wait."""
         with self._lock:
             valuing = self._valuing.setdefault(snapshot.digest, threading.Lock())
         with valuing:
             if snapshot.digest not in self._worth:
-                self._worth[snapshot.digest] = self._trusted(self._value.evaluate(case), snapshot)
+                self._worth[snapshot.digest] = self._trusted(valued(self._value.evaluate(case), finding), snapshot)
             return self._worth[snapshot.digest]
 
     def _case(self, snapshot: Snapshot, path: tuple[Node, ...], report: SuiteReport) -> Case:

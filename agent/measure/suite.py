@@ -17,7 +17,7 @@ from agent.measure.warm import Warm, find_warm
 from agent.task import Task
 from sandboxes import Change, ExecResult, Provider, Sandbox, Snapshot
 
-__all__ = ["GENEROUS", "Rules", "calibrate", "copy_run", "rules_for", "run_planned", "run_suite"]
+__all__ = ["GENEROUS", "Rules", "calibrate", "copy_run", "rules_for", "run_planned", "run_restored", "run_suite"]
 
 GENEROUS = Limits(cpu_s=20, wall_s=120, run_s=600, timeouts=1_000_000)
 """For a suite of which nothing is known yet."""
@@ -74,7 +74,21 @@ def run_suite(
         sandboxes.SandboxError: the sandbox failed, not the tests.
     """
     rules = rules or rules_for(provider, task, base)
-    with provider.scratch(snapshot, base, _put_back(provider, base, snapshot, rules.protection)) as box:
+    put_back = _put_back(provider, base, snapshot, rules.protection)
+    return run_restored(provider, task, snapshot, base, put_back, tests, rules)
+
+
+def run_restored(
+    provider: Provider,
+    task: Task,
+    snapshot: Snapshot,
+    base: Snapshot,
+    put_back: Sequence[str],
+    tests: Sequence[str],
+    rules: Rules,
+) -> SuiteReport:
+    """As `run_suite`, with these paths as in `base` and no others."""
+    with provider.scratch(snapshot, base, put_back) as box:
         if rules.adapter == "exit-code":
             return from_exit_code(box.exec(["/bin/sh", "-c", task.test_command], timeout_s=rules.limits.run_s))
         told, result = _run_planted(box, task.test_command, tests, rules)

@@ -1,0 +1,141 @@
+"""The tests that a state adds of its own: whether they reproduce the issue, and what that is worth.
+
+Law: such a test counts when it fails on the base state, in its own run and not on the way to it, and passes in the
+state that added it. It guides a search in which no test fails at the beginning, and decides nothing: no state is solved
+by it, and what it adds to a value is less than what the goal tests of a task give.
+
+New test files stay in the patch, as those of a person would: who asked for the patch sees what it was tried with. They
+are not part of the suite that a patch has to pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from hashlib import sha256
+
+from agent.guard import TEST_FILES
+from agent.measure import Outcome, SuiteReport
+from agent.measure.ids import file_of
+from agent.measure.results import Results
+from agent.measure.suite import Rules, run_restored
+from agent.task import Task
+from agent.value import Evaluation
+from sandboxes import Provider, Snapshot
+
+__all__ = ["Finding", "OwnTests", "valued"]
+
+WORTH = 0.3
+"""What a reproduction adds to the value of a state that breaks nothing: a third of what goal tests can give."""
+MOST = 0.9
+"""As much as an unsolved state is worth at most."""
+NOTED = 3
+MESSAGE_CHARACTERS = 400
+
+_OWN_FAULT = re.compile(r"(?:\w+\.)*(?:ImportError|ModuleNotFoundError|NameError|SyntaxError)\b")
+_FRAME = re.compile(r'^ *File "([^"]+)", line \d+', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the tests that a state added say of it."""
+
+    shown: tuple[str, ...] = ()
+    """Those that fail without its change and pass with it."""
+    problem: str = ""
+    """Why there are none, for whoever wrote them."""
+    runs: int = 0
+    """Runs of tests that were made to find this out."""
+
+
+class OwnTests:
+    """Runs the tests that states of one task add. Thread-safe.
+
+    `rules` are those of the task's own tests: whatever else decides what tests say is as in the base state.
+    """
+
+    def __init__(self, provider: Provider, task: Task, base: Snapshot, rules: Rules) -> None:
+        self._provider, self._task, self._base = provider, task, base
+        self._rules = replace(rules, limits=replace(rules.limits, timeouts=1))
+        self._results = Results()
+
+    def files(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """The test files that the state has and the base has not, sorted."""
+        added = (change.path for change in self._provider.changes(self._base, snapshot) if change.kind == "added")
+        names = ((path, path.rpartition("/")[2]) for path in added)
+        return tuple(path for path, name in names if any(fnmatch(name, pattern) for pattern in TEST_FILES))
+
+    def run(self, snapshot: Snapshot, tests: Sequence[str], *, changed: bool = True) -> tuple[SuiteReport, bool]:
+        """How these tests end in the state, its own among them, and whether they had to be run for it. Not `changed`:
+        how they end in the base state with the state's test files and nothing else of it."""
+        own = self.files(snapshot)
+        covers = self._rules.protection.covers
+        changes = [each for each in self._provider.changes(self._base, snapshot) if each.path not in own]
+        put_back = [each.path for each in changes if not changed or covers(each)]
+        where = snapshot.digest if changed else self._content(snapshot, own)
+        return self._results.find(
+            (where, *tests),
+            lambda: run_restored(self._provider, self._task, snapshot, self._base, put_back, tests, self._rules),
+        )
+
+    def look(self, snapshot: Snapshot) -> Finding | None:
+        """What the state's own tests say; None when it has none."""
+        own = self.files(snapshot)
+        if not own:
+            return None
+        before, ran = self.run(snapshot, own, changed=False)
+        failing = [t for t, o in before.outcomes.items() if before.valid and o is Outcome.FAILED and _begun(before, t)]
+        if not failing:
+            return Finding(problem=_no_failure(before), runs=int(ran))
+        after, ran_again = self.run(snapshot, own)
+        runs = ran + ran_again
+        still = [test for test in failing if not after.passed(test)]
+        if still:
+            why = after.messages.get(still[0], after.problem)[-MESSAGE_CHARACTERS:]
+            return Finding(problem=f"{still[0]} fails with your change as it does without:\n{why}", runs=runs)
+        return Finding(tuple(failing), runs=runs)
+
+    def _content(self, snapshot: Snapshot, own: Sequence[str]) -> str:
+        with self._provider.at(snapshot) as box:
+            return sha256(repr([(path, box.read(path)) for path in own]).encode()).hexdigest()
+
+
+def valued(evaluation: Evaluation, finding: Finding | None) -> Evaluation:
+    """The evaluation of a state with this finding: never solved by it, and never worth less."""
+    if finding is None or evaluation.solved:
+        return evaluation
+    worth = WORTH * (1.0 - evaluation.parts.get("harm", 0.0)) if finding.shown else 0.0
+    shown = ", ".join(finding.shown[:NOTED])
+    note = f"Your own test reproduces the issue, and passes with your change: {shown}" if shown else finding.problem
+    return replace(
+        evaluation,
+        value=max(evaluation.value, min(MOST, evaluation.value + worth)),
+        parts={**evaluation.parts, "reproduction": float(bool(finding.shown))},
+        notes=f"{evaluation.notes}\n{note}".strip(),
+    )
+
+
+def _begun(report: SuiteReport, test: str) -> bool:
+    """Whether a failure is one of what was tested, and not of an import or a name in the test itself."""
+    message = report.messages.get(test, "").rstrip()
+    frames = _FRAME.findall(message)
+    raised_there = bool(frames) and frames[-1].endswith(file_of(test))
+    return not (raised_there and _OWN_FAULT.match(message.rpartition("\n")[2]))
+
+
+def _no_failure(before: SuiteReport) -> str:
+    """Why none of a state's own tests fails on the base state as a reproduction does."""
+    broken = [
+        test for test in before.failures if before.outcomes[test] is not Outcome.FAILED or not _begun(before, test)
+    ]
+    if broken:
+        why = before.messages.get(broken[0], "")[-MESSAGE_CHARACTERS:]
+        return (
+            f"{broken[0]} does not get as far as to fail on the unchanged code, so that it says nothing of it:\n{why}"
+        )
+    if not before.valid:
+        return f"Your own tests cannot be run on the unchanged code: {before.problem}"
+    files = ", ".join(dict.fromkeys(map(file_of, before.outcomes)))
+    return f"{files or 'your own test file'} passes without your change too: it does not show what the issue describes"

@@ -1,0 +1,143 @@
+"""A test that the agent writes itself: when it counts, that it guides a search, and that it never decides one."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.budget import Budget
+from agent.measure.measurer import find_baseline
+from agent.measure.suite import rules_for
+from agent.models.scripted import ScriptedModel, answer
+from agent.parts import Parts
+from agent.policy.chat import ChatPolicy
+from agent.reproduction import WORTH, Finding, OwnTests, valued
+from agent.run import Run
+from agent.search.best_of_n import BestOfN
+from agent.solver import solve
+from agent.value import Evaluation
+from agent.value.tests import PassingTests
+from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
+
+PASSING = TESTS.replace("def test_mean_of_nothing():\n    assert mean([]) == 0.0\n", "")
+GOOD = "from means import mean\n\n\ndef test_issue():\n    assert mean([]) == 0.0\n"
+VACUOUS = "from means import mean\n\n\ndef test_issue():\n    assert mean([1]) == 1\n"
+FIXED = SOURCE.replace(BUG, FIX)
+SAME = "    if len(numbers) < -1:\n"
+
+
+@pytest.fixture(scope="module")
+def repo(tmp_path_factory):
+    return commit(tmp_path_factory.mktemp("repo") / "means", {"means.py": SOURCE, "test_means.py": PASSING})
+
+
+@pytest.fixture(scope="module")
+def base(provider, repo):
+    return provider.create(task(repo).workspace)
+
+
+@pytest.fixture(scope="module")
+def own(provider, repo, base):
+    baseline = find_baseline(provider, task(repo), base, runs=1)
+    assert not baseline.failures
+    return OwnTests(provider, task(repo), base, rules_for(provider, task(repo), base, baseline))
+
+
+@pytest.fixture
+def state(provider, base):
+    """The base state with some files written."""
+
+    def state(**files):
+        with provider.at(base) as box:
+            for name, text in files.items():
+                box.write(f"{name}.py", text.encode())
+            return box.snapshot()
+
+    return state
+
+
+@pytest.mark.namespace
+class TestAnOwnTest:
+    def test_that_fails_before_the_change_and_passes_with_it_reproduces_the_issue_and_is_run_once(self, own, state):
+        changed = state(test_issue=GOOD, means=FIXED)
+        assert own.look(changed) == Finding(("test_issue.py::test_issue",), runs=2)
+        assert own.look(changed) == Finding(("test_issue.py::test_issue",), runs=0)
+        other = own.look(state(test_issue=GOOD, means=FIXED + "\n# more\n"))
+        assert other == Finding(("test_issue.py::test_issue",), runs=1)
+
+    def test_that_passes_before_the_change_says_nothing(self, own, state):
+        found = own.look(state(test_issue=VACUOUS, means=FIXED))
+        assert (found.shown, found.runs) == ((), 1)
+        assert "test_issue.py passes without your change too" in found.problem
+
+    def test_that_fails_with_the_change_too_is_shown_its_failure(self, own, state):
+        found = own.look(state(test_issue=GOOD, means=SOURCE.replace(BUG, SAME)))
+        assert found.shown == ()
+        assert "fails with your change as it does without" in found.problem
+        assert "ZeroDivisionError" in found.problem
+
+    @pytest.mark.parametrize(
+        "broken",
+        [
+            GOOD.replace("import mean", "import median as mean"),
+            GOOD.replace("from means import mean\n", ""),
+            "def test_issue(wanted):\n    assert wanted\n",
+        ],
+        ids=["an import", "a name", "a fixture"],
+    )
+    def test_that_fails_of_itself_says_nothing(self, own, state, broken):
+        fixed = FIXED + "\n\nmedian = mean\n"
+        found = own.look(
+            state(test_issue=broken, means=fixed, conftest="import pytest\nwanted = pytest.fixture(int)\n")
+        )
+        assert found.shown == ()
+        assert "does not get as far as to fail on the unchanged code" in found.problem
+
+    def test_is_a_new_one(self, own, state):
+        assert own.look(state(means=FIXED)) is None
+        assert own.look(state(means=FIXED, test_means=TESTS)) is None
+
+
+class TestItsWorth:
+    def test_is_less_than_that_of_goal_tests_and_nothing_is_solved_by_it(self):
+        best = valued(Evaluation(0.1, parts={"harm": 0.0}), Finding(("t",)))
+        assert best == Evaluation(0.1 + WORTH, False, {"harm": 0.0, "reproduction": 1.0}, best.notes)
+        assert best.value < 0.9
+        assert valued(Evaluation(0.85), Finding(("t",))).value == 0.9
+        assert "passes with your change: t" in best.notes
+
+    def test_is_less_where_something_broke_and_nothing_where_it_does_not_count(self):
+        assert valued(Evaluation(0.05, parts={"harm": 0.5}), Finding(("t",))).value == pytest.approx(0.05 + WORTH / 2)
+        vacuous = valued(Evaluation(0.1, notes="before"), Finding(problem="it passes"))
+        assert vacuous == Evaluation(0.1, False, {"reproduction": 0.0}, "before\nit passes")
+
+    def test_is_nothing_where_there_is_none_or_the_goal_is_reached(self):
+        for evaluation, finding in ((Evaluation(0.1), None), (Evaluation(1.0, solved=True), Finding(("t",)))):
+            assert valued(evaluation, finding) is evaluation
+
+
+@pytest.mark.namespace
+def test_a_search_without_a_failing_test_prefers_the_state_whose_own_test_shows_the_issue(provider, repo, tmp_path):
+    """The state with the empty test comes first, so that only their values can tell the two apart."""
+
+    def says(test, change):
+        return answer(
+            "I add a test.",
+            ("edit", {"path": "test_issue.py", "old": "", "new": test}),
+            ("edit", {"path": "means.py", "old": BUG, "new": change}),
+            ("run_tests", {"tests": ["test_issue.py::test_issue"]}),
+        )
+
+    model = ScriptedModel([says(VACUOUS, SAME), says(GOOD, FIX)])
+    with Run.open(tmp_path / "run") as run:
+        search = BestOfN(n=2, depth=1)
+        parts = Parts(provider, ChatPolicy(model), search, PassingTests(), Budget(max_nodes=3), baseline_runs=1)
+        result = solve(task(repo), parts, run)
+        empty, good = run.tree[1], run.tree[2]
+    assert "Write one, in a new file `test_*.py`" in str(model.heard[0])
+    assert [each.steps[0].observations[2].text for each in (empty, good)] == ["1 passed", "1 passed"]
+    assert (empty.evaluation.parts["reproduction"], good.evaluation.parts["reproduction"]) == (0.0, 1.0)
+    assert empty.value < good.value < 0.9
+    assert "passes without your change too" in empty.evaluation.notes
+    assert (result.status, result.verified, result.best_node) == ("improved", True, good.id)
+    assert not good.evaluation.solved
+    assert b"test_issue.py" in result.patch
