@@ -65,6 +65,8 @@ class Acts:
     """Records what was used the moment it was used, for what, and at which node."""
     stopped: Callable[[], bool]
     """Whether what is begun should come to its end."""
+    keep: Callable[[bytes], str] | None = None
+    """Stores an observation that is too long to be shown, and gives it a name."""
 
     def expand(self, ticket: Ticket, made: Drafts) -> tuple[Node | None, RamifyError | BudgetSpent | None]:
         """The child that the policy makes of the node, not measured yet (None: it has nothing left to propose), and the
@@ -82,6 +84,7 @@ class Acts:
             self.stopped,
             known,
             parts.allowed,
+            self.keep,
         )
         taken = turns.take(parent.snapshot, rng, partial(self._position, ticket))
         child = replace(

@@ -59,7 +59,7 @@ class Grower:
         self._run = run
         self._on_event = on_event
         self._panel = Panel((parts.policy, *parts.others))
-        self._acts = Acts(task, parts, run.tree, scorer, asker, self._spend, self._stopped)
+        self._acts = Acts(task, parts, run.tree, scorer, asker, self._spend, self._stopped, run.journal.put_blob)
         self._changed = threading.Condition()
         self._stop: Stop | None = None
         self._in_flight: set[Ticket] = set()

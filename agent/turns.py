@@ -54,6 +54,8 @@ class Turns:
     """Where a step led to that was the whole of an earlier expansion of the same state: it is not carried out again."""
     allowed: Collection[Kind] = ()
     """Irreversible commands that may be run."""
+    keep: Callable[[bytes], str] | None = None
+    """Stores what is too long to be shown, and gives it a name."""
 
     def take(self, start: Snapshot, rng: Random, position: Callable[[Sandbox, tuple[Step, ...]], Position]) -> Taken:
         """Go on from a state; `position` says what the policy is shown of a fork, after these turns.
@@ -93,7 +95,7 @@ class Turns:
         for position, action in enumerate(todo):
             if not frozen and isinstance(action, (Shell, View, actions.Search, RunTests)):
                 state, frozen = self.made.freeze(box), True
-            seen.append(actions.apply(action, box, partial(self.show_tests, state), self.allowed))
+            seen.append(actions.apply(action, box, partial(self.show_tests, state), self.allowed, self.keep))
             if seen[-1].fork_lost:
                 with self.provider.at(state) as fresh:
                     state, rest = self._act(state, todo[position + 1 :], fresh)

@@ -129,7 +129,7 @@ class TestLooking:
         seen = do(View("pkg/long.txt"), box)
         assert "     1\tline 1 of many" in seen.text
         assert "  5000\tline 5000 of many" in seen.text
-        assert f"[... {seen.elided_bytes} bytes left out here ...]" in seen.text
+        assert f"[... {seen.elided_bytes} bytes left out here; to see them, give start and end ...]" in seen.text
 
     def test_at_a_directory_lists_it(self, box: Sandbox) -> None:
         assert do(View("."), box).text.splitlines()[1:] == ["greet.py", "pkg/"]

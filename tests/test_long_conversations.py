@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,14 +13,21 @@ from typing import Any
 import pytest
 
 from agent.actions import Observation, View
+from agent.budget import Budget
 from agent.errors import TooLong
 from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
+from agent.models.scripted import ScriptedModel, answer
+from agent.parts import Parts
 from agent.policy import Position
 from agent.policy.chat import ChatPolicy
 from agent.policy.forms import NATIVE
 from agent.policy.transcript import branch, left_out
+from agent.run import Run
+from agent.search.best_of_n import BestOfN
+from agent.solver import solve
 from agent.tree import Step
+from agent.value.tests import PassingTests
 from sandboxes import Provider, Sandbox
 from tests.projects import means, task
 from tests.scripted_server import Reply, ScriptedServer, fails, says
@@ -42,12 +50,13 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reads(most_bytes: int) -> Any:
-    """A server whose model can read so many bytes."""
+    """A server whose model can read so many bytes, and looks at another place each time."""
+    places = itertools.count(1)
 
     def answer(body: Mapping[str, Any]) -> Reply:
         if len(json.dumps(body["messages"])) > most_bytes:
             return fails(400, "This model's maximum context length is 4096 tokens.", "context_length_exceeded")
-        return says("Looking.", ("view", {"path": "means.py"}))
+        return says("Looking.", ("view", {"path": "means.py", "start": next(places)}))
 
     return answer
 
@@ -120,3 +129,21 @@ class TestAConversation:
         assert len(server.requests) == 8
         assert "bytes left out here" in server.requests[0]["messages"][1]["content"]
         assert "bytes left out here" in results(server.requests[-1])[-1]
+
+
+@pytest.mark.namespace
+def test_the_whole_of_a_result_that_was_cut_is_kept_with_the_run(provider: Provider, tmp_path: Path) -> None:
+    script = [
+        answer("", ("shell", {"command": "seq 1 9999"}), ("shell", {"command": "seq 1 9"})),
+        answer("", ("submit", {})),
+    ]
+    with Run.open(tmp_path / "run") as run:
+        parts = Parts(provider, ChatPolicy(ScriptedModel(script)), BestOfN(1), PassingTests(), Budget(max_nodes=2))
+        solve(task(means(tmp_path / "repo")), parts, run)
+    with Run.read(tmp_path / "run") as run:
+        long, short = run.tree[1].steps[0].observations
+        whole = run.journal.get_blob(long.blob).decode()
+    assert whole == "exit code: 0\n" + "\n".join(map(str, range(1, 10_000)))
+    assert "to see them, run it with its output cut by head, tail or grep" in long.text
+    assert len(long.text) + long.elided_bytes > len(whole)
+    assert (short.blob, short.elided_bytes) == ("", 0)

@@ -33,6 +33,13 @@ CONTEXT_LINES = 3
 _RUN = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; fi; exec /bin/sh -c "$1"'
 _QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
 """No program waits for a person."""
+_MORE = {
+    "shell": "; to see them, run it with its output cut by head, tail or grep",
+    "view": "; to see them, give start and end",
+    "search": "; to see them, search a narrower path or expression",
+    "run_tests": "; to see them, run fewer tests",
+}
+"""How to see what was left out."""
 _ENDED_BY = {
     "memory": "it used more memory than is allowed",
     "pids": "it started too many processes",
@@ -45,9 +52,11 @@ def apply(
     box: Sandbox,
     run_tests: Callable[[tuple[str, ...]], SuiteReport],
     allowed: Collection[Kind] = (),
+    keep: Callable[[bytes], str] | None = None,
 ) -> Observation:
     """Do what the action says in the sandbox. `run_tests` measures the present state with these tests, or all;
-    `allowed` are the kinds of irreversible commands that may be run.
+    `allowed` are the kinds of irreversible commands that may be run; `keep` stores a text that is too long to be shown
+    and gives it a name.
 
     Whatever goes wrong by the action's own doing is in the observation (`ok` is False), and a refused action has
     changed nothing.
@@ -55,6 +64,25 @@ def apply(
     Raises:
         sandboxes.SandboxError: the sandbox itself failed.
     """
+    return _cut(_done(action, box, run_tests, allowed), _MORE.get(action.kind, ""), keep)
+
+
+def _cut(seen: Observation, how_to_see_more: str, keep: Callable[[bytes], str] | None) -> Observation:
+    """The observation at a length that can be shown, and where all of it is."""
+    shown, elided = excerpt(seen.text, hint=how_to_see_more)
+    if not elided:
+        return seen
+    blob = keep(seen.text.encode("utf-8", "replace")) if keep else ""
+    return replace(seen, text=shown, elided_bytes=seen.elided_bytes + elided, blob=blob)
+
+
+def _done(
+    action: Action,
+    box: Sandbox,
+    run_tests: Callable[[tuple[str, ...]], SuiteReport],
+    allowed: Collection[Kind],
+) -> Observation:
+    """What came of it, whole."""
     match action:
         case Shell():
             return _forbidden(action, allowed) or _shell(action, box)
@@ -95,29 +123,28 @@ def _shell(action: Shell, box: Sandbox) -> Observation:
     if result.timed_out:
         return _timed_out(result, action.timeout_s)
     why = f" ({_ENDED_BY[result.limit]})" if result.limit else ""
-    shown, elided = _output(result)
-    return Observation(f"exit code: {result.exit_code}{why}\n{shown}", ok=result.exit_code == 0, elided_bytes=elided)
+    shown, unread = _output(result)
+    return Observation(f"exit code: {result.exit_code}{why}\n{shown}", ok=result.exit_code == 0, elided_bytes=unread)
 
 
 def _timed_out(result: ExecResult, timeout_s: float) -> Observation:
-    shown, elided = _output(result)
+    shown, unread = _output(result)
     text = (
         f"The command did not end within {timeout_s:g} s and was killed. Nothing that it did was kept: files are as "
         f"they were before it. Its output until then:\n{shown}"
     )
-    return Observation(text, ok=False, elided_bytes=elided, fork_lost=True)
+    return Observation(text, ok=False, elided_bytes=unread, fork_lost=True)
 
 
 def _output(result: ExecResult) -> tuple[str, int]:
-    """Both streams, limited, and how many bytes of them are missing."""
+    """Both streams, and how many bytes of them the sandbox did not keep."""
     unread = result.stdout_bytes - len(result.stdout) + result.stderr_bytes - len(result.stderr)
     parts = [_printed(result.stdout)]
     if result.stderr:
         parts.append(f"stderr:\n{_printed(result.stderr)}")
     if unread:
         parts.append(f"[{unread} more bytes of output were not kept]")
-    shown, elided = excerpt("\n".join(part.removesuffix("\n") for part in parts if part))
-    return shown or "(no output)", elided + unread
+    return "\n".join(part.removesuffix("\n") for part in parts if part) or "(no output)", unread
 
 
 def _printed(output: bytes) -> str:
@@ -140,16 +167,15 @@ def _view(action: View, box: Sandbox) -> Observation:
     if action.start > max(1, len(lines)):
         return _refused(f"{action.path} has {len(lines)} lines only")
     start, end = max(1, action.start), action.end or len(lines)
-    shown, elided = excerpt(numbered(lines[start - 1 : end], start))
-    return Observation(f"{action.path} ({len(lines)} lines)\n{shown}", elided_bytes=elided)
+    return Observation(f"{action.path} ({len(lines)} lines)\n{numbered(lines[start - 1 : end], start)}")
 
 
 def _list(action: View, box: Sandbox) -> Observation:
     result = box.exec(["ls", "-1Ap", "--", action.path], timeout_s=LOOK_S)
     if result.timed_out:
         return _timed_out(result, LOOK_S)
-    shown, elided = _output(result)
-    return Observation(f"{action.path} is a directory:\n{shown}", ok=result.exit_code == 0, elided_bytes=elided)
+    shown, unread = _output(result)
+    return Observation(f"{action.path} is a directory:\n{shown}", ok=result.exit_code == 0, elided_bytes=unread)
 
 
 def _search(action: Search, box: Sandbox) -> Observation:
@@ -166,9 +192,9 @@ def _search(action: Search, box: Sandbox) -> Observation:
     matches = printable(result.stdout).removesuffix("\n").split("\n")
     matches.sort(key=lambda line: line.partition(":")[0])
     unread = result.stdout_bytes - len(result.stdout)
-    shown, elided = excerpt("\n".join(line[:MATCH_CHARS] for line in matches))
+    shown = "\n".join(line[:MATCH_CHARS] for line in matches)
     count = f"{len(matches)}{' or more' if unread else ''} lines match"
-    return Observation(f"{count}:\n{shown}", elided_bytes=elided + unread)
+    return Observation(f"{count}:\n{shown}", elided_bytes=unread)
 
 
 def _edit(action: Edit, box: Sandbox) -> Observation:
@@ -182,9 +208,8 @@ def _edit(action: Edit, box: Sandbox) -> Observation:
         return _refused(f"{action.path} is unchanged: {error}")
     first, last = max(1, after.first - CONTEXT_LINES), after.last + CONTEXT_LINES
     around = after.text.removesuffix("\n").split("\n")[first - 1 : last]
-    shown, elided = excerpt(_shown(numbered(around, first)))
     done = "Created" if before is None else "Edited"
-    return Observation(f"{done} {action.path}. It reads now:\n{shown}", elided_bytes=elided)
+    return Observation(f"{done} {action.path}. It reads now:\n{_shown(numbered(around, first))}")
 
 
 def _write(action: Write, box: Sandbox) -> Observation:
@@ -221,8 +246,7 @@ def _run_tests(action: RunTests, run_tests: Callable[[tuple[str, ...]], SuiteRep
         report = run_tests(action.tests)
     except MeasureError as error:
         return _refused(f"the tests could not be run: {error}")
-    shown, elided = excerpt(_shown(terminal_text(_report(report))))
-    return Observation(shown, ok=report.valid and not report.failures, elided_bytes=elided)
+    return Observation(_shown(terminal_text(_report(report))), ok=report.valid and not report.failures)
 
 
 def _report(report: SuiteReport) -> str:
@@ -243,8 +267,7 @@ def _report(report: SuiteReport) -> str:
 
 
 def _refused(why: str) -> Observation:
-    shown, elided = excerpt(_shown(why))
-    return Observation(f"Not done: {shown}", ok=False, elided_bytes=elided)
+    return Observation(f"Not done: {_shown(why)}", ok=False)
 
 
 def _reason(error: OSError, path: str) -> str:

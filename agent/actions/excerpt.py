@@ -13,8 +13,9 @@ OBSERVATION_BYTES = 12_000
 _CONTROL = re.compile("[^\n\t -\x7e\xa0-\U0010ffff]")
 
 
-def excerpt(text: str, limit: int = OBSERVATION_BYTES) -> tuple[str, int]:
-    """The text cut to about `limit` bytes at line breaks where there are any near, and the bytes that were left out."""
+def excerpt(text: str, limit: int = OBSERVATION_BYTES, hint: str = "") -> tuple[str, int]:
+    """The text cut to about `limit` bytes at line breaks where there are any near, and the bytes that were left out.
+    `hint` is said where they are missing."""
     data = text.encode("utf-8", "replace")
     if len(data) <= limit:
         return text, 0
@@ -25,7 +26,7 @@ def excerpt(text: str, limit: int = OBSERVATION_BYTES) -> tuple[str, int]:
     if 0 < (start := tail.find(b"\n") + 1) < half // 2:
         tail = tail[start:]
     elided = len(data) - len(head) - len(tail)
-    gap = f"\n[... {elided} bytes left out here ...]\n"
+    gap = f"\n[... {elided} bytes left out here{hint} ...]\n"
     return head.decode(errors="ignore").removesuffix("\n") + gap + tail.decode(errors="ignore"), elided
 
 

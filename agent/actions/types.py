@@ -111,3 +111,5 @@ class Observation:
     """A time-out threw the sandbox's fork away, with all that was done in it since its last snapshot."""
     refused: bool = False
     """The action was not begun, because what it does cannot be taken back."""
+    blob: str = ""
+    """Of a text that was cut: the journal's blob that holds all of it, as far as the sandbox kept it."""
