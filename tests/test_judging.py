@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.budget import BudgetSpent, Stop
-from agent.errors import ModelError, PolicyError
+from agent.errors import ModelError, PolicyError, TooLong
 from agent.guard import Flag, cap
 from agent.measure import Outcome, SuiteReport
 from agent.models import directly
@@ -158,6 +158,28 @@ def test_a_judge_that_may_not_be_asked_abstains_and_no_work_is_lost(error: Excep
         raise error
 
     assert Judge(says()).evaluate(case(ask=refused)).parts["abstained"] == 1
+
+
+def test_a_model_with_little_room_is_shown_less_of_a_long_change():
+    def short(model, messages, tools=(), **sampling):
+        asked.append(messages[1]["content"])
+        if len(asked[-1]) > 15_000:
+            raise TooLong("the conversation is too long")
+        return answer(opinion(0.5))
+
+    asked: list[str] = []
+    found = Judge(says()).evaluate(case(patch=b"+ x = 1\n" * 10_000, ask=short))
+    assert found.parts["judge"] == 0.5
+    assert [len(shown) > 15_000 for shown in asked] == [True, False]
+    assert "bytes left out here" in asked[1]
+    assert asked[1].endswith(asked[0][-500:])
+
+
+def test_a_model_that_has_no_room_at_all_abstains():
+    def full(*_, **__):
+        raise TooLong("the conversation is too long")
+
+    assert Judge(says()).evaluate(case(ask=full)).parts["abstained"] == 1
 
 
 def test_a_provider_that_fails_is_an_error():

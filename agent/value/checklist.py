@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from agent.models import Model
@@ -57,13 +58,13 @@ class Checklist:
         items = note["items"]
         if not items:
             raise Abstained(f"there is no checklist: {note['problem']}")
-        asked = case_messages(case, tests, render("checklist_score", items=items))
+        asked = partial(case_messages, case, tests, render("checklist_score", items=items))
         answers = hear(case, self.model, asked, lambda text: _read_answers(text, len(items)), self.max_mends)
         return Opinion(sum(answer == "yes" for answer, _ in answers) / len(items), _account(items, answers))
 
     def _make(self, case: Case) -> dict[str, Any]:
         """The questions. That there are none is found out once, too."""
-        asked = issue_messages(case, render("checklist_make", wanted=self.items))
+        asked = partial(issue_messages, case, render("checklist_make", wanted=self.items))
         try:
             return {"items": hear(case, self.model, asked, lambda t: _read_items(t, self.items), self.max_mends)}
         except Abstained as why:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from agent.models import Model
 from agent.prompts import render
@@ -45,9 +46,9 @@ class Debate:
             f"speech_{side}": fenced(f"speech-{side}", self._speech(case, tests, side), SPEECH_BYTES)
             for side in ("for", "against")
         }
-        asked = case_messages(case, tests, render("debate_verdict", **speeches))
+        asked = partial(case_messages, case, tests, render("debate_verdict", **speeches))
         return hear(case, self.model, asked, lambda text: read_verdict(text, "A debate"), self.max_mends)
 
     def _speech(self, case: Case, tests: Evaluation, side: str) -> str:
-        asked = case_messages(case, tests, render("debate_speech", side=side))
+        asked = partial(case_messages, case, tests, render("debate_speech", side=side))
         return hear(case, self.model, asked, words, self.max_mends)

@@ -21,20 +21,20 @@ ASSESSMENT_BYTES = 2_000
 """The longest opinion that is kept."""
 
 
-def issue_messages(case: Case, question: str) -> list[Message]:
-    """A question about the issue alone."""
-    return _conversation(_issue(case), question)
+def issue_messages(case: Case, question: str, length: float = 1.0) -> list[Message]:
+    """A question about the issue alone. `length` is the share of each limit that is made use of, in (0, 1]."""
+    return _conversation(_issue(case, length), question)
 
 
-def case_messages(case: Case, tests: Evaluation, question: str) -> list[Message]:
-    """A question about a candidate, of which the tests say this."""
-    patch = fenced("change", printable(case.patch()), PATCH_BYTES)
+def case_messages(case: Case, tests: Evaluation, question: str, length: float = 1.0) -> list[Message]:
+    """A question about a candidate, of which the tests say this; `length` as above."""
+    patch = fenced("change", printable(case.patch()), int(PATCH_BYTES * length))
     before, after = (
         f"{len(report.passes)} pass, {len(report.failures)} fail" for report in (case.path[0].report, case.report)
     )
-    details = fenced("tests", terminal_text(tests.notes), NOTES_BYTES) if tests.notes else ""
+    details = fenced("tests", terminal_text(tests.notes), int(NOTES_BYTES * length)) if tests.notes else ""
     candidate = render("judge_candidate", patch=patch, before=before, after=after, details=details)
-    return _conversation(f"{_issue(case)}\n\n{candidate}", question)
+    return _conversation(f"{_issue(case, length)}\n\n{candidate}", question)
 
 
 def fenced(name: str, text: str, limit: int) -> str:
@@ -49,10 +49,10 @@ def assessment(text: str) -> str:
     return visible(excerpt(text.strip(), ASSESSMENT_BYTES)[0])
 
 
-def _issue(case: Case) -> str:
+def _issue(case: Case, length: float) -> str:
     statement = issue_text(case.task.statement) or "(no text: the failing tests say what is wrong)"
     goals = [visible(test) for test in case.task.goal_tests]
-    return render("judge_issue", issue=fenced("issue", statement, ISSUE_BYTES), goal_tests=goals)
+    return render("judge_issue", issue=fenced("issue", statement, int(ISSUE_BYTES * length)), goal_tests=goals)
 
 
 def _conversation(shown: str, question: str) -> list[Message]:

@@ -8,21 +8,27 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from agent.budget import BudgetSpent
-from agent.errors import PolicyError
-from agent.models import Message, Model
+from agent.errors import PolicyError, TooLong
+from agent.models import Ask, Message, Model
 from agent.prompts import render
 from agent.value import Case
 
-__all__ = ["Abstained", "Unreadable", "hear", "last_object", "words"]
+__all__ = ["Abstained", "Question", "Unreadable", "hear", "last_object", "words"]
 
 _T = TypeVar("_T")
 
 ANSWER_CHARS = 50_000
 """Only the end of a longer answer is read."""
+LENGTHS = (1.0, 0.25, 0.06)
+"""Shares of what strangers wrote that a question shows, until the model has room for it."""
 OBJECTS = 100
 """So many braces are looked behind, from the end."""
 SEED = 0
 """Of every question: a state is asked about once, and in the same words by every run."""
+
+
+Question = Callable[[float], Sequence[Message]]
+"""A conversation that ends with a question, with such a share, in (0, 1], of the text that it may show."""
 
 
 class Unreadable(Exception):
@@ -33,9 +39,9 @@ class Abstained(Exception):
     """A model has no opinion that could be read, or may not be asked. The message says why."""
 
 
-def hear(case: Case, model: Model, messages: Sequence[Message], read: Callable[[str], _T], mends: int) -> _T:
+def hear(case: Case, model: Model, question: Question, read: Callable[[str], _T], mends: int) -> _T:
     """What `read` makes of the model's answer. One that it cannot read (it raises `Unreadable`) is answered with how
-    to mend it, `mends` times at most.
+    to mend it, `mends` times at most. A question that is too long for the model is put in a shorter form.
 
     Raises:
         Abstained: no answer could be read, or no model may be asked.
@@ -43,12 +49,20 @@ def hear(case: Case, model: Model, messages: Sequence[Message], read: Callable[[
     """
     if case.ask is None:
         raise Abstained("no model may be asked here")
-    said, problem = list(messages), ""
-    for _ in range(mends + 1):
+    for length in LENGTHS:
         try:
-            answer = case.ask(model, said, seed=SEED)
+            return _converse(case.ask, model, question(length), read, mends)
+        except TooLong as error:
+            too_long = error
         except (BudgetSpent, PolicyError) as error:
             raise Abstained(str(error)) from error
+    raise Abstained(str(too_long))
+
+
+def _converse(ask: Ask, model: Model, messages: Sequence[Message], read: Callable[[str], _T], mends: int) -> _T:
+    said, problem = list(messages), ""
+    for _ in range(mends + 1):
+        answer = ask(model, said, seed=SEED)
         try:
             return read(answer.text[-ANSWER_CHARS:])
         except Unreadable as why:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from agent.models import Model
@@ -42,7 +43,7 @@ class Judge:
         Raises:
             agent.value.hearing.Abstained: nothing that can be read.
         """
-        asked = case_messages(case, tests, render("judge_question"))
+        asked = partial(case_messages, case, tests, render("judge_question"))
         return hear(case, self.model, asked, lambda text: read_verdict(text, "A reviewer"), self.max_mends)
 
 
