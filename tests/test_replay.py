@@ -113,11 +113,12 @@ def begun_with(journal, **changes):
 
 
 @pytest.mark.namespace
-def test_a_run_without_a_model_that_a_person_steered_and_a_limit_ended_replays_the_same(namespaces, tmp_path):
+def test_a_run_without_a_model_that_a_person_steered_and_ended_replays_the_same(namespaces, tmp_path):
     (tmp_path / "run").mkdir()
     put(tmp_path / "run", Order("fork", 0, "here"))
     found = settings(**{"policy.name": "mutate", "search.name": "best_first", "budget.max_nodes": 2, "seed": 3})
     start(task(means(tmp_path / "repo")), found, tmp_path / "run")
+    begun_with(tmp_path / "run" / "journal.jsonl", budget={"max_nodes": 1000})
     done = replay(tmp_path / "run", tmp_path / "new")
     assert (done.difference, done.calls, done.result.nodes) == ("", 0, 2)
     with Run.read(tmp_path / "new") as new:

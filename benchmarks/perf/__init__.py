@@ -5,6 +5,7 @@
     python -m benchmarks.perf.node --repositories small,medium -n 30
 
     python -m benchmarks.perf.startup       the start of the command, beside mini-swe-agent
+    python -m benchmarks.perf.journal_size  what a branch of 200 turns takes in the journal
     python -m benchmarks.perf.search_sim    what every search finds on landscapes with known optima
 
 Both sides run in one process, interleaved in random order, so that a busy machine is busy for both: believe the ratios,
