@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
-from benchmarks.perf import batch, table
+from agent.actions import parse
+from agent.models.openai import OpenAIModel
+from benchmarks.perf import answering, batch, table
 from benchmarks.perf.bytecode import wrong
+from benchmarks.perf.machinery import part
 from benchmarks.perf.repositories import REPOSITORIES
 from benchmarks.perf.startup import cpu_seconds
 from benchmarks.perf.table import at_least, at_most, less, markdown
@@ -107,6 +112,46 @@ class TestBatches:
         assert batch.searched(tmp_path / "journal.jsonl") == batch.Search(candidates=2, seconds=4.0, whole=6.0)
 
 
+def part_of(*places: str) -> str:
+    """What is said of a function in the last of these files that is called from the one before, and so on."""
+    call: Callable[[], str] = lambda: part(sys._getframe(1))  # noqa: E731
+    for place in reversed(places):
+        names: dict[str, Any] = {"inner": call}
+        exec(compile("def call(): return inner()", place, "exec"), names)
+        call = names["call"]
+    return call()
+
+
+class TestMachinery:
+    @pytest.mark.parametrize(
+        ("places", "belongs_to"),
+        [
+            (["/agent/engine.py", "/agent/policy/chat.py", "/agent/models/openai.py", "/lib/ssl.py"], "client"),
+            (["/agent/engine.py", "/agent/policy/chat.py", "/lib/json.py"], "conversation"),
+            (["/agent/engine.py", "/agent/measure/suite.py", "/sandboxes/fork.py"], "tests"),
+            (["/agent/turns.py", "/sandboxes/fork.py"], "sandbox"),
+            (["/agent/engine.py", "/agent/run.py", "/agent/lines.py"], "record"),
+            (["/agent/engine.py"], "engine"),
+            (["/lib/queue.py"], "idle"),
+        ],
+    )
+    def test_a_moment_belongs_to_the_innermost_part_of_ours_and_to_a_test_run_first(self, places, belongs_to):
+        assert part_of(*places) == belongs_to
+
+    @pytest.mark.parametrize("stream", [True, False])
+    def test_its_server_calls_the_tool_of_each_turn(self, monkeypatch, stream):
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        asked, called = [{"role": "user", "content": "?"}], []
+        with answering.server("value.py") as url:
+            model = OpenAIModel("openai/instant", base_url=url, stream=stream)
+            for turn in range(len(answering.TURNS)):
+                answer = model.complete([*asked, *[{"role": "assistant", "content": "."}] * turn])
+                called += [parse(call.name, call.arguments).__class__.__name__ for call in answer.tool_calls]
+            model.close()
+        assert called == ["View", "Edit", "Shell", "View", "Edit", "Shell", "Edit", "RunTests"]
+        assert answer.usage.tokens_in == 1000
+
+
 class TestProcessorSeconds:
     def test_those_of_a_commands_children_count(self):
         spin = "import time\nwhile time.process_time() < 0.2: pass"
@@ -126,7 +171,7 @@ def script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 class TestScripts:
     @pytest.mark.parametrize(
-        "name", ["", ".fork", ".execute", ".node", ".candidate", ".bytecode", ".workers", ".latency"]
+        "name", ["", ".fork", ".execute", ".node", ".candidate", ".bytecode", ".workers", ".latency", ".machinery"]
     )
     def test_it_says_what_it_takes(self, name):
         said = script(name, "--help")

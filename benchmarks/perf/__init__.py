@@ -4,6 +4,7 @@
     python -m benchmarks.perf.fork          one script; --help says what it times
     python -m benchmarks.perf.node --repositories small,medium -n 30
 
+    python -m benchmarks.perf.machinery     what a search with a model costs beside the model
     python -m benchmarks.perf.startup       the start of the command, beside mini-swe-agent
     python -m benchmarks.perf.journal_size  what a branch of 200 turns takes in the journal
     python -m benchmarks.perf.search_sim    what every search finds on landscapes with known optima

@@ -76,10 +76,7 @@ def rate(bench: Bench, repository: Repository, workers: int, each: int, latency_
     say(f"{repository.name}: {candidates} candidates by {workers} workers")
     policy = Slow(repository.edited, (bench.path(repository) / repository.edited).read_bytes(), latency_s, count())
     with TemporaryDirectory(prefix="latency-") as folder, Run.open(Path(folder, "run")) as run:
-        broken = shutil.copytree(bench.path(repository), Path(folder, "repository"), symlinks=True)
-        (broken / FAILING).write_text("def test_it():\n    raise AssertionError\n")
-        command = f"python3 -m pytest -q {repository.tests} {FAILING}"
-        task = Task(repository.name, "", repository.workspace(broken), command)
+        task = unsolvable(repository, bench.path(repository), Path(folder, "repository"))
         budget = Budget(max_nodes=candidates + 1)
         search = BestOfN(n=candidates, depth=1)
         parts = Parts(bench.provider(repository), policy, search, PassingTests(), budget, 1, workers)
@@ -88,6 +85,14 @@ def rate(bench: Bench, repository: Repository, workers: int, each: int, latency_
     if len(moments) <= candidates:
         raise RuntimeError(f"fewer than {candidates} candidates were recorded")
     return workers * each / (moments[-1] - moments[workers * WARM_UP])
+
+
+def unsolvable(repository: Repository, checkout: Path, copy: Path) -> Task:
+    """A task of a repository, copied there, in which a test fails whatever is edited."""
+    broken = shutil.copytree(checkout, copy, symlinks=True)
+    (broken / FAILING).write_text("def test_it():\n    raise AssertionError\n")
+    command = f"python3 -m pytest -q {repository.tests} {FAILING}"
+    return Task(repository.name, "A test fails.", repository.workspace(broken), command)
 
 
 if __name__ == "__main__":
