@@ -31,7 +31,7 @@ from agent.value import Value
 from agent.value.registry import VALUES
 from sandboxes import Provider, SandboxUnavailable
 
-__all__ = ["make_parts", "make_provider", "resume", "start"]
+__all__ = ["limits", "make_parts", "make_provider", "resume", "start", "unpriced"]
 
 _T = TypeVar("_T")
 
@@ -119,7 +119,7 @@ def make_parts(
         ConfigError: an unknown name or option, a missing key.
         sandboxes.SandboxUnavailable: this machine has no such sandbox.
     """
-    budget = Budget(**_limits(settings), parent=parent)
+    budget = Budget(**limits(settings), parent=parent)
     halt = Halt(cancel, lambda: budget.left_s)
     models = partial(_model, settings, held, halt, make)
     policy, *others = (_policy(choice, settings.model, run, models) for choice in _policies(settings))
@@ -142,15 +142,18 @@ def make_parts(
     )
 
 
-def _limits(settings: Settings) -> dict[str, Any]:
+def limits(settings: Settings) -> dict[str, Any]:
     """The budget's. Where a limit of dollars cannot hold, as a price is unknown, calls and tokens are limited too."""
-    limits = settings.budget.model_dump()
+    wanted = settings.budget.model_dump()
+    unlimited = wanted["max_usd"] is not None and wanted["max_calls"] is None and wanted["max_tokens"] is None
+    return wanted | UNPRICED_LIMITS if unlimited and unpriced(settings) else wanted
+
+
+def unpriced(settings: Settings) -> bool:
+    """Whether the price of a model that is asked is unknown."""
     asked = {choice.name for choice in _policies(settings) if choice.name != "mutate"}
     asked |= {str(settings.value.options["model"])} if "model" in settings.value.options else set()
-    unlimited = limits["max_usd"] is not None and limits["max_calls"] is None and limits["max_tokens"] is None
-    if unlimited and settings.model.price is None and not all(is_priced(n, settings.model.base_url) for n in asked):
-        limits |= UNPRICED_LIMITS
-    return limits
+    return settings.model.price is None and not all(is_priced(name, settings.model.base_url) for name in asked)
 
 
 def make_provider(settings: Settings, store: Path) -> Provider:

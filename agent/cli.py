@@ -93,6 +93,7 @@ def solve(
     """Find a tested patch for ISSUE. The patch goes to stdout, all else to stderr."""
     from agent import checkout
     from agent.conduct import Delivery, conduct
+    from agent.models.prices import dollars
     from agent.places import new_run_dir, slug
 
     goals = tuple(goal_test or ())
@@ -105,7 +106,7 @@ def solve(
         "sandbox.image": image,
         "sandbox.setup": setup or None,
         "sandbox.paranoid": paranoid or None,
-        "model.price": _price(model_price),
+        "model.price": model_price and dollars(model_price),
         "budget.max_nodes": max_nodes,
         "budget.max_usd": max_usd,
         "budget.max_tokens": max_tokens,
@@ -234,18 +235,6 @@ def _policies(names: Sequence[str]) -> dict[str, object]:
     if len(names) == 1:
         return {"policy.name": names[0], "panel": []}
     return {"policy": list(names)} if names else {}
-
-
-def _price(text: str | None) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        return [float(dollars) for dollars in text.split(",")]
-    except ValueError as error:
-        raise UsageError(
-            f"--model-price {text}: give numbers, such as 3,15 or 3,15,0.3: dollars per million tokens of the prompt, "
-            "of the completion, and of the prompt when read from a cache"
-        ) from error
 
 
 def _settings(config: Sequence[str], flags: Mapping[str, object]) -> Settings:

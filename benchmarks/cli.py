@@ -67,6 +67,9 @@ def run(
         bool, typer.Option("--paranoid", help="Compare every fork with what was frozen; stop where it differs.")
     ] = False,
     config: Config = None,
+    model_price: Annotated[
+        str | None, typer.Option(metavar="IN,OUT[,CACHED]", help="Dollars per million tokens, where no list has them.")
+    ] = None,
     max_nodes: Annotated[int | None, typer.Option(metavar="N", help="Limit of states, an instance.")] = None,
     max_usd: Annotated[float | None, typer.Option(metavar="N", help="Limit of dollars, an instance.")] = None,
     max_tokens: Annotated[int | None, typer.Option(metavar="N", help="Limit of tokens, an instance.")] = None,
@@ -89,6 +92,7 @@ def run(
 ) -> None:
     """Solve the instances of SOURCE. What is done is not done again; what the world failed is."""
     from agent.budget import Budget
+    from agent.models.prices import dollars
     from benchmarks.instances import select
     from benchmarks.sources import open_source
 
@@ -100,6 +104,7 @@ def run(
         "sandbox.kind": sandbox,
         "sandbox.image": image,
         "sandbox.paranoid": paranoid or None,
+        "model.price": model_price and dollars(model_price),
         "budget.max_nodes": max_nodes,
         "budget.max_usd": max_usd,
         "budget.max_tokens": max_tokens,
@@ -240,12 +245,9 @@ def report(
 
 
 def _settings(config: list[str] | None, flags: Mapping[str, object]) -> Settings:
-    from agent.config import load
+    from agent.config import load, split
 
-    given = config or []
-    files = [Path(item) for item in given if "=" not in item or Path(item).is_file()]
-    overrides = [item for item in given if Path(item) not in files]
-    return load(files, overrides, {key: value for key, value in flags.items() if value is not None})
+    return load(*split(config or ()), {key: value for key, value in flags.items() if value is not None})
 
 
 def _model_name(settings: Settings, mode: Mode) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agent.budget import Budget, Usage
-from agent.config import BudgetSettings, Settings
+from agent.build import limits, unpriced
+from agent.config import Settings
 from agent.errors import RamifyError
+from agent.models.prices import REMEDY
 from agent.run import Run
 from benchmarks.batch import Attempt, Batch
 from benchmarks.instances import Instance
@@ -71,29 +74,30 @@ class _Kind:
 def forecast(todo: Sequence[Instance], attempts: Iterable[Attempt], settings: Settings, total: Budget) -> list[str]:
     """What is left to do may come to at worst, and going by the instances that have ended. A line a kind."""
     ended = [attempt for attempt in attempts if attempt.settled]
-    lines = []
-    for kind in _kinds(settings, total, ended):
+    lines = [f"  dollars      the price of a model is unknown: {REMEDY}"] if unpriced(settings) else []
+    for kind in _kinds(settings, limits(settings), total, ended):
         said = "; ".join(kind.lines(len(todo)))
         lines.append(f"  {kind.unit:<13}{said}")
     return [f"estimate for {len(todo)} instances:", *lines] if todo else []
 
 
-def _kinds(settings: Settings, total: Budget, ended: Sequence[Attempt]) -> Iterator[_Kind]:
+def _kinds(settings: Settings, each: Mapping[str, Any], total: Budget, ended: Sequence[Attempt]) -> Iterator[_Kind]:
     """Those of the models only where one is named."""
-    each, spent = settings.budget, total.spent
-    if settings.value.name != "tests" or any(c.name != "mutate" for c in (settings.policy, *settings.panel)):
-        yield from _of_models(each, total, ended)
-    measured = tuple(float(a.usage.measurements) for a in ended)
-    yield _Kind("test runs", 0, each.max_measurements, total.max_measurements, spent.measurements, measured)
-    seconds = tuple(float(a.facts["seconds"]) for a in ended if a.facts)
-    yield _Kind("seconds", 0, each.max_seconds, total.max_seconds, total.elapsed_s, seconds)
-
-
-def _of_models(each: BudgetSettings, total: Budget, ended: Sequence[Attempt]) -> Iterator[_Kind]:
     spent = total.spent
-    priced = tuple(a.usage.cost_usd for a in ended if not a.usage.unpriced_calls)
-    yield _Kind("dollars", 2, each.max_usd, total.max_usd, spent.cost_usd, priced)
+    if settings.value.name != "tests" or any(c.name != "mutate" for c in (settings.policy, *settings.panel)):
+        yield from _of_models(each, total, ended, unknown=unpriced(settings))
+    measured = tuple(float(a.usage.measurements) for a in ended)
+    yield _Kind("test runs", 0, each["max_measurements"], total.max_measurements, spent.measurements, measured)
+    seconds = tuple(float(a.facts["seconds"]) for a in ended if a.facts)
+    yield _Kind("seconds", 0, each["max_seconds"], total.max_seconds, total.elapsed_s, seconds)
+
+
+def _of_models(each: Mapping[str, Any], total: Budget, ended: Sequence[Attempt], *, unknown: bool) -> Iterator[_Kind]:
+    spent = total.spent
+    if not unknown:
+        priced = tuple(a.usage.cost_usd for a in ended if not a.usage.unpriced_calls)
+        yield _Kind("dollars", 2, each["max_usd"], total.max_usd, spent.cost_usd, priced)
     tokens = tuple(float(a.usage.tokens) for a in ended)
-    yield _Kind("tokens", 0, each.max_tokens, total.max_tokens, spent.tokens, tokens)
+    yield _Kind("tokens", 0, each["max_tokens"], total.max_tokens, spent.tokens, tokens)
     calls = tuple(float(a.usage.model_calls) for a in ended)
-    yield _Kind("model calls", 0, each.max_calls, total.max_calls, spent.model_calls, calls)
+    yield _Kind("model calls", 0, each["max_calls"], total.max_calls, spent.model_calls, calls)

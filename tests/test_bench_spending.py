@@ -30,7 +30,9 @@ REPAIR = says(
 
 
 def estimate(*attempts: Attempt, total: Budget | None = None, **settings: Any) -> list[str]:
-    flags = {"policy.name": "openai/tiny"} | {key.replace("__", "."): value for key, value in settings.items()}
+    flags = {"policy.name": "openai/tiny", "model.base_url": "http://127.0.0.1:1/v1", "model.price": [1.0, 2.0]} | {
+        key.replace("__", "."): value for key, value in settings.items()
+    }
     todo = [bare_instance(name) for name in "abc"]
     return [line.strip() for line in forecast(todo, attempts, load(flags=flags), total or Budget())]
 
@@ -55,6 +57,11 @@ class TestTheEstimate:
     def test_takes_no_call_whose_price_is_unknown_for_a_free_one(self) -> None:
         assert "dollars      at most 9.00 (3 x 3.00)" in estimate(attempt("x", 0.0, unpriced=1))
 
+    def test_of_a_model_of_unknown_price_says_what_holds_instead(self) -> None:
+        lines = estimate(attempt("x", 0.0, unpriced=2), model__price=None)
+        assert "dollars      the price of a model is unknown: no limit of dollars can hold" in lines[1]
+        assert "model calls  at most 3,000 (3 x 1,000); about 6 going by the one that ended (2 each)" in lines
+
     def test_says_where_the_batch_stops(self) -> None:
         total = Budget(max_usd=5.0)
         total.start(spent=Usage(cost_usd=1.25), nodes=0, elapsed_s=0)
@@ -78,10 +85,9 @@ def test_a_batch_stops_at_its_limit_and_goes_on_with_a_higher_one(tmp_path: Path
     folder = make_benchmark(tmp_path / "set", ids=("a", "b", "c"), test_cmd=command, requirements=[])
     out = tmp_path / "out"
 
-    def run(dollars: float) -> Result:
-        a_dollar_a_call = "model.price=[1000.0, 0.0, 1000.0]"
+    def run(dollars: float) -> Result:  # a call costs one
         options = ["--out", out, "--reveal-tests", "--policy", "openai/tiny", "--sandbox", "namespace"]
-        options += ["-c", f"model.base_url={server.url}", "-c", a_dollar_a_call, "--total-usd", dollars]
+        options += ["-c", f"model.base_url={server.url}", "--model-price", "1000,0", "--total-usd", dollars]
         return CliRunner().invoke(app, ["run", *map(str, (folder, *options))], catch_exceptions=False)
 
     stopped = run(2.0)

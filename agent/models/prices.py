@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-__all__ = ["REMEDY", "UNPRICED_LIMITS", "Price", "is_own_server", "is_priced"]
+from agent.errors import UsageError
+
+__all__ = ["REMEDY", "UNPRICED_LIMITS", "Price", "dollars", "is_own_server", "is_priced"]
 
 UNPRICED_LIMITS = {"max_calls": 1000, "max_tokens": 10_000_000}
 """What a run may spend on models of unknown price, where its settings limit dollars and neither of these."""
@@ -39,6 +41,21 @@ class Price(NamedTuple):
         dollars += cached * (self.prompt if self.cached is None else self.cached)
         dollars += written * (self.prompt if self.written is None else self.written)
         return dollars / 1e6
+
+
+def dollars(text: str) -> list[float]:
+    """A price as it is written on the command line.
+
+    Raises:
+        UsageError: it is not numbers.
+    """
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError as error:
+        raise UsageError(
+            f"--model-price {text}: give numbers, such as 3,15 or 3,15,0.3: dollars per million tokens of the prompt, "
+            "of the completion, and of the prompt when read from a cache"
+        ) from error
 
 
 def is_own_server(base_url: str | None) -> bool:
