@@ -132,6 +132,7 @@ def make_parts(
         search=search,
         value=_value(settings, models),
         budget=budget,
+        halt=halt,
         baseline_runs=settings.measure.baseline_runs,
         workers=settings.workers,
         seed=settings.seed,

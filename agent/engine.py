@@ -154,6 +154,8 @@ class Grower:
         with self._changed:
             self._stop = self._stop or stop
             self._changed.notify_all()
+        if stop is Stop.FAILED:
+            self._parts.halt.fail()
 
     def _carry_out(self, ticket: Ticket, made: Drafts) -> None:
         """One choice, to the event that says what came of it. Its measurement and its room on the disk are looked for

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from agent.actions import Kind
 from agent.budget import Budget
 from agent.measure import SuiteReport
+from agent.models.halt import Halt
 from agent.policy import Policy
 from agent.search import Search
 from agent.tree import Node
@@ -54,5 +55,7 @@ class Parts:
     """`strict`: no state is expanded that is no strict improvement of its parent (`agent.gate`)."""
     allowed: tuple[Kind, ...] = ()
     """Commands that may be run although they cannot be taken back (`agent.actions.irreversible`)."""
+    halt: Halt = field(default_factory=Halt)
+    """What ends the waiting for models."""
     localise: bool = False
     """The policy reads the root's coverage spectrum (the note `spectrum`)."""

@@ -126,6 +126,11 @@ class TestRefusals:
         assert said.returncode == 3
         assert "-c value.model=PROVIDER/NAME" in said.stderr
 
+    def test_a_price_that_is_none_is_refused_and_says_what_one_looks_like(self, ramify, repo):
+        refused(ramify("solve", "--issue", "x", "--repo", repo, "--model-price", "three"), 2, "three", "such as 3,15")
+        said = ramify("solve", "--issue", "x", "--repo", repo, "--model-price", "3,-1")
+        refused(said, 3, "`model.price.1` in the command line is -1.0")
+
     def test_a_directory_that_is_not_a_run(self, ramify, tmp_path):
         for command in (["show"], ["resume"], ["resume", "--apply"]):
             refused(ramify(*command, "nothing"), 2, "nothing is not a run")

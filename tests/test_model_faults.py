@@ -17,9 +17,11 @@ from agent.config import load
 from agent.errors import ConfigError, ModelError
 from agent.journal import Asked, Spent, read_events
 from agent.models.deadlines import Deadlines
+from agent.models.halt import Halt
 from agent.parts import Parts
 from agent.policy.chat import ChatPolicy
 from agent.run import Run
+from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
 from agent.solver import Result, solve
 from agent.value.tests import PassingTests
@@ -107,6 +109,18 @@ class TestFaultsThatPass:
 
 
 class TestFaultsThatDoNotPass:
+    def test_end_the_run_at_once_for_all_workers(self, provider: Provider, tmp_path: Path) -> None:
+        """The other one waits for an answer that has stalled, and would for a minute."""
+        with servers() as serve, clients() as client, Run.open(tmp_path / "run") as run:
+            server, halt = serve([LOOK.fails("stall", 4), fails(401)]), Halt()
+            policy = ChatPolicy(client(server, halt=halt, retry=None))
+            parts = Parts(provider, policy, BestOfN(n=2), PassingTests(), Budget(), workers=2, halt=halt)
+            result = solve(task(means(tmp_path / "repo")), parts, run)
+        self.ended(result, Stop.FAILED, ModelError, "refuses the key")
+        assert len(server.requests) == 2
+        assert result.usage == counted(tmp_path / "run") + Usage(measurements=result.usage.measurements)
+        assert (result.usage.model_calls, result.usage.unpriced_calls) == (1, 1)
+
     def test_end_each_sitting_in_a_clear_error_and_the_run_is_gone_on_with(self, tmp_path: Path) -> None:
         """One run, whose sittings end for one reason after the other, until the last one solves it."""
         now: list[Reply] = []

@@ -14,16 +14,13 @@ from queue import Empty, SimpleQueue
 from typing import Protocol, TypeVar
 
 from agent.errors import Stopped
-from agent.models.halt import Halt
+from agent.models.halt import POLL_S, Halt
 from agent.models.retry import UNKNOWN, Transient
 
 __all__ = ["Deadlines", "Source", "read"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-
-POLL_S = 0.2
-"""How soon a halt is noticed."""
 
 
 @dataclass(frozen=True, slots=True)

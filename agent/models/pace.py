@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Pace", "pace_of"]
+from agent.models.halt import POLL_S
 
-TURN_S = 0.2
-"""How long a worker waits for its turn before it looks whether the run goes on."""
+__all__ = ["Pace", "pace_of"]
 
 
 class Pace:
@@ -55,7 +54,7 @@ class Pace:
                     self._asking += 1
                     return
                 if left_s <= 0:
-                    self._changed.wait(TURN_S)
+                    self._changed.wait(POLL_S)
             pause(max(0.0, left_s))
 
 

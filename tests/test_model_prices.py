@@ -1,0 +1,59 @@
+"""What a run may spend on models whose price is known, given or unknown."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from agent.build import make_parts
+from agent.config import load
+from agent.models.prices import UNPRICED_LIMITS, is_own_server, is_priced
+from agent.run import Run
+from tests.clients import KEY
+
+SERVER = "http://127.0.0.1:1/v1"
+LIMITS = tuple(UNPRICED_LIMITS.values())
+
+
+@pytest.mark.namespace
+@pytest.mark.parametrize(
+    ("overrides", "limits"),
+    [
+        ([], LIMITS),
+        (["model.price=[2, 10]"], (None, None)),
+        (["budget.max_tokens=5"], (None, 5)),
+        (["policy=mutate"], (None, None)),
+        (["policy=mutate", "value=judge", "value.model=openai/tiny"], LIMITS),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_calls_and_tokens_are_limited_where_no_limit_of_dollars_can_hold(
+    namespaces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overrides: list[str], limits: object
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    settings = load(overrides=["sandbox.kind=namespace", f"model.base_url={SERVER}", "policy=openai/tiny", *overrides])
+    with Run.open(tmp_path / "run") as run, ExitStack() as held:
+        budget = make_parts(settings, run, held, threading.Event()).budget
+        assert (budget.max_calls, budget.max_tokens) == limits
+
+
+def test_a_server_of_ones_own_is_in_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert is_own_server(SERVER)
+    assert not is_own_server(None)
+    assert not is_own_server("https://api.openai.com/v1")
+    monkeypatch.setenv("OPENAI_BASE_URL", SERVER)
+    assert is_own_server(None)
+    assert not is_priced("openai/gpt-4o-mini", None)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_hosted_model_is_priced_where_the_list_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert is_priced("openai/gpt-4o-mini", None)
+    assert is_priced("anthropic/claude-sonnet-4-5", None)
+    assert not is_priced("openrouter/someone/new", None)
+    assert not is_priced("ollama/llama2", None)
