@@ -15,6 +15,7 @@ import pytest
 from agent.actions import Edit, Observation, RunTests, View
 from agent.budget import Budget, Stop, Usage
 from agent.errors import ModelError, PolicyError, ToolsRefused
+from agent.measure import SuiteReport
 from agent.models import Completion, Message, Model
 from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
@@ -311,6 +312,16 @@ class TestWhatAModelIsTold:
         said = opening(position(box, statement="begin" + "x" * 200_000 + "end"))[1]["content"]
         assert len(said) < 70_000
         assert "bytes left out here" in said
+
+    def test_is_to_write_a_test_only_where_none_fails_and_where_one_can_be_run_by_its_name(self, box: Sandbox) -> None:
+        def asked(*goals: str, **report: Any) -> bool:
+            root = replace(node(0), report=SuiteReport(**report))
+            told = replace(position(box, root), task=replace(position(box).task, goal_tests=goals))
+            return "Write one, in a new file" in opening(told)[1]["content"]
+
+        assert asked()
+        assert not asked("t.py::a")
+        assert not asked(adapter="exit-code")
 
     def test_at_a_fresh_root_is_nothing_more(self, box: Sandbox) -> None:
         assert situation(position(box)) == []

@@ -37,6 +37,7 @@ def opening(position: Position, manual: str = "", issue_bytes: int | None = None
         issue=issue,
         fence=fence("issue", issue),
         goal_tests=task.goal_tests,
+        wants_test=not task.goal_tests and report.adapter == "pytest",
         failures=failures[:FAILURES],
         tests_fence=fence("tests", str(failures)),
         more_failures=len(failures[FAILURES:]),
