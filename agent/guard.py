@@ -131,7 +131,7 @@ def cap(evaluation: Evaluation, base: Evaluation, flags: tuple[Flag, ...]) -> Ev
     if not flags:
         return evaluation
     notes = "Refused as a manipulation of the tests:\n" + "\n".join(str(flag) for flag in flags[:10])
-    parts = {name: part for name, part in evaluation.parts.items() if name != "accept"}
+    parts = {name: part for name, part in evaluation.parts.items() if name not in ("accept", "reproduction")}
     if "tests" in parts:
         parts["tests"] = min(parts["tests"], base.value)
     return replace(evaluation, value=min(evaluation.value, base.value), solved=False, parts=parts, notes=notes)

@@ -71,9 +71,10 @@ class Node:
         return self.evaluation.value
 
     def is_answer(self, root: Node) -> bool:
-        """Whether a patch may be taken from it: by its tests it is better than the root, or its policy submitted it, or
-        a critic accepts it. It may still have broken something."""
-        better = self.evaluation.by_tests > root.evaluation.by_tests
+        """Whether a patch may be taken from it: by its tests it is better than the root, those of its own included, or
+        its policy submitted it, or a critic accepts it. It may still have broken something."""
+        shown = self.evaluation.parts.get("reproduction", 0.0) > 0
+        better = shown or self.evaluation.by_tests > root.evaluation.by_tests
         return self is not root and (better or self.submitted or self.evaluation.accepted)
 
 

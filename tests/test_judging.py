@@ -370,6 +370,23 @@ def test_what_a_judge_finds_interesting_is_kept_for_the_search():
     assert "interest" not in Judge(says(opinion())).evaluate(case()).parts
 
 
+@pytest.mark.parametrize(
+    ("parts", "answer"),
+    [
+        ({}, False),
+        ({"judge": 0.9, "tests": 0.1}, False),
+        ({"judge": 0.0, "tests": 0.5}, True),
+        ({"judge": 0.9, "tests": 0.1, "accept": 1.0}, True),
+        ({"judge": 0.9, "tests": 0.1, "reproduction": 1.0}, True),
+    ],
+)
+def test_a_patch_is_taken_for_what_tests_or_a_critics_word_say_and_not_for_a_number(parts, answer: bool):
+    root = case().path[0]
+    state = replace(root, id=1, parents=(0,), evaluation=Evaluation(0.64 if parts else 0.1, parts=parts))
+    assert state.is_answer(root) == answer
+    assert not root.is_answer(root)
+
+
 # ---- every value
 
 
