@@ -16,7 +16,7 @@ from agent.cli_runs import RunDir
 if TYPE_CHECKING:
     from agent.replay import Replayed
 
-__all__ = ["replay"]
+__all__ = ["as_text", "replay"]
 
 
 def replay(
@@ -42,7 +42,7 @@ def replay(
     flags = {} if search is None else {"search.name": search}
     change = partial(restore, files=files, overrides=overrides, flags=flags)
     done, received = sit(partial(replay, run, directory, change, live=live))
-    sys.stdout.write(json.dumps(_as_json(done)) + "\n" if as_json else _as_text(done))
+    sys.stdout.write(json.dumps(_as_json(done)) + "\n" if as_json else as_text(done))
     raise typer.Exit(0 if _good(done) else 128 + received if received else 1)
 
 
@@ -58,7 +58,8 @@ def _as_json(done: Replayed) -> dict[str, Any]:
     return {"identical": identical, **facts, "status": status, "nodes": done.result.nodes, "run_dir": run_dir}
 
 
-def _as_text(done: Replayed) -> str:
+def as_text(done: Replayed) -> str:
+    """What is said of a replay, for people."""
     result = done.result
     if done.difference is None:
         said = f"{result.status}: {result.nodes} states; {result.stop.value}"

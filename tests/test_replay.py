@@ -6,15 +6,17 @@ import json
 import shutil
 from dataclasses import dataclass
 from dataclasses import replace as replaced
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from agent.actions import View
 from agent.asking import Asker, Request
-from agent.budget import Budget, Usage
+from agent.budget import Budget, Stop, Usage
 from agent.build import resume, start
 from agent.cli import app
+from agent.cli_replay import as_text
 from agent.config import load
 from agent.errors import PolicyError, TooLong, ToolsRefused, UsageError
 from agent.inbox import put
@@ -22,7 +24,8 @@ from agent.journal import Added, Asked, Ended, Failed, Spent, Started, decode, e
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy.forms import TEXT
 from agent.recorded import Archive, Recorded
-from agent.replay import replay
+from agent.replay import Replayed, replay
+from agent.result import Result
 from agent.run import Run
 from agent.sameness import first_difference
 from agent.steering import Order
@@ -165,6 +168,21 @@ def test_the_first_difference_of_two_runs_is_named(tmp_path, change, said):
 def test_runs_that_ended_with_other_patches_differ(tmp_path):
     ends = [found(tmp_path / blob, ended=(Ended("improved", "NODES", 1, True, blob),)) for blob in ("one", "two")]
     assert first_difference(*ends) == "the patch is 'two', and was 'one'"
+
+
+@pytest.mark.parametrize(
+    ("difference", "said"),
+    [
+        (None, "solved: 3 states; "),
+        ("", "identical: 3 states\n"),
+        ("the patch is 1, and was 2", "differs: the patch is 1"),
+    ],
+)
+def test_people_are_told_what_a_replay_came_to_and_what_was_missing(difference, said):
+    result = Result("solved", b"", True, Stop.SOLVED, Usage(), 2, Path("new"), 3, 1.0, {}, {})
+    told = as_text(Replayed(result, calls=5, reused=4, missing=1, difference=difference))
+    assert told.startswith(said)
+    assert told.endswith("\nanswers  4 of 5 recorded ones used, 1 missing\nrun      new\n")
 
 
 def heard(content, seed=1, tool="printed"):
