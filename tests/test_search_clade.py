@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from math import log2
+from math import log2, sqrt
 from random import Random
-from statistics import mean
+from statistics import mean, stdev
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agent.measure import SuiteReport
 from agent.search import Choice
-from agent.search.clade import Clade
+from agent.search.clade import Clade, _Belief
 from agent.value import Evaluation
 from tests.test_tree import trees
 from tests.trees import node, tree
@@ -49,6 +49,22 @@ def test_the_posterior_pools_the_clade_and_counts_work_in_flight_as_failures():
     assert Clade(trials=2).posterior(made, 1, "self") == (pytest.approx(1.0), pytest.approx(2 * (0.5 + 1)))
 
 
+@pytest.mark.parametrize("posterior", [(0.0, 0.0), (0.0, 100.0), (50.0, 50.0), (24.0, 300.0), (90.0, 910.0)])
+def test_draws_are_those_of_a_beta_and_below_their_ceiling(posterior):
+    rng, (a, b) = Random(0), (1 + posterior[0], 1 + posterior[1])
+    belief = _Belief.of(posterior)
+    drawn = [belief.draw(rng) for _ in range(4000)]
+    spread = sqrt(a * b / (a + b) ** 2 / (a + b + 1))
+    assert mean(drawn) == pytest.approx(a / (a + b), abs=5 * spread / sqrt(4000))
+    assert stdev(drawn) == pytest.approx(spread, rel=0.1)
+    assert max(drawn) < belief.ceiling < a / (a + b) + 40 * spread
+
+
+def test_all_that_may_win_does_now_and_then():
+    even = tree(node(0), *(node(i, 0, 0.5) for i in range(1, 4)))
+    assert branches(Clade(trials=20), even).keys() == {0, 1, 2, 3}
+
+
 def test_workers_spread_over_equal_clades():
     made = tree(node(0), *(node(i, 0, 0.8) for i in range(1, 5)))
     made.close(0)
@@ -69,6 +85,7 @@ def test_every_decision_says_what_was_drawn_and_leads_one_step_down(made, seed):
     for reason in choice.reasons:
         assert reason.node == at or made.parent(reason.node).id == at
         assert 0 <= reason.terms["score"] <= 1
+        assert (reason.rival is None) == (reason.among == 1)
         assert reason.rival is None or reason.rival_terms["score"] <= reason.terms["score"]
         at = reason.node
     assert at == choice.node

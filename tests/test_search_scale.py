@@ -19,6 +19,9 @@ def test_a_tree_has_the_nodes_that_were_asked_for_and_nothing_in_flight(name):
     made.grow(5)
     assert 41 <= len(made.tree) <= 45
     assert made.tree.in_flight == 0
+    before = len(made.tree)
+    assert made.first_choice(ENDLESS["mcts"]()) >= 0
+    assert len(made.tree) == before
 
 
 def test_every_algorithm_is_timed_but_those_that_end_and_the_one_that_has_a_row_of_its_own():

@@ -91,9 +91,11 @@ class _Frontier:
         begun = self._tree.expansions(node_id)
         self._level[depth] += begun - self._expansions[node_id]
         self._expansions[node_id] = begun
+        if depth >= self._search.depth:
+            return
         nodes = self._nodes[number, depth]
         self._among[number] -= len(nodes)
-        is_open = self._tree.expandable(node_id) and depth < self._search.depth
+        is_open = self._tree.expandable(node_id)
         nodes.put(node_id, (self._search.rested(self._tree, node_id),) if is_open else None)
         self._among[number] += len(nodes)
         self._changed.add(depth)

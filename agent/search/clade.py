@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from math import log, log2, sqrt
 from random import Random
-from typing import Literal
+from statistics import NormalDist
+from typing import Literal, NamedTuple
 
 from agent.search import Choice, Reason
 from agent.search.below import Siblings
@@ -20,6 +21,8 @@ __all__ = ["Clade"]
 Value = Literal["clade", "self"]
 RARELY = 1e-6
 """So improbable is it that a child would have won for which nothing was drawn."""
+CEILING = NormalDist().inv_cdf(1 - RARELY)
+"""In standard deviations of a normal distribution above its mean."""
 NORMAL = 25.0
 """From so many successes and as many failures on a Beta distribution is drawn from as a normal one."""
 
@@ -73,7 +76,7 @@ class Clade:
         measuring = self.measures_again(tree)
         value: Value = "self" if measuring else self.value
         clades = tree.view((self, value), lambda tree: _Clades(tree, self, value))
-        here = _draw(self.posterior(tree, node_id, value), rng)
+        here = _Belief.of(self.posterior(tree, node_id, value)).draw(rng)
         while True:
             children = clades.children(node_id)
             stays = tree.expandable(node_id) and (measuring or not children or self._room(tree, node_id))
@@ -118,7 +121,7 @@ class _Clades:
         self._search = search
         self._value = value
         self._siblings = Siblings(tree, self._rank)
-        self._posteriors: dict[NodeId, tuple[float, float]] = {}
+        self._beliefs: dict[NodeId, _Belief] = {}
 
     def changed(self, node_id: NodeId) -> None:
         """What a posterior is made of is counted over subtrees."""
@@ -134,32 +137,50 @@ class _Clades:
     def drawn(
         self, children: list[tuple[float, NodeId]], drawn: dict[NodeId, float], rng: Random
     ) -> dict[NodeId, float]:
-        """With what is drawn for the children, as far as one may still be the highest."""
+        """With what is drawn for the children, as far as one may still be the highest; of two at least, where there are
+        two."""
         top = max(drawn.values(), default=0.0)
         for negative, child in children:
-            if top > -negative:
+            if top > -negative and len(drawn) > 1:
                 break
-            drawn[child] = _draw(self._posteriors[child], rng)
+            drawn[child] = self._beliefs[child].draw(rng)
             top = max(top, drawn[child])
         return drawn
 
     def _rank(self, child: NodeId) -> float:
-        self._posteriors[child] = self._search.posterior(self._tree, child, self._value)
-        return -_ceiling(self._posteriors[child])
+        self._beliefs[child] = _Belief.of(self._search.posterior(self._tree, child, self._value))
+        return -self._beliefs[child].ceiling
 
 
-def _ceiling(posterior: tuple[float, float]) -> float:
-    """A draw is higher with a probability of at most RARELY: `Beta(a, b)` is sub-Gaussian with a variance of
-    `1 / (4 * (a + b + 1))`."""
-    a, b = 1 + posterior[0], 1 + posterior[1]
-    return a / (a + b) + sqrt(-log(RARELY) / (2 * (a + b + 1)))
+class _Belief(NamedTuple):
+    """What a clade is worth: a Beta distribution, or the normal one of the same mean and variance where the two are
+    nearly the same, from which it is several times cheaper to draw."""
 
+    a: float
+    b: float
+    mean: float
+    deviation: float
+    """The standard deviation."""
+    normal: bool
 
-def _draw(posterior: tuple[float, float], rng: Random) -> float:
-    """From the Beta of the posterior, or from the normal distribution of the same mean and variance where the two are
-    nearly the same: that is several times cheaper."""
-    a, b = 1 + posterior[0], 1 + posterior[1]
-    if min(a, b) < NORMAL:
-        return rng.betavariate(a, b)
-    mean = a / (a + b)
-    return min(1.0, max(0.0, rng.gauss(mean, sqrt(mean * (1 - mean) / (a + b + 1)))))
+    @classmethod
+    def of(cls, posterior: tuple[float, float]) -> _Belief:
+        """After these successes and failures."""
+        a, b = 1 + posterior[0], 1 + posterior[1]
+        mean = a / (a + b)
+        return cls(a, b, mean, sqrt(mean * (1 - mean) / (a + b + 1)), min(a, b) >= NORMAL)
+
+    @property
+    def ceiling(self) -> float:
+        """A draw is higher with a probability of at most RARELY. A Beta distribution is sub-Gaussian with a variance of
+        `1 / (4 * (a + b + 1))`."""
+        if self.normal:
+            return self.mean + CEILING * self.deviation
+        return self.mean + sqrt(-log(RARELY) / (2 * (self.a + self.b + 1)))
+
+    def draw(self, rng: Random) -> float:
+        """In [0, 1]."""
+        if not self.normal:
+            return rng.betavariate(self.a, self.b)
+        drawn = rng.gauss(self.mean, self.deviation)
+        return drawn if 0.0 <= drawn <= 1.0 else self.mean

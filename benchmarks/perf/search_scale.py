@@ -71,6 +71,12 @@ class Growth:
             self._step(number)
         return (time.process_time() - began) / steps if steps else 0.0
 
+    def first_choice(self, search: Search) -> float:
+        """Seconds of the processor until another search has taken the tree in and chosen."""
+        began = time.process_time()
+        search.select(self.tree, Random(0))
+        return time.process_time() - began
+
     def _step(self, number: int) -> None:
         tree, choice = self.tree, self._search.select(self.tree, Random(number))
         assert choice is not None, f"{self._search} chose nothing at {len(tree)} nodes"
@@ -109,7 +115,7 @@ def rows(given: Namespace) -> Iterator[Row]:
     for name, peer in peers.items():
         what = f"a step at {large} nodes: {name} beside {venvs.TREEQUEST}'s {peer}"
         yield less(what, taken[f"{name} {large}"], taken[peer], FACTOR)
-    yield _chain(given.chain)
+    yield from _chain(given.chain, names)
 
 
 def _growth(name: str, few: Sample, many: Sample, small: int, large: int) -> Row:
@@ -119,9 +125,15 @@ def _growth(name: str, few: Sample, many: Sample, small: int, large: int) -> Row
     )
 
 
-def _chain(nodes: int) -> Row:
-    seconds = Growth(Linear()).grow(nodes - 1) * (nodes - 1)
-    return Row(f"a chain of {nodes} nodes, all steps: linear", f"{seconds:.1f} s", "", 1, f"{seconds:.1f} s")
+def _chain(nodes: int, names: list[str]) -> Iterator[Row]:
+    """What the deepest of all trees costs: to grow it, and to choose in it first, as a run does that is resumed."""
+    say(f"a chain of {nodes} nodes")
+    chain = Growth(Linear())
+    seconds = chain.grow(nodes - 1) * (nodes - 1)
+    yield Row(f"a chain of {nodes} nodes, all steps: linear", f"{seconds:.1f} s", "", 1, f"{seconds:.1f} s")
+    for name in names:
+        seconds = chain.first_choice(ENDLESS[name]())
+        yield Row(f"a chain of {nodes} nodes, first choice: {name}", f"{seconds:.2f} s", "", 1, f"{seconds:.2f} s")
 
 
 class _Peer:
