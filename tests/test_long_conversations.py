@@ -106,6 +106,12 @@ class TestAConversation:
         assert 12 < len(server.requests) < 20
         assert 0 < left_out((node(0),), steps) < 11
 
+    def test_keeps_the_results_of_the_last_turn_even_where_there_is_room_for_no_others(self, box: Sandbox) -> None:
+        with ScriptedServer(reads(9_000)) as server:
+            steps = turns(server, box, 5)
+        assert left_out((node(0),), steps) == 3
+        assert results(server.requests[-1])[3:] == [SEEN.text]
+
     def test_reads_back_from_the_record_as_it_was_sent(self, box: Sandbox) -> None:
         with ScriptedServer(reads(30_000)) as server:
             steps = turns(server, box, 12)
