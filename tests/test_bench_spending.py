@@ -82,23 +82,24 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
 @pytest.mark.usefixtures("namespaces")
 def test_a_batch_stops_at_its_limit_and_goes_on_with_a_higher_one(tmp_path: Path, server: ScriptedServer) -> None:
     command = f"{sys.executable} -m pytest -q -p no:cacheprovider"
-    folder = make_benchmark(tmp_path / "set", ids=("a", "b", "c"), test_cmd=command, requirements=[])
+    folder = make_benchmark(tmp_path / "set", ids=("a", "b"), test_cmd=command, requirements=[])
     out = tmp_path / "out"
 
     def run(dollars: float) -> Result:  # a call costs one
         options = ["--out", out, "--reveal-tests", "--policy", "openai/tiny", "--sandbox", "namespace"]
+        options += ["-c", "measure.baseline_runs=1", "-c", "sandbox.env.PYTEST_DISABLE_PLUGIN_AUTOLOAD='1'"]
         options += ["-c", f"model.base_url={server.url}", "--model-price", "1000,0", "--total-usd", dollars]
         return CliRunner().invoke(app, ["run", *map(str, (folder, *options))], catch_exceptions=False)
 
-    stopped = run(2.0)
+    stopped = run(1.0)
     assert stopped.exit_code == 1, stopped.stderr
-    assert "dollars      at most 9.00 (3 x 3.00); stops at 2.00 in all, 0.00 spent so far" in stopped.stderr
+    assert "dollars      at most 6.00 (2 x 3.00); stops at 1.00 in all, 0.00 spent so far" in stopped.stderr
     assert "a limit of all instances together is met: " in stopped.stderr
-    assert "1 of 3 are still to do; the same command with a higher limit goes on" in stopped.stderr
-    assert {name: a.usage.cost_usd for name, a in read_attempts(out).items()} == {"a": 1.0, "b": 1.0}
+    assert "1 of 2 are still to do; the same command with a higher limit goes on" in stopped.stderr
+    assert {name: a.usage.cost_usd for name, a in read_attempts(out).items()} == {"a": 1.0}
 
-    again = run(2.5)
+    again = run(1.5)
     assert again.exit_code == 0, again.stderr
-    assert "stops at 2.50 in all, 2.00 spent so far; about 1.00 going by the 2 that ended (1.00 each)" in again.stderr
-    assert len(json.loads((out / "preds.json").read_text())) == 3
-    assert len(server.requests) == 3
+    assert "stops at 1.50 in all, 1.00 spent so far; about 1.00 going by the one that ended (1.00 each)" in again.stderr
+    assert len(json.loads((out / "preds.json").read_text())) == 2
+    assert len(server.requests) == 2
