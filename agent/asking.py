@@ -17,6 +17,7 @@ from agent.conversations import digest_of
 from agent.errors import RamifyError, TooLong, ToolsRefused
 from agent.journal import Asked, Event, Refusal, Refused, Spent
 from agent.models import Ask, Completion, Message, Model
+from agent.models.prices import Price
 from agent.run import Run
 from agent.tree import NodeId
 
@@ -78,13 +79,14 @@ class Forecast:
             price = usage.cost_usd / usage.tokens
             self._dearest[asked.model] = max(price, self._dearest.get(asked.model, 0.0))
 
-    def of(self, request: Request) -> Usage:
+    def of(self, request: Request, price: Price | None) -> Usage:
         """The tokens of the request by its length, those of the answer by its limit or the longest one so far, and the
-        dollars by the dearest call so far: 0 before the model's first answer, and where its price is not known."""
+        dollars by the price or by the dearest call so far, whichever is more; 0 where neither is known."""
         tokens_in = sum(len(str(value)) for value in request.conversation) // CHARACTERS_PER_TOKEN + 1
         limits = [request.sampling[key] for key in ("max_tokens", "max_completion_tokens") if key in request.sampling]
         tokens_out = min(limits, default=self._longest or ANSWER_TOKENS)
-        dollars = self._dearest.get(request.model, 0.0) * (tokens_in + tokens_out)
+        listed = price.of({"prompt_tokens": tokens_in, "completion_tokens": tokens_out}) if price else 0.0
+        dollars = max(listed, self._dearest.get(request.model, 0.0) * (tokens_in + tokens_out))
         return Usage(model_calls=1, tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=dollars)
 
 
@@ -122,7 +124,7 @@ class Asker:
         if (paid := self._paid.take(digest)) is not None:
             return paid
         facts = (request.model, digest, passage, dict(request.sampling))
-        with self._budget.reserve(self._forecast.of(request)) as settle:
+        with self._budget.reserve(self._forecast.of(request, model.price)) as settle:
             try:
                 answer = model.complete(request.messages, request.tools, **request.sampling)
             except RamifyError as error:

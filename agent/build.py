@@ -19,7 +19,7 @@ from agent.errors import ConfigError, UsageError
 from agent.journal import Event
 from agent.models import Model
 from agent.models.halt import Halt
-from agent.models.prices import UNPRICED_LIMITS, is_priced
+from agent.models.prices import UNPRICED_LIMITS, listed
 from agent.parts import Parts
 from agent.policy import Policy
 from agent.run import Run
@@ -154,7 +154,7 @@ def unpriced(settings: Settings) -> bool:
     """Whether the price of a model that is asked is unknown."""
     asked = {choice.name for choice in _policies(settings) if choice.name != "mutate"}
     asked |= {str(settings.value.options["model"])} if "model" in settings.value.options else set()
-    return settings.model.price is None and not all(is_priced(name, settings.model.base_url) for name in asked)
+    return settings.model.price is None and not all(listed(name, settings.model.base_url) for name in asked)
 
 
 def make_provider(settings: Settings, store: Path) -> Provider:

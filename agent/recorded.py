@@ -15,6 +15,7 @@ from agent.conversations import digest_of
 from agent.errors import PolicyError, TooLong, ToolsRefused
 from agent.journal import Asked, Refused
 from agent.models import Completion, Message, Model
+from agent.models.prices import Price
 from agent.run import Run
 
 __all__ = ["Archive", "Recorded"]
@@ -84,12 +85,13 @@ class Archive:
 
 @dataclass(slots=True)
 class Recorded:
-    """Stands for a model of a run. `make` gives the model itself, for what the run has no answer to; None: such a
-    request fails."""
+    """Stands for a model of a run, whose answers are paid for. `make` gives the model itself, for what the run has no
+    answer to; None: such a request fails."""
 
     name: str
     archive: Archive
     make: Callable[[], Model] | None = None
+    price: Price | None = None
     _model: Model | None = None
     _making: Lock = field(default_factory=Lock)
 

@@ -16,6 +16,7 @@ from agent.conversations import Conversations, digest_of
 from agent.errors import ModelError
 from agent.journal import Asked, Refused, decode, encode
 from agent.models import Completion
+from agent.models.prices import Price
 from agent.models.scripted import ScriptedModel, answer
 from agent.run import Run
 from benchmarks.perf.journal_size import grow
@@ -152,6 +153,15 @@ class TestACall:
             asker.at(0, "")(ScriptedModel([said], "dear"), [user("?")])
         assert refused.value.stop is Stop.COST
         asker.at(0, "")(ScriptedModel([said], "unknown"), [user("?")])
+
+    def test_is_estimated_in_dollars_by_the_price_before_the_first_answer(self, sitting):
+        _, asker = sitting(max_usd=1.0)
+        dear = ScriptedModel(lambda heard: answer(), price=Price(0.0, 1000.0))
+        with pytest.raises(BudgetSpent) as refused:
+            asker.at(0, "")(dear, [user("?")], max_tokens=1001)
+        assert refused.value.stop is Stop.COST
+        assert not dear.heard
+        asker.at(0, "")(dear, [user("?")], max_tokens=1000)
 
     def test_of_many_workers_never_exceeds_the_limit_of_calls(self, sitting):
         run, asker = sitting(max_calls=5)

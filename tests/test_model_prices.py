@@ -10,7 +10,7 @@ import pytest
 
 from agent.build import make_parts
 from agent.config import load
-from agent.models.prices import UNPRICED_LIMITS, is_own_server, is_priced
+from agent.models.prices import UNPRICED_LIMITS, is_own_server, listed
 from agent.run import Run
 from tests.clients import KEY
 
@@ -47,13 +47,13 @@ def test_a_server_of_ones_own_is_in_no_list(monkeypatch: pytest.MonkeyPatch) -> 
     assert not is_own_server("https://api.openai.com/v1")
     monkeypatch.setenv("OPENAI_BASE_URL", SERVER)
     assert is_own_server(None)
-    assert not is_priced("openai/gpt-4o-mini", None)
+    assert listed("openai/gpt-4o-mini", None) is None
 
 
 @pytest.mark.filterwarnings("default")
 def test_a_hosted_model_is_priced_where_the_list_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    assert is_priced("openai/gpt-4o-mini", None)
-    assert is_priced("anthropic/claude-sonnet-4-5", None)
-    assert not is_priced("openrouter/someone/new", None)
-    assert not is_priced("ollama/llama2", None)
+    assert listed("openai/gpt-4o-mini", None) == pytest.approx((0.15, 0.6, 0.075, None))
+    assert listed("anthropic/claude-sonnet-4-5", None) == pytest.approx((3.0, 15.0, 0.3, 3.75))
+    assert listed("openrouter/someone/new", None) is None
+    assert listed("ollama/llama2", None) is None

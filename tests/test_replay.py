@@ -209,6 +209,7 @@ class Refusing:
 
     error: Exception
     name: str = "m"
+    price: None = None
 
     def complete(self, messages, tools=(), **sampling):
         raise self.error

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agent.budget import Usage
+from agent.models.prices import Price
 
 __all__ = ["Ask", "Completion", "Message", "Model", "ToolCall", "directly"]
 
@@ -52,6 +53,11 @@ class Model(Protocol):
     @property
     def name(self) -> str:
         """As the user gave it, for the record."""
+        ...
+
+    @property
+    def price(self) -> Price | None:
+        """What its tokens cost; None: unknown."""
         ...
 
     def complete(

@@ -13,7 +13,7 @@ from agent.models.deadlines import Deadlines, read
 from agent.models.faults import meaning
 from agent.models.halt import Halt
 from agent.models.pace import pace_of
-from agent.models.prices import Price
+from agent.models.prices import Price, listed
 from agent.models.retry import UNKNOWN, Retry, Transient
 from agent.models.wire import completion, storable
 
@@ -63,6 +63,11 @@ class LiteLLMModel:
     def name(self) -> str:
         """As the user gave it."""
         return self._name
+
+    @property
+    def price(self) -> Price | None:
+        """See `agent.models.Model`."""
+        return self._price or listed(self._name, self._base_url)
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any

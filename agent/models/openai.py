@@ -78,6 +78,11 @@ class OpenAIModel:
         """As the user gave it."""
         return self._name
 
+    @property
+    def price(self) -> Price | None:
+        """See `agent.models.Model`."""
+        return self._price
+
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:

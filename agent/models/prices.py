@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from agent.errors import UsageError
 
-__all__ = ["REMEDY", "UNPRICED_LIMITS", "Price", "dollars", "is_own_server", "is_priced"]
+__all__ = ["REMEDY", "UNPRICED_LIMITS", "Price", "dollars", "is_own_server", "listed"]
 
 UNPRICED_LIMITS = {"max_calls": 1000, "max_tokens": 10_000_000}
 """What a run may spend on models of unknown price, where its settings limit dollars and neither of these."""
@@ -64,12 +64,16 @@ def is_own_server(base_url: str | None) -> bool:
     return bool(url) and urlsplit(url).hostname != "api.openai.com"
 
 
-def is_priced(name: str, base_url: str | None) -> bool:
-    """Whether litellm's list has the model's price. Of a server of one's own none is known, and no list is loaded."""
+def listed(name: str, base_url: str | None) -> Price | None:
+    """The price in litellm's list. Of a server of one's own there is none, and the list is not loaded."""
     if name.startswith("openai/") and is_own_server(base_url):
-        return False
+        return None
     from agent.models.litellm import load
 
     known = load().model_cost
-    listed = known.get(name) or known.get(name.partition("/")[2]) or {}
-    return bool(listed.get("input_cost_per_token"))
+    costs = known.get(name) or known.get(name.partition("/")[2]) or {}
+    keys = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
+    prompt, completion, cached, written = (costs.get(key) for key in (*keys, "cache_creation_input_token_cost"))
+    if not prompt:
+        return None
+    return Price(prompt * 1e6, (completion or 0.0) * 1e6, cached and cached * 1e6, written and written * 1e6)

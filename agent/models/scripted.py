@@ -10,6 +10,7 @@ from typing import Any
 from agent.budget import Usage
 from agent.errors import ModelError
 from agent.models import Completion, Message, ToolCall
+from agent.models.prices import Price
 
 __all__ = ["ScriptedModel", "answer"]
 
@@ -19,8 +20,9 @@ Script = Iterable[Completion] | Callable[[Sequence[Message]], Completion]
 class ScriptedModel:
     """Gives the completions of a list, one a call, or what a function makes of the conversation."""
 
-    def __init__(self, script: Script, name: str = "scripted") -> None:
+    def __init__(self, script: Script, name: str = "scripted", price: Price | None = None) -> None:
         self._name = name
+        self._price = price
         self._lock = threading.Lock()
         self._script = script if callable(script) else iter(tuple(script))
         self.heard: list[tuple[Message, ...]] = []
@@ -30,6 +32,11 @@ class ScriptedModel:
     def name(self) -> str:
         """As it was given."""
         return self._name
+
+    @property
+    def price(self) -> Price | None:
+        """As it was given."""
+        return self._price
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
