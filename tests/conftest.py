@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import docker
+import hypothesis
 import pytest
 
 from sandboxes import Provider, namespace
@@ -15,6 +16,8 @@ from sandboxes.engine import connect
 from tests.clients import KEY, Client, Serve, clients, servers
 
 pytest.register_assert_rewrite("sandboxes.conformance")
+hypothesis.settings.register_profile("unhurried", deadline=None)  # a loaded machine is no failure
+hypothesis.settings.load_profile("unhurried")  # --hypothesis-profile goes before it
 
 
 @pytest.fixture(scope="session", autouse=True)
