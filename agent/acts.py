@@ -22,6 +22,7 @@ from agent.search import Choice
 from agent.task import Task
 from agent.tree import Act, Node, NodeId, Step, Tree
 from agent.turns import Turns
+from agent.value import Once
 from sandboxes import Sandbox, Snapshot
 
 __all__ = ["Acts", "Ticket"]
@@ -61,6 +62,7 @@ class Acts:
     tree: Tree
     scorer: Scorer
     asker: Asker
+    once: Once
     spend: Callable[[Usage, str, NodeId | None], None]
     """Records what was used the moment it was used, for what, and at which node."""
     stopped: Callable[[], bool]
@@ -167,6 +169,7 @@ class Acts:
             steps=steps,
             box=box,
             ask=self.asker.at(ticket.node, "policy"),
+            once=self.once,
         )
 
     def _show_tests(self, state: Snapshot, tests: tuple[str, ...]) -> SuiteReport:

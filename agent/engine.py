@@ -31,6 +31,7 @@ from agent.search import Choice
 from agent.steering import choose
 from agent.task import Task
 from agent.tree import Node, NodeId
+from agent.value import Once
 from sandboxes import SandboxError, StateDamaged, StoreFull
 
 __all__ = ["Grower"]
@@ -53,13 +54,14 @@ class Grower:
         run: Run,
         scorer: Scorer,
         asker: Asker,
+        once: Once,
         on_event: Callable[[Event], None],
     ) -> None:
         self._parts = parts
         self._run = run
         self._on_event = on_event
         self._panel = Panel((parts.policy, *parts.others))
-        self._acts = Acts(task, parts, run.tree, scorer, asker, self._spend, self._stopped, run.journal.put_blob)
+        self._acts = Acts(task, parts, run.tree, scorer, asker, once, self._spend, self._stopped, run.journal.put_blob)
         self._changed = threading.Condition()
         self._stop: Stop | None = None
         self._in_flight: set[Ticket] = set()

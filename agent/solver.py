@@ -85,7 +85,7 @@ class _Solver:
         self._parts.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
         base = self._begin(settings)
         scorer = self._measure_base(base)
-        grower = Grower(scorer.task, self._parts, run, scorer, self._asker, self._on_event)
+        grower = Grower(scorer.task, self._parts, run, scorer, self._asker, self._once, self._on_event)
         try:
             stop = self._search(grower, scorer)
         except StoreFull as full:

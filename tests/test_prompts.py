@@ -82,6 +82,8 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {"angle": "Look.", "test": "t.py::a", "message": "", "files": ("a.py", "b.py")},
         {"angle": "Look.", "test": "t.py::a", "message": "assert 1", "files": ()},
     ],
+    "chat_plans": [{"wanted": 3}],
+    "chat_plan": [{"cause": "It is narrow.", "steps": ["Look.", "Mend."], "first": first} for first in (True, False)],
     "chat_repeats": [{"times": 2, "last": False}, {"times": 3, "last": True}],
     **{name: [{}] for name in ANGLES},
     "chat_left_out": [{"bytes": 12000}],

@@ -11,6 +11,7 @@ from agent.budget import Usage
 from agent.models import Ask, directly
 from agent.task import Task
 from agent.tree import Node, Step
+from agent.value import Once
 from sandboxes import Sandbox
 
 __all__ = ["Policy", "Position", "Proposal", "Tried"]
@@ -53,6 +54,8 @@ class Position:
     """What a person wants to be tried in this expansion (`agent.search.Choice.hint`)."""
     ask: Ask = directly
     """How a model is asked: the run pays for the call and records it, or refuses it."""
+    once: Once = field(default=lambda key, find: find())
+    """What the whole run is to know: found by whoever wants it first, and recorded."""
 
     @property
     def node(self) -> Node:

@@ -15,7 +15,7 @@ from agent.untrusted import fence, issue_text, terminal_text, visible
 
 __all__ = ["opening", "repeating", "situation", "version", "visible", "wanted_strategy"]
 
-_PROMPTS = (*(name for name in names() if name.startswith("chat_")), *ANGLES)
+_PROMPTS = (*(name for name in names() if name.startswith("chat_")), *ANGLES, "judge_mend")
 ISSUE_BYTES = 60_000
 NOTE_BYTES = 1_000
 OUTCOME_BYTES = 3_000
@@ -45,15 +45,18 @@ def opening(position: Position, manual: str = "", issue_bytes: int | None = None
     return [{"role": "system", "content": render("chat_system") + manual}, {"role": "user", "content": text}]
 
 
-def situation(position: Position, *, reflect: bool = False, variation: Variation | None = None) -> list[Message]:
+def situation(
+    position: Position, *, reflect: bool = False, variation: Variation | None = None, plan: str = ""
+) -> list[Message]:
     """What the first turn from a node is told of that node, of what was tried there and what a person wants; nothing
-    when there is nothing to tell. `reflect`: below the root, to think again before anything else. `variation`: how to
-    begin where neither a strategy nor a person says so."""
+    when there is nothing to tell. `reflect`: below the root, to think again before anything else. `variation` and
+    `plan`: how to begin and what to follow where neither a strategy nor a person says so."""
     carry_out = position.kind == "solution"
     measured = _outcome(position.node) if len(position.path) > 1 and not carry_out else ""
     tried = [_account(each) for each in position.tried[-ATTEMPTS:]]
     hint = visible(position.hint)
-    begin = render("chat_variation", **asdict(variation)) if variation and not (carry_out or hint) else ""
+    angle = render("chat_variation", **asdict(variation)) if variation else ""
+    begin = "" if carry_out or hint else "\n".join(filter(None, (angle, plan)))
     if not (carry_out or measured or tried or hint or begin):
         return []
     fused = position.node.kind == "fuse"

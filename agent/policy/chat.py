@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from typing import Any, Literal
 
@@ -16,10 +17,12 @@ from agent.policy import Position, Proposal
 from agent.policy.briefing import repeating, situation, version, wanted_strategy
 from agent.policy.conversation import Conversation
 from agent.policy.forms import NATIVE, TEXT, Form, Heard
+from agent.policy.plans import MOST_PLANS, Plan, plan_of, read_plans, telling, wanted_plans
 from agent.policy.repeats import times
 from agent.policy.transcript import pack
 from agent.policy.variation import variation
 from agent.tree import Step
+from agent.value.hearing import converse
 
 __all__ = ["ChatPolicy"]
 
@@ -87,6 +90,9 @@ class ChatPolicy:
     """The second child of a node and those after it are told to begin in other ways (`agent.policy.variation`)."""
     temperatures: Sequence[float] = ()
     """Of the first child of a node, the second and so on, the last one for all that follow; none: the model's own."""
+    plans: int = 0
+    """From 0 to 20: so many plans are drawn by one call before anything is changed, and the n-th child of the root is
+    told to follow the n-th of them, round and round (`agent.policy.plans`). The call is nobody's turn. 0: none."""
     _chosen: _Chosen = field(default_factory=_Chosen, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -102,6 +108,8 @@ class ChatPolicy:
             raise ValueError(f"max_repeats={self.max_repeats}: give at least 2")
         if not all(0 <= each <= 2 for each in self.temperatures):
             raise ValueError(f"temperatures={self.temperatures}: give numbers from 0 to 2")
+        if type(self.plans) is not int or not 0 <= self.plans <= MOST_PLANS:
+            raise ValueError(f"plans={self.plans!r}: give a whole number from 0 to {MOST_PLANS}")
         self._chosen.form = TEXT if self.tool_calls == "text" else NATIVE
         self._chosen.proven = self.tool_calls != "auto"
 
@@ -121,8 +129,9 @@ class ChatPolicy:
             return self._propose_strategy(position, rng.getrandbits(31))
         if self._goes_round(position):
             return Proposal((), label=f"{_label(_actions(position), '')}: ended, it did the same again and again")
-        given = self._given(position)
-        answer = self._answer(position, given, rng.getrandbits(31))
+        seed = rng.getrandbits(31)
+        given = self._given(position, seed)
+        answer = self._answer(position, given, seed)
         turns, actions = len(position.steps) + 1, answer.heard.actions
         final = turns >= self.turns(len(position.path) - 1) or any(isinstance(a, (RunTests, Submit)) for a in actions)
         return Proposal(
@@ -141,14 +150,27 @@ class ChatPolicy:
         """Whether the same was done too often: in this expansion, or at the end of the branch and then some more."""
         return times(position.steps) >= self.max_repeats or times(_turns(position)) >= 2 * self.max_repeats
 
-    def _given(self, position: Position) -> list[Message]:
+    def _given(self, position: Position, seed: int) -> list[Message]:
         """What the model is told before this turn."""
         repeated, own = times(_turns(position)), times(position.steps)
         told = repeating(repeated, last=own + 1 >= self.max_repeats) if repeated > 1 else []
         if position.steps:
             return told
-        varied = variation(position) if self.angles else None
-        return [*told, *situation(position, reflect=self.turn_growth > 1, variation=varied)]
+        plan, fresh = self._plan(position, seed)
+        varied = variation(position) if self.angles and not fresh else None
+        followed = telling(plan, first=fresh) if plan else ""
+        return [*told, *situation(position, reflect=self.turn_growth > 1, variation=varied, plan=followed)]
+
+    def _plan(self, position: Position, seed: int) -> tuple[Plan | None, bool]:
+        """The plan that a child of the root is to follow, and whether no other was to."""
+        if not self.plans or len(position.path) > 1 or position.hint:
+            return None, False
+        return plan_of(position, self.model, partial(self._draw_plans, position, seed))
+
+    def _draw_plans(self, position: Position, seed: int) -> list[Plan]:
+        talk = Conversation(position, self._chosen.form, wanted_plans(self.plans), self.context_tokens)
+        read = partial(read_plans, most=self.plans)
+        return converse(position.ask, self.model, talk.messages(), read, self.max_mends, seed)
 
     def _sampling(self, position: Position, seed: int) -> dict[str, Any]:
         if not self.temperatures:

@@ -13,7 +13,7 @@ from agent.models import Ask, Message, Model
 from agent.prompts import render
 from agent.value import Case
 
-__all__ = ["Abstained", "Question", "Unreadable", "hear", "last_object", "words"]
+__all__ = ["Abstained", "Question", "Unreadable", "converse", "hear", "last_object", "words"]
 
 _T = TypeVar("_T")
 
@@ -51,7 +51,7 @@ def hear(case: Case, model: Model, question: Question, read: Callable[[str], _T]
         raise Abstained("no model may be asked here")
     for length in LENGTHS:
         try:
-            return _converse(case.ask, model, question(length), read, mends)
+            return converse(case.ask, model, question(length), read, mends)
         except TooLong as error:
             too_long = error
         except (BudgetSpent, PolicyError) as error:
@@ -59,10 +59,18 @@ def hear(case: Case, model: Model, question: Question, read: Callable[[str], _T]
     raise Abstained(str(too_long))
 
 
-def _converse(ask: Ask, model: Model, messages: Sequence[Message], read: Callable[[str], _T], mends: int) -> _T:
+def converse(
+    ask: Ask, model: Model, messages: Sequence[Message], read: Callable[[str], _T], mends: int, seed: int = SEED
+) -> _T:
+    """As `hear`, of a conversation that is as short as it can be.
+
+    Raises:
+        Abstained: no answer could be read.
+        agent.errors.RamifyError, agent.budget.BudgetSpent: as `ask`.
+    """
     said, problem = list(messages), ""
     for _ in range(mends + 1):
-        answer = ask(model, said, seed=SEED)
+        answer = ask(model, said, seed=seed)
         try:
             return read(answer.text[-ANSWER_CHARS:])
         except Unreadable as why:
