@@ -108,7 +108,8 @@ class Asker:
         def ask(
             model: Model, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
         ) -> Completion:
-            return self._ask(model, Request(model.name, tuple(messages), tuple(tools), sampling), node, purpose)
+            request = Request(model.name, tuple(messages), tuple(tools), model.sampling(sampling))
+            return self._ask(model, request, node, purpose)
 
         return ask
 

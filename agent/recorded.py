@@ -92,8 +92,14 @@ class Recorded:
     archive: Archive
     make: Callable[[], Model] | None = None
     price: Price | None = None
+    temperature: float | None = None
+    body: Mapping[str, Any] = field(default_factory=dict)
     _model: Model | None = None
     _making: Lock = field(default_factory=Lock)
+
+    def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """As the model that it stands for."""
+        return {**({} if self.temperature is None else {"temperature": self.temperature}), **given, **self.body}
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
@@ -104,7 +110,7 @@ class Recorded:
             TooLong, ToolsRefused: a refusal was recorded.
             PolicyError: there is none, and the model is not to be asked.
         """
-        found = self.archive.find(Request(self.name, tuple(messages), tuple(tools), sampling))
+        found = self.archive.find(Request(self.name, tuple(messages), tuple(tools), self.sampling(sampling)))
         if found is not None:
             return found
         if self.make is None:

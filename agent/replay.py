@@ -139,7 +139,8 @@ def _take_reports(source: Path, directory: Path) -> None:
 def _model(archive: Archive, live: bool, name: str, **settings: Any) -> Model:
     from agent.models.registry import make
 
-    return Recorded(name, archive, partial(make, name, **settings) if live else None)
+    sampling = {key: settings[key] for key in ("temperature", "body") if settings.get(key) is not None}
+    return Recorded(name, archive, partial(make, name, **settings) if live else None, **sampling)
 
 
 def _require_answers(old: Run, source: Path) -> None:

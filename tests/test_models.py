@@ -63,6 +63,17 @@ class TestAnAnswer:
         assert server.keys == [f"Bearer {KEY}"]
 
 
+def test_a_call_goes_before_the_temperature_of_the_settings_and_their_fields_before_all(
+    serve: Serve, client: Client
+) -> None:
+    server = serve([says("x")])
+    model = client(server, temperature=0.5, body={"max_tokens": 9})
+    asked = model.sampling({"temperature": 1.0, "max_tokens": 99, "seed": 7})
+    assert asked == {"temperature": 1.0, "max_tokens": 9, "seed": 7}
+    model.complete(HELLO, **asked)
+    assert asked.items() <= server.requests[0].items()
+
+
 class TestTheBill:
     def test_counts_tokens_cached_ones_too(self, serve: Serve, client: Client) -> None:
         usage = client(serve([says("x", cached=400)])).complete(HELLO).usage

@@ -211,6 +211,9 @@ class Refusing:
     name: str = "m"
     price: None = None
 
+    def sampling(self, given):
+        return dict(given)
+
     def complete(self, messages, tools=(), **sampling):
         raise self.error
 
@@ -262,6 +265,12 @@ class TestARecordedAnswer:
         messages, sampling = heard(change.pop("content", "a"))
         name, tools = change.pop("name", "m"), change.pop("tools", ())
         assert archive.find(Request(name, tuple(messages), tuple(tools), sampling | change)) is None
+
+    @pytest.mark.parametrize("changed", [{"temperature": 0.5}, {"body": {"max_tokens": 9}}])
+    def test_applies_no_more_where_the_settings_ask_for_it_otherwise(self, archive, changed):
+        messages, sampling = heard("a", 1)
+        with pytest.raises(PolicyError, match="no answer of m"):
+            Recorded("m", archive, **changed).complete(messages, **sampling)
 
     def test_that_is_missing_is_asked_for_where_that_is_wanted(self, archive):
         made = []

@@ -60,6 +60,10 @@ class Model(Protocol):
         """What its tokens cost; None: unknown."""
         ...
 
+    def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All that a request with these parameters asks for, those of the settings included."""
+        ...
+
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:

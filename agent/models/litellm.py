@@ -48,9 +48,8 @@ class LiteLLMModel:
         self._base_url = base_url
         self._price = None if price is None else Price(*price)
         self._body = dict(body or {})
-        self._sampling: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
-        if stream:
-            self._sampling |= {"stream": True, "stream_options": {"include_usage": True}}
+        self._defaults = {} if temperature is None else {"temperature": temperature}
+        self._stream = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
         deadlines = deadlines or Deadlines()
         self._deadlines = deadlines if stream else deadlines.unstreamed()
         self._halt = halt or Halt()
@@ -69,12 +68,16 @@ class LiteLLMModel:
         """See `agent.models.Model`."""
         return self._price or listed(self._name, self._base_url)
 
+    def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """See `agent.models.Model`."""
+        return {**self._defaults, **given, **self._body}
+
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:
         """See `agent.models.Model`. Sampling parameters that the provider does not know are dropped."""
         said = marked(messages) if self._marks else list(messages)
-        body = {"messages": said, **self._sampling, **sampling, **self._body}
+        body = {"messages": said, **self._stream, **self.sampling(sampling)}
         if tools:
             body["tools"] = list(tools)
         return self._retry.run(lambda: self._ask(body), self._pace)

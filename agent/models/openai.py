@@ -63,9 +63,8 @@ class OpenAIModel:
         self._base_url = base_url
         self._price = None if price is None else Price(*price)
         self._body = dict(body or {})
-        self._sampling: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
-        if stream:
-            self._sampling |= {"stream": True, "stream_options": {"include_usage": True}}
+        self._defaults = {} if temperature is None else {"temperature": temperature}
+        self._stream = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
         deadlines = deadlines or Deadlines()
         self._deadlines = deadlines if stream else deadlines.unstreamed()
         self._halt = halt or Halt()
@@ -83,14 +82,18 @@ class OpenAIModel:
         """See `agent.models.Model`."""
         return self._price
 
+    def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """See `agent.models.Model`."""
+        return {**self._defaults, **given, **self._body}
+
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:
         """See `agent.models.Model`."""
-        body = {"model": self._name.removeprefix("openai/"), "messages": list(messages)}
+        body: dict[str, Any] = {"model": self._name.removeprefix("openai/"), "messages": list(messages)}
         if tools:
             body["tools"] = list(tools)
-        body |= self._sampling | sampling | self._body
+        body |= self._stream | self.sampling(sampling)
         return self._retry.run(lambda: self._ask(body), self._pace)
 
     def close(self) -> None:

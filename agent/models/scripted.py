@@ -38,6 +38,10 @@ class ScriptedModel:
         """As it was given."""
         return self._price
 
+    def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """As it is given."""
+        return dict(given)
+
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:
