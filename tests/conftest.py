@@ -10,7 +10,7 @@ import docker
 import hypothesis
 import pytest
 
-from sandboxes import Provider, namespace
+from sandboxes import Provider, Sandbox, Snapshot, namespace
 from sandboxes.docker import probe
 from sandboxes.engine import connect
 from tests.clients import KEY, Client, Serve, clients, servers
@@ -43,6 +43,13 @@ def provider(namespaces: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """Sandboxes of this machine's own, with a store that the tests of a module share."""
     with namespace.NamespaceProvider(tmp_path_factory.mktemp("store")) as provider:
         yield provider
+
+
+@pytest.fixture
+def box(provider: Provider, base: Snapshot) -> Iterator[Sandbox]:
+    """A fork of the module's own base state, for one test."""
+    with provider.at(base) as box:
+        yield box
 
 
 @pytest.fixture(scope="session")

@@ -64,6 +64,7 @@ def says(
     text: str | None = None,
     *calls: tuple[str, Mapping[str, Any] | str],
     finish_reason: str | None = None,
+    tokens_in: int = 1000,
     cached: int = 0,
     usage: bool = True,
     **extra: object,
@@ -90,9 +91,9 @@ def says(
     }
     if usage:
         body["usage"] = {
-            "prompt_tokens": 1000,
+            "prompt_tokens": tokens_in,
             "completion_tokens": 100,
-            "total_tokens": 1100,
+            "total_tokens": tokens_in + 100,
             "prompt_tokens_details": {"cached_tokens": cached},
         }
     return Reply(json.dumps(body).encode(), streamable=True)

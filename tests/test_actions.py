@@ -33,6 +33,7 @@ from agent.measure import Outcome, SuiteReport
 from agent.untrusted import visible
 from sandboxes import Provider, Sandbox, Snapshot, Workspace
 from sandboxes.namespace import NamespaceProvider
+from tests.acting import do
 
 GREETING = "def greet(name):\n    text = 'hello ' + name\n    return text\n"
 
@@ -54,20 +55,6 @@ def base(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Snapsh
     (repo / "pkg/long.txt").write_text("".join(f"line {n} of many\n" for n in range(1, 5001)))
     (repo / "pkg/blob.bin").write_bytes(b"hello\0world")
     return provider.create(Workspace(path=repo))
-
-
-@pytest.fixture
-def box(provider: Provider, base: Snapshot) -> Iterator[Sandbox]:
-    with provider.at(base) as box:
-        yield box
-
-
-def no_tests(tests: tuple[str, ...]) -> SuiteReport:
-    raise AssertionError("no test was asked for")
-
-
-def do(action: Action, box: Sandbox) -> Observation:
-    return apply(action, box, no_tests)
 
 
 @pytest.mark.namespace

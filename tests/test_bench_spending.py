@@ -25,7 +25,7 @@ REPAIR = says(
     None,
     ("edit", {"path": "calc.py", "old": "return a - b", "new": "return a + b"}),
     ("run_tests", {}),
-    finish_reason=None,
+    tokens_in=10_000,
 )
 
 
@@ -88,7 +88,7 @@ def test_a_batch_stops_at_its_limit_and_goes_on_with_a_higher_one(tmp_path: Path
     def run(dollars: float) -> Result:  # a call costs one
         options = ["--out", out, "--reveal-tests", "--policy", "openai/tiny", "--sandbox", "namespace"]
         options += ["-c", "measure.baseline_runs=1", "-c", "sandbox.env.PYTEST_DISABLE_PLUGIN_AUTOLOAD='1'"]
-        options += ["-c", f"model.base_url={server.url}", "--model-price", "1000,0", "--total-usd", dollars]
+        options += ["-c", f"model.base_url={server.url}", "--model-price", "100,0", "--total-usd", dollars]
         return CliRunner().invoke(app, ["run", *map(str, (folder, *options))], catch_exceptions=False)
 
     stopped = run(1.0)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.actions import Action, BadCall, Edit, Observation, Write, apply, as_call, parse, schema
+from agent.actions import BadCall, Edit, Write, as_call, parse, schema
 from agent.actions.replacing import NoSuchPlace, edited
-from agent.measure import SuiteReport
 from sandboxes import Provider, Sandbox, Snapshot, Workspace
+from tests.acting import do
 
 GREETING = "def greet(name):\n    text = 'hello ' + name\n    return text\n"
 LETTERS = "ab\n \t\r'\u2019\u00e9\u0301\udcffa"
@@ -52,20 +52,6 @@ def base(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Snapsh
     (repo / "pkg/dos.py").write_bytes(b"a = 1\r\nb = 2\r\n")
     (repo / "pkg/latin.txt").write_bytes(b"caf\xe9 one\nhello\n")
     return provider.create(Workspace(path=repo))
-
-
-@pytest.fixture
-def box(provider: Provider, base: Snapshot) -> Iterator[Sandbox]:
-    with provider.at(base) as box:
-        yield box
-
-
-def no_tests(tests: tuple[str, ...]) -> SuiteReport:
-    raise AssertionError("no test was asked for")
-
-
-def do(action: Action, box: Sandbox) -> Observation:
-    return apply(action, box, no_tests)
 
 
 def in_file(text: str, piece: str) -> str:
