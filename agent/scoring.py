@@ -116,8 +116,9 @@ class GoalsFirst:
             again, runs = self._measurer.measure_afresh(snapshot), 2
             report = forgiven(report, again, surprises) if report.valid else again
             self._measurer.distrust([test for test in surprises if not again.passed(test)])
-        evaluation = self._trusted(self._value.evaluate(self._case(snapshot, path, report)), snapshot)
-        return Judgement(report, evaluation, improved=self._improves(report, evaluation), runs=runs)
+        flags = self._flags(snapshot)
+        evaluation = guard.cap(self._value.evaluate(self._case(snapshot, path, report)), self.root, flags)
+        return Judgement(report, evaluation, improved=not flags and self._improves(report, evaluation), runs=runs)
 
     def _reproduction(self, snapshot: Snapshot, report: SuiteReport) -> Finding | None:
         """What the state's own tests say, where no test of the task says what is wrong."""
@@ -157,8 +158,11 @@ class GoalsFirst:
         """The evaluation, capped at the base's when the patch tampers with the tests."""
         if evaluation.value <= self.root.value:
             return evaluation
-        flags = guard.inspect(self._provider, self._base, snapshot, self._measurer.protection)
-        return guard.cap(evaluation, self.root, flags)
+        return guard.cap(evaluation, self.root, self._flags(snapshot))
+
+    def _flags(self, snapshot: Snapshot) -> tuple[guard.Flag, ...]:
+        """Why a state's patch is not to be trusted."""
+        return guard.inspect(self._provider, self._base, snapshot, self._measurer.protection)
 
     def _improves(self, report: SuiteReport, evaluation: Evaluation) -> bool:
         """Nothing broke, and more tests pass than before, where any failed before."""

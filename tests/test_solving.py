@@ -260,6 +260,15 @@ def test_a_submitted_patch_without_a_failing_test_is_kept_when_it_breaks_nothing
     assert b"<= 0" in result.patch
 
 
+def test_a_submitted_patch_that_takes_a_test_away_is_refused_although_no_test_failed(attempt, repo):
+    (repo / "test_means.py").write_text((repo / "test_means.py").read_text().replace("mean([]) == 0.0", "True"))
+    fix = Edit("means.py", BUG, FIX)
+    lost = Edit("test_means.py", "def test_mean_of_nothing", "def mean_of_nothing")
+    result, run = attempt(Scripted(lambda position: Proposal((fix, lost, Submit("fixed")))), search=BestOfN(n=1))
+    assert (result.status, result.patch) == ("no_patch", b"")
+    assert "an existing test or its data was changed" in run.note(1, "verdict")["why"]
+
+
 def test_a_dirty_checkout_is_taken_as_it_is(attempt, repo):
     (repo / "means.py").write_text("# edited\n" + (repo / "means.py").read_text())
     result, _ = attempt(edits(FIX))
