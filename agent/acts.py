@@ -11,9 +11,9 @@ from agent.asking import Asker
 from agent.budget import BudgetSpent, Usage
 from agent.drafts import Drafts
 from agent.errors import RamifyError
+from agent.events import Remeasured
 from agent.fusing import fuse
 from agent.gate import improves_strictly
-from agent.journal import Remeasured
 from agent.measure import SuiteReport
 from agent.parts import Parts, Scorer
 from agent.policy import Policy, Position, Tried

@@ -15,7 +15,7 @@ from typing import Any
 from agent.budget import Budget, Usage
 from agent.conversations import digest_of
 from agent.errors import RamifyError, TooLong, ToolsRefused
-from agent.journal import Asked, Event, Refusal, Refused, Spent
+from agent.events import Asked, Event, Refusal, Refused, Spent
 from agent.models import Ask, Completion, Message, Model
 from agent.models.prices import Price
 from agent.run import Run

@@ -16,7 +16,7 @@ from agent.budget import Budget
 from agent.config import Choice, ModelSettings, SandboxSettings, Settings, restore
 from agent.discarding import forget_unrecorded
 from agent.errors import ConfigError, UsageError
-from agent.journal import Event
+from agent.events import Event
 from agent.models import Model
 from agent.models.halt import Halt
 from agent.models.prices import UNPRICED_LIMITS, listed

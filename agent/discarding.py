@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 
-from agent.journal import Noted
+from agent.events import Noted
 from agent.run import Run
 from agent.tree import Node, NodeId
 from sandboxes import Provider, Snapshot, StoreFull

@@ -20,9 +20,9 @@ from agent.budget import BudgetSpent, Stop, Usage
 from agent.discarding import make_room
 from agent.drafts import Drafts, drafts
 from agent.errors import PolicyError, RamifyError, Stopped
+from agent.events import Added, Event, Exhausted, Failed, Merged, Spent
 from agent.fusing import NotFused
 from agent.inbox import new_orders
-from agent.journal import Added, Event, Exhausted, Failed, Merged, Spent
 from agent.parts import Parts, Scorer
 from agent.policy.panel import Panel
 from agent.proposals import proposal_of

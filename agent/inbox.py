@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from agent.errors import RunInUse, UsageError
-from agent.journal import Steered, decode, encode
+from agent.events import Steered
+from agent.journal import decode, encode
 from agent.lines import append, cut_torn_line, whole_lines
 from agent.places import journal_of
 from agent.run import Run

@@ -18,43 +18,10 @@ from types import TracebackType
 from typing import IO, Annotated, Any, Self
 
 from agent.errors import JournalError, RunInUse
-from agent.events import (
-    Added,
-    Asked,
-    Ended,
-    Event,
-    Exhausted,
-    Failed,
-    Merged,
-    Noted,
-    Refusal,
-    Refused,
-    Remeasured,
-    Spent,
-    Started,
-    Steered,
-)
+from agent.events import Event
 from agent.lines import append, cut_torn_line, whole_lines
 
-__all__ = [
-    "Added",
-    "Asked",
-    "Ended",
-    "Event",
-    "Exhausted",
-    "Failed",
-    "Journal",
-    "Merged",
-    "Noted",
-    "Refusal",
-    "Refused",
-    "Remeasured",
-    "Spent",
-    "Started",
-    "Steered",
-    "read_events",
-    "to_json",
-]
+__all__ = ["Journal", "read_events", "to_json"]
 
 
 @cache

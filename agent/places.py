@@ -8,7 +8,8 @@ from datetime import datetime
 from pathlib import Path
 
 from agent.errors import UsageError
-from agent.journal import Started, read_events
+from agent.events import Started
+from agent.journal import read_events
 
 __all__ = ["checkout_of", "journal_of", "new_run_dir", "runs_dir", "slug"]
 

@@ -13,7 +13,7 @@ from typing import Any
 from agent.asking import Request
 from agent.conversations import digest_of
 from agent.errors import PolicyError, TooLong, ToolsRefused
-from agent.journal import Asked, Refused
+from agent.events import Asked, Refused
 from agent.models import Completion, Message, Model
 from agent.models.prices import Price
 from agent.run import Run

@@ -18,8 +18,8 @@ from agent import build
 from agent.budget import Stop
 from agent.config import Settings, restore
 from agent.errors import UsageError
+from agent.events import Added, Event, Steered
 from agent.inbox import put
-from agent.journal import Added, Event, Steered
 from agent.models import Model
 from agent.places import journal_of
 from agent.recorded import Archive, Recorded

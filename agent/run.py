@@ -9,14 +9,13 @@ from typing import Any, Self, assert_never
 
 from agent.budget import Usage
 from agent.conversations import Conversations
-from agent.journal import (
+from agent.events import (
     Added,
     Asked,
     Ended,
     Event,
     Exhausted,
     Failed,
-    Journal,
     Merged,
     Noted,
     Refused,
@@ -25,6 +24,7 @@ from agent.journal import (
     Started,
     Steered,
 )
+from agent.journal import Journal
 from agent.steering import Steering
 from agent.tree import Act, NodeId, Tree
 

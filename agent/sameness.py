@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from agent.journal import Added, Event, Failed, Merged, Remeasured
+from agent.events import Added, Event, Failed, Merged, Remeasured
 from agent.run import Run
 from agent.tree import Node
 

@@ -17,7 +17,8 @@ from agent.asking import Asker
 from agent.budget import Stop, Usage
 from agent.engine import Grower
 from agent.errors import RamifyError, UsageError
-from agent.journal import Added, Ended, Event, Noted, Spent, Started, write_atomically
+from agent.events import Added, Ended, Event, Noted, Spent, Started
+from agent.journal import write_atomically
 from agent.measure import SuiteReport
 from agent.measure.measurer import find_baseline
 from agent.measure.spectrum import Spectrum

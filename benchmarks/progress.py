@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from agent.journal import Added, Event
+from agent.events import Added, Event
 from benchmarks.batch import Attempt
 from benchmarks.instances import Instance, Mode
 

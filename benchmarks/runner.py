@@ -22,7 +22,7 @@ from agent.budget import Budget, Stop
 from agent.build import start
 from agent.config import Settings
 from agent.errors import ConfigError, PolicyError, UsageError
-from agent.journal import Event
+from agent.events import Event
 from agent.report.summary import as_json
 from agent.solver import Result
 from agent.task import Task

@@ -13,7 +13,7 @@ from agent.actions import Edit, Shell, View
 from agent.budget import Budget, Stop
 from agent.drafts import Drafts
 from agent.errors import ModelError, PolicyError
-from agent.journal import Added, Failed, Merged, Remeasured, Spent
+from agent.events import Added, Failed, Merged, Remeasured, Spent
 from agent.parts import Parts
 from agent.policy import Position, Proposal
 from agent.report.tree import draw

@@ -14,7 +14,8 @@ from agent.asking import Asker, Request
 from agent.budget import Budget, BudgetSpent, Stop, Usage
 from agent.conversations import Conversations, digest_of
 from agent.errors import ModelError
-from agent.journal import Asked, Refused, decode, encode
+from agent.events import Asked, Refused
+from agent.journal import decode, encode
 from agent.models import Completion
 from agent.models.prices import Price
 from agent.models.scripted import ScriptedModel, answer

@@ -16,7 +16,7 @@ import pytest
 
 from agent.budget import Stop, Usage
 from agent.errors import ConfigError, ModelError, UsageError
-from agent.journal import Event
+from agent.events import Event
 from agent.solver import Result
 from benchmarks.batch import Attempt, Batch, Identity, read_attempts
 from benchmarks.instances import Instance

@@ -14,7 +14,8 @@ import pytest
 from agent import checkout, steer
 from agent.budget import Usage
 from agent.errors import RamifyError
-from agent.journal import Added, Ended, Spent, Started, Steered, read_events
+from agent.events import Added, Ended, Spent, Started, Steered
+from agent.journal import read_events
 from agent.run import Run
 from agent.steering import Order
 from sandboxes import Snapshot, namespace

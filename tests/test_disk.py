@@ -14,7 +14,7 @@ import pytest
 from agent.actions import Edit, Shell
 from agent.budget import Budget, Stop
 from agent.discarding import DISCARDED, make_room
-from agent.journal import Exhausted
+from agent.events import Exhausted
 from agent.parts import Parts
 from agent.policy import Proposal
 from agent.run import Run

@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from agent.journal import Added, Spent, read_events
+from agent.events import Added, Spent
+from agent.journal import read_events
 from tests.projects import means
 
 pytestmark = pytest.mark.namespace

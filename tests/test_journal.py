@@ -14,21 +14,8 @@ from hypothesis import strategies as st
 from agent.actions import Edit, Observation
 from agent.budget import Usage
 from agent.errors import JournalError
-from agent.journal import (
-    Added,
-    Ended,
-    Exhausted,
-    Failed,
-    Journal,
-    Merged,
-    Noted,
-    Remeasured,
-    Spent,
-    Started,
-    Steered,
-    decode,
-    encode,
-)
+from agent.events import Added, Ended, Exhausted, Failed, Merged, Noted, Remeasured, Spent, Started, Steered
+from agent.journal import Journal, decode, encode
 from agent.measure import Outcome, SuiteReport
 from agent.run import Run
 from agent.search import Choice, Reason

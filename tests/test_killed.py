@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.journal import Failed, read_events
+from agent.events import Failed
+from agent.journal import read_events
 from sandboxes import docker as docker_sandbox
 from sandboxes.engine import connect
 from sandboxes.namespace import probe

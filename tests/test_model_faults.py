@@ -15,7 +15,8 @@ from agent.budget import Budget, Stop, Usage
 from agent.build import resume, start
 from agent.config import load
 from agent.errors import ConfigError, ModelError
-from agent.journal import Asked, Spent, read_events
+from agent.events import Asked, Spent
+from agent.journal import read_events
 from agent.models.deadlines import Deadlines
 from agent.models.halt import Halt
 from agent.parts import Parts

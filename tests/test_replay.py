@@ -19,8 +19,9 @@ from agent.cli import app
 from agent.cli_replay import as_text
 from agent.config import load
 from agent.errors import PolicyError, TooLong, ToolsRefused, UsageError
+from agent.events import Added, Asked, Ended, Failed, Spent, Started
 from agent.inbox import put
-from agent.journal import Added, Asked, Ended, Failed, Spent, Started, decode, encode, read_events
+from agent.journal import decode, encode, read_events
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy.forms import TEXT
 from agent.recorded import Archive, Recorded

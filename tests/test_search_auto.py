@@ -10,7 +10,7 @@ from rich.console import Console
 
 from agent.build import _search
 from agent.config import load
-from agent.journal import Added
+from agent.events import Added
 from agent.report.progress import Progress
 from agent.report.why import explain
 from agent.search.astar import AStar

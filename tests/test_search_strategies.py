@@ -13,7 +13,7 @@ from agent.budget import Budget
 from agent.build import start
 from agent.config import load
 from agent.errors import ConfigError
-from agent.journal import Spent
+from agent.events import Spent
 from agent.parts import Parts
 from agent.policy import Proposal
 from agent.run import Run

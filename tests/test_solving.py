@@ -9,7 +9,7 @@ import pytest
 from agent.actions import Edit, RunTests, Shell, Submit, Write
 from agent.budget import Budget, Stop
 from agent.errors import MeasureError, ModelError, PolicyError, UsageError
-from agent.journal import Added, Asked, Failed, Merged, Spent
+from agent.events import Added, Asked, Failed, Merged, Spent
 from agent.parts import Parts
 from agent.policy import Proposal
 from agent.run import Run

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent.actions import Edit
 from agent.budget import Budget
-from agent.journal import Spent
+from agent.events import Spent
 from agent.measure import SuiteReport
 from agent.measure.measurer import find_baseline
 from agent.measure.tracing import trace

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.errors import UsageError
+from agent.events import Added, Ended, Exhausted, Failed, Merged, Started, Steered
 from agent.inbox import INBOX, new_orders, put, steer
-from agent.journal import Added, Ended, Exhausted, Failed, Merged, Started, Steered
 from agent.run import Run
 from agent.search import Choice
 from agent.search.linear import Linear

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from agent.errors import UsageError
-from agent.journal import Added, Failed, Merged, Remeasured
+from agent.events import Added, Failed, Merged, Remeasured
 from agent.measure import SuiteReport
 from agent.report.why import explain
 from agent.run import Run

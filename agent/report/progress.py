@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from agent.budget import Usage
-from agent.journal import Added, Asked, Event, Failed, Merged, Spent, Steered
+from agent.events import Added, Asked, Event, Failed, Merged, Spent, Steered
 from agent.models.prices import REMEDY
 from agent.report.summary import cost, tally
 from agent.search import Choice

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agent.journal import Added, Event, Failed, Merged, Remeasured
+from agent.events import Added, Event, Failed, Merged, Remeasured
 from agent.search import Choice, Reason
 from agent.steering import PINNED, require_node
 from agent.tree import NodeId

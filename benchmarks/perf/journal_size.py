@@ -16,7 +16,7 @@ from time import process_time
 from agent.actions import Observation, View, schema
 from agent.asking import Asker
 from agent.budget import Budget
-from agent.journal import Added
+from agent.events import Added
 from agent.measure import SuiteReport
 from agent.models import Message
 from agent.models.scripted import ScriptedModel, answer

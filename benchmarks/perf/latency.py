@@ -16,7 +16,8 @@ from tempfile import TemporaryDirectory
 
 from agent.actions import Write
 from agent.budget import Budget
-from agent.journal import Added, read_events
+from agent.events import Added
+from agent.journal import read_events
 from agent.parts import Parts
 from agent.policy import Position, Proposal
 from agent.run import Run

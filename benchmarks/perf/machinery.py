@@ -25,7 +25,7 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from agent.budget import Budget
-from agent.journal import Added, Asked, Event
+from agent.events import Added, Asked, Event
 from agent.models.openai import OpenAIModel
 from agent.parts import Parts
 from agent.policy.chat import ChatPolicy
