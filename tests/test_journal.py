@@ -145,7 +145,8 @@ def test_a_run_that_is_held_can_be_read_and_nothing_of_it_is_cut(tmp_path):
 def test_kill_9_leaves_every_recorded_event(tmp_path):
     code = (
         "import sys, pathlib\n"
-        "from agent.journal import Failed, Journal\n"
+        "from agent.events import Failed\n"
+        "from agent.journal import Journal\n"
         "j = Journal(pathlib.Path(sys.argv[1]))\n"
         "for i in range(10**6):\n"
         "    j.append(Failed(0, str(i))); print(i, flush=True)\n"
