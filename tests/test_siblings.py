@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.actions import Edit, Observation, RunTests, Search, Shell, View, Write
+from agent.actions.canonical import respelled
 from agent.budget import Budget
 from agent.measure import Outcome, SuiteReport
 from agent.models import Ask, Completion, Message, Model
@@ -20,7 +21,7 @@ from agent.models.scripted import ScriptedModel, answer
 from agent.parts import Parts
 from agent.policy import Position, Tried
 from agent.policy.chat import ChatPolicy
-from agent.policy.repeats import canonical, times
+from agent.policy.repeats import times
 from agent.policy.variation import ANGLES, variation
 from agent.run import Run
 from agent.search.best_of_n import BestOfN
@@ -179,10 +180,10 @@ class TestTurnsThatRepeatThemselves:
         assert times([turn("a", "1 failed"), turn("a", "2 failed")]) == 1
 
     def test_are_told_apart_by_what_they_do_and_not_by_how_it_is_spelled(self) -> None:
-        assert canonical(Shell("ls  -l\n", 5)) == canonical(Shell("ls -l"))
-        assert canonical(View("./a.py")) == canonical(View("a.py"))
-        assert canonical(Search("x", "src/")) == canonical(Search("x", "src"))
-        assert canonical(View("a.py", 2)) != canonical(View("a.py"))
+        assert respelled(Shell("ls  -l\n", 5)) == respelled(Shell("ls -l"))
+        assert respelled(View("./a.py")) == respelled(View("a.py"))
+        assert respelled(Search("x", "src/")) == respelled(Search("x", "src"))
+        assert respelled(View("a.py", 2)) != respelled(View("a.py"))
 
 
 @pytest.mark.namespace

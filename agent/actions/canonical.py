@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import PurePosixPath
 
-from agent.actions.types import Action, Edit, Shell, Write
+from agent.actions.types import Action, Edit, Search, Shell, View, Write
 
-__all__ = ["canonical"]
+__all__ = ["canonical", "respelled"]
 
 
 def canonical(actions: Sequence[Action]) -> str:
@@ -19,10 +19,20 @@ def canonical(actions: Sequence[Action]) -> str:
     Actions on different files may come in any order, and those that only look count for nothing. `./a//b` is `a/b`.
     """
     files: dict[str, list[dict[str, object]]] = {}
-    for action in actions:
+    for action in map(respelled, actions):
         if isinstance(action, Shell):
             return ""
         if isinstance(action, (Edit, Write)):
-            path = str(PurePosixPath(action.path))
-            files.setdefault(path, []).append({**asdict(action), "path": path})
+            files.setdefault(action.path, []).append(asdict(action))
     return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest() if files else ""
+
+
+def respelled(action: Action) -> Action:
+    """The same for two actions that differ in spelling only: `./a//b` or `a/b`, white space, how long is waited."""
+    match action:
+        case Shell():
+            return Shell(" ".join(action.command.split()))
+        case View() | Search() | Edit() | Write():
+            return replace(action, path=str(PurePosixPath(action.path)))
+        case _:
+            return action

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 
-from agent.actions import Action, Edit, Search, Shell, View, Write
+from agent.actions.canonical import respelled
 from agent.tree import Step
 
-__all__ = ["canonical", "times"]
+__all__ = ["times"]
 
 LONGEST_ROUND = 3
 """Turns that are taken in turn and still count as one repetition: a, b, c, a, b, c."""
@@ -22,20 +20,9 @@ def times(turns: Sequence[Step]) -> int:
     return max((_rounds(keys, length) for length in range(1, LONGEST_ROUND + 1)), default=0)
 
 
-def canonical(action: Action) -> Action:
-    """The same for two actions that differ in spelling only: white space, `./`, how long is waited."""
-    match action:
-        case Shell():
-            return Shell(" ".join(action.command.split()))
-        case View() | Search() | Edit() | Write():
-            return replace(action, path=posixpath.normpath(action.path))
-        case _:
-            return action
-
-
 def _key(step: Step) -> Hashable:
     """Equal for turns that did and saw the same. What was said with it does not matter."""
-    return tuple(map(canonical, step.actions)), tuple(seen.text for seen in step.observations)
+    return tuple(map(respelled, step.actions)), tuple(seen.text for seen in step.observations)
 
 
 def _rounds(keys: Sequence[Hashable], length: int) -> int:
