@@ -14,6 +14,7 @@ from agent.errors import ModelError, PolicyError, TooLong
 from agent.guard import Flag, cap
 from agent.measure import Outcome, SuiteReport
 from agent.models import directly
+from agent.models.conversing import Unreadable, last_object
 from agent.models.scripted import ScriptedModel, answer
 from agent.task import Task
 from agent.tree import Node
@@ -21,7 +22,6 @@ from agent.value import Case, Evaluation
 from agent.value.blend import Blend
 from agent.value.checklist import Checklist
 from agent.value.debate import Debate
-from agent.value.hearing import Unreadable, last_object
 from agent.value.judge import Judge, read_verdict
 from agent.value.registry import VALUES
 from agent.value.tests import PassingTests

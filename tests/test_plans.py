@@ -14,6 +14,7 @@ import pytest
 from agent.budget import Budget, BudgetSpent, Stop
 from agent.errors import TooLong
 from agent.models import Completion, Message
+from agent.models.conversing import Unreadable
 from agent.models.scripted import ScriptedModel, answer
 from agent.parts import Parts
 from agent.policy import Position
@@ -24,7 +25,6 @@ from agent.prompts import render
 from agent.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.solver import solve
-from agent.value.hearing import Unreadable
 from agent.value.tests import PassingTests
 from sandboxes import Provider, Sandbox
 from tests.projects import means, task

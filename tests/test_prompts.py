@@ -66,7 +66,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
     "judge_candidate": [{**CANDIDATE, "details": ""}, {**CANDIDATE, "details": "Still failing: a"}],
     "judge_question": [{}],
-    "judge_mend": [{"cut_off": True, "problem": ""}, {"cut_off": False, "problem": "it is empty"}],
+    "mend": [{"cut_off": True, "problem": ""}, {"cut_off": False, "problem": "it is empty"}],
     "debate_speech": [{"side": "for"}, {"side": "against"}],
     "debate_verdict": [{"speech_for": "It is right.", "speech_against": "It is wrong."}],
     "checklist_make": [{"wanted": 6}],

@@ -15,7 +15,7 @@ from agent.untrusted import fence, issue_text, terminal_text, visible
 
 __all__ = ["opening", "repeating", "situation", "version", "visible", "wanted_strategy"]
 
-_PROMPTS = (*(name for name in names() if name.startswith("chat_")), *ANGLES, "judge_mend")
+_PROMPTS = (*(name for name in names() if name.startswith("chat_")), *ANGLES, "mend")
 ISSUE_BYTES = 60_000
 NOTE_BYTES = 1_000
 OUTCOME_BYTES = 3_000

@@ -13,6 +13,7 @@ from agent.actions import Action, Edit, RunTests, Submit, Write
 from agent.budget import Usage
 from agent.errors import PolicyError, TooLong, ToolsRefused
 from agent.models import Ask, Completion, Message, Model
+from agent.models.conversing import converse
 from agent.policy import Position, Proposal
 from agent.policy.briefing import repeating, situation, version, wanted_strategy
 from agent.policy.conversation import Conversation
@@ -22,7 +23,6 @@ from agent.policy.repeats import times
 from agent.policy.transcript import pack
 from agent.policy.variation import variation
 from agent.tree import Step
-from agent.value.hearing import converse
 
 __all__ = ["ChatPolicy"]
 

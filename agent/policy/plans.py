@@ -14,10 +14,10 @@ from typing import TypedDict
 
 from agent.errors import PolicyError
 from agent.models import Message, Model
+from agent.models.conversing import Abstained, Unreadable
 from agent.policy import Position
 from agent.prompts import render
 from agent.untrusted import visible
-from agent.value.hearing import Abstained, Unreadable
 
 __all__ = ["MOST_PLANS", "Plan", "key_of", "plan_of", "read_plans", "telling", "wanted_plans"]
 
@@ -75,7 +75,7 @@ def read_plans(text: str, most: int) -> list[Plan]:
     written last; words around them are passed over, and so is a plan without a cause or a step.
 
     Raises:
-        agent.value.hearing.Unreadable: there is none.
+        agent.models.conversing.Unreadable: there is none.
     """
     _, *parts = _HEADING.split(text)
     found = {number: _plan(*rest) for number, *rest in zip(parts[::3], parts[1::3], parts[2::3], strict=True)}

@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 from agent.models import Model
+from agent.models.conversing import Abstained, Unreadable, last_object
 from agent.prompts import render
 from agent.value import Case, Evaluation
 from agent.value.exhibit import assessment, case_messages, issue_messages
-from agent.value.hearing import Abstained, Unreadable, hear, last_object
+from agent.value.hearing import hear
 from agent.value.judge import require_mends
 from agent.value.weighing import Opinion, judged
 
@@ -52,7 +53,7 @@ class Checklist:
         """How much of the list a state fulfils.
 
         Raises:
-            agent.value.hearing.Abstained: there is no list, or no answer that can be read.
+            agent.models.conversing.Abstained: there is no list, or no answer that can be read.
         """
         note = case.once(CHECKLIST, lambda: self._make(case))
         items = note["items"]

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from agent.models import Model
+from agent.models.conversing import words
 from agent.prompts import render
 from agent.value import Case, Evaluation
 from agent.value.exhibit import case_messages, fenced
-from agent.value.hearing import hear, words
+from agent.value.hearing import hear
 from agent.value.judge import read_verdict, require_mends
 from agent.value.weighing import Opinion, judged
 
@@ -40,7 +41,7 @@ class Debate:
         """The verdict of a debate about a state.
 
         Raises:
-            agent.value.hearing.Abstained: somebody says nothing that can be read.
+            agent.models.conversing.Abstained: somebody says nothing that can be read.
         """
         speeches = {
             f"speech_{side}": fenced(f"speech-{side}", self._speech(case, tests, side), SPEECH_BYTES)

@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 from agent.models import Model
+from agent.models.conversing import Unreadable, last_object
 from agent.prompts import render
 from agent.value import Case, Evaluation
 from agent.value.exhibit import assessment, case_messages
-from agent.value.hearing import Unreadable, hear, last_object
+from agent.value.hearing import hear
 from agent.value.weighing import VERDICTS, Opinion, judged
 
 __all__ = ["Judge", "read_verdict", "require_mends"]
@@ -41,7 +42,7 @@ class Judge:
         """What the judge says of a state.
 
         Raises:
-            agent.value.hearing.Abstained: nothing that can be read.
+            agent.models.conversing.Abstained: nothing that can be read.
         """
         asked = partial(case_messages, case, tests, render("judge_question"))
         return hear(case, self.model, asked, lambda text: read_verdict(text, "A reviewer"), self.max_mends)

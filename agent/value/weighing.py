@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal, get_args
 
+from agent.models.conversing import Abstained
 from agent.value import Case, Evaluation
-from agent.value.hearing import Abstained
 from agent.value.tests import BASE_VALUE, BEST_UNSOLVED, GETS_FURTHER, PassingTests, goals_of
 
 __all__ = ["ABSTAINED", "VERDICTS", "Critic", "Opinion", "Verdict", "judged", "lifted"]
