@@ -27,7 +27,7 @@ from agent.result import Result
 from agent.run import Run
 from agent.sameness import ends_expansion, first_difference
 from agent.steering import Order
-from agent.task import load_task
+from agent.task import Task, load_task
 
 __all__ = ["Replayed", "replay"]
 
@@ -72,6 +72,8 @@ def replay(
         if old.started is None or not len(old.tree):
             raise UsageError(f"{source}: the run ended before its base state was measured; there is nothing to replay")
         _require_answers(old, source)
+        task = load_task(old.started.task)
+        _require_checkout(task, source)
         settings = change(old.started.settings)
         same = settings == restore(old.started.settings)
         settings = settings.model_copy(update={"workers": 1})
@@ -79,7 +81,7 @@ def replay(
         archive = Archive(old)
         _take_reports(source, directory)
         result = build.start(
-            load_task(old.started.task),
+            task,
             _unlimited(settings, old) if same else settings,
             directory,
             cancel=stop,
@@ -141,6 +143,12 @@ def _model(archive: Archive, live: bool, name: str, **settings: Any) -> Model:
 
     sampling = {key: settings[key] for key in ("temperature", "body") if settings.get(key) is not None}
     return Recorded(name, archive, partial(make, name, **settings) if live else None, **sampling)
+
+
+def _require_checkout(task: Task, source: Path) -> None:
+    path = task.workspace.path
+    if path is not None and not path.is_dir():
+        raise UsageError(f"{source}: the checkout {path} that it searched is gone; put it back as it was then")
 
 
 def _require_answers(old: Run, source: Path) -> None:

@@ -30,6 +30,7 @@ from agent.result import Result
 from agent.run import Run
 from agent.sameness import first_difference
 from agent.steering import Order
+from agent.task import dump_task
 from agent.tree import Step
 from sandboxes import Snapshot
 from tests.projects import BUG, FIX, means, task
@@ -136,6 +137,15 @@ def test_a_run_of_a_version_that_kept_no_answers_is_refused(tmp_path):
         run.record(Spent(Usage(model_calls=1), "model", 0))
     with pytest.raises(UsageError, match="kept no answers"):
         replay(tmp_path / "run", tmp_path / "new")
+
+
+def test_a_run_whose_checkout_is_gone_says_which_and_makes_nothing(tmp_path):
+    with Run.open(tmp_path / "run") as run:
+        run.record(Started(dump_task(task(tmp_path / "moved")), {}, Snapshot("s0", "d0")))
+        run.record(Added(node(0)))
+    with pytest.raises(UsageError, match=f"the checkout {tmp_path / 'moved'} that it searched is gone; put it back"):
+        replay(tmp_path / "run", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def found(folder, *, label="right", value=0.5, turns=(), ended=()):
