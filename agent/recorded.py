@@ -21,7 +21,7 @@ from agent.run import Run
 __all__ = ["Archive", "Recorded"]
 
 _REFUSALS = {"TooLong": TooLong, "ToolsRefused": ToolsRefused}
-_RESULT = re.compile(r"`result-[0-9a-f]{8}`|<(result-[0-9a-f]{8})>.*?</\1>", re.DOTALL)
+_RESULT = re.compile(r"`result-[0-9a-f]{16}`|<(result-[0-9a-f]{16})>.*?</\1>", re.DOTALL)
 """What a command printed, as a model without tool calls is told it, between two lines that nobody else knows."""
 
 

@@ -42,8 +42,8 @@ def issue_text(statement: str) -> str:
 
 
 def fence(kind: str, text: str) -> str:
-    """A name for a text between two lines that whoever wrote it could not have put into it."""
-    return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    """A name for a text between two lines: 64 bits of its own digest, which nobody can put into it beforehand."""
+    return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def terminal_text(output: str) -> str:
