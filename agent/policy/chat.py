@@ -127,10 +127,12 @@ class ChatPolicy:
         """
         if position.kind == "strategy":
             return self._propose_strategy(position, rng.getrandbits(31))
-        if self._goes_round(position):
+        own, branch = times(position.steps), times(_turns(position))
+        if own >= self.max_repeats or branch >= 2 * self.max_repeats:
             return Proposal((), label=f"{_label(_actions(position), '')}: ended, it did the same again and again")
         seed = rng.getrandbits(31)
-        given = self._given(position, seed)
+        repeated = repeating(branch, last=own + 1 >= self.max_repeats) if branch > 1 else []
+        given = [*repeated, *self._given(position, seed)]
         answer = self._answer(position, given, seed)
         turns, actions = len(position.steps) + 1, answer.heard.actions
         final = turns >= self.turns(len(position.path) - 1) or any(isinstance(a, (RunTests, Submit)) for a in actions)
@@ -146,20 +148,14 @@ class ChatPolicy:
         """The most turns that an expansion of a state so many edits below the root may take."""
         return int(self.max_turns_per_node * self.turn_growth**depth)
 
-    def _goes_round(self, position: Position) -> bool:
-        """Whether the same was done too often: in this expansion, or at the end of the branch and then some more."""
-        return times(position.steps) >= self.max_repeats or times(_turns(position)) >= 2 * self.max_repeats
-
     def _given(self, position: Position, seed: int) -> list[Message]:
-        """What the model is told before this turn."""
-        repeated, own = times(_turns(position)), times(position.steps)
-        told = repeating(repeated, last=own + 1 >= self.max_repeats) if repeated > 1 else []
+        """What the model is told before the first turn of an expansion."""
         if position.steps:
-            return told
+            return []
         plan, fresh = self._plan(position, seed)
         varied = variation(position) if self.angles and not fresh else None
         followed = telling(plan, first=fresh) if plan else ""
-        return [*told, *situation(position, reflect=self.turn_growth > 1, variation=varied, plan=followed)]
+        return situation(position, reflect=self.turn_growth > 1, variation=varied, plan=followed)
 
     def _plan(self, position: Position, seed: int) -> tuple[Plan | None, bool]:
         """The plan that a child of the root is to follow, and whether no other was to."""
