@@ -61,7 +61,7 @@ class Grower:
         on_event: Callable[[Event], None],
         order: Formations = (),
     ) -> None:
-        """`order`: what is done again first, as `agent.flights.formations` has it; one worker does it."""
+        """`order`: what is done again first, as `agent.flights.formations` has it; for one worker, who is alone."""
         self._parts = parts
         self._run = run
         self._on_event = on_event
@@ -78,7 +78,6 @@ class Grower:
         """Expand nodes until it is done, nothing is left, a limit is reached or `cancel` is set."""
         self._cancel, self._done, self._stop = cancel, done, None
         self._in_flight = InFlight(self._run)
-        follow(self._order, self)
         if self._parts.workers == 1:
             self._work()
         else:
@@ -90,6 +89,7 @@ class Grower:
 
     def _work(self) -> None:
         try:
+            follow(self._order, self)
             while (ticket := self._next()) is not None:
                 self.see_through(ticket)
         except BaseException:

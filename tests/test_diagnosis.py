@@ -378,6 +378,16 @@ def test_a_trajectory_of_openhands_that_was_not_finished_says_how_it_ended(tmp_p
         assert read_trajectory(tmp_path / name).ended == ended
 
 
+def test_an_edit_that_openhands_took_back_is_no_file_without_text(tmp_path):
+    given = {"command": "str_replace", "path": "/workspace/a.py", "old_str": "1", "new_str": "2"}
+    edits = [given, {"command": "undo_edit", "path": "/workspace/a.py"}]
+    events = [{"id": n, "source": "agent", "action": "edit", "args": args} for n, args in enumerate(edits, 1)]
+    (tmp_path / "x.json").write_text(json.dumps(events))
+    found = read_trajectory(tmp_path / "x.json")
+    assert [each.action.kind for each in found.deeds] == ["edit", "shell"]
+    assert diagnose_deeds(Path("x"), found.deeds, found.ended).onset is None
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

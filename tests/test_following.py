@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.budget import Budget
 from agent.flights import Flight, formations
 from agent.following import follow
+from agent.parts import Parts
+from agent.policy import Position, Proposal
+from agent.run import Run
+from agent.search.linear import Linear
+from agent.solver import search, solve
+from agent.value.tests import PassingTests
+from sandboxes import Provider
+from tests.policies import Scripted
+from tests.projects import means, task
 
 orders = st.lists(st.tuples(st.sampled_from(["begin", "end", "end", "stand still"]), st.integers(0, 7)), max_size=60)
 
@@ -86,3 +100,18 @@ def test_of_a_search_that_has_parted_only_what_is_there_is_done_again():
 
 def test_an_older_run_has_no_order():
     assert list(formations(iter([None, None]))) == []
+
+
+@pytest.mark.namespace
+def test_a_defect_while_something_is_done_again_ends_the_search_for_all_who_wait(
+    provider: Provider, tmp_path: Path
+) -> None:
+    def breaks(position: Position) -> Proposal:
+        raise ZeroDivisionError("a defect")
+
+    parts = Parts(provider, Scripted(breaks), Linear(), PassingTests(), Budget(), baseline_runs=1)
+    again = partial(search, order=[(Flight(0, 1, 0),)])
+    with Run.open(tmp_path / "run") as run, pytest.raises(ZeroDivisionError, match="a defect"):
+        solve(task(means(tmp_path / "repo")), parts, run, begin=again)
+    assert parts.halt.reached()
+    assert run.ended is not None

@@ -30,6 +30,19 @@ IRREVERSIBLE = {
         "cat <<EOF\nit's\nEOF\ngit push",
         "bash <<'EOF'\ncd a\ngit push\nEOF",
         "for r in a b; do git push $r; done",
+        "echo 'git push' | sh",
+        "echo git push | bash -x",
+        "cd a && printf '%s\\n' 'git push' 2>&1 | tr a b | sudo -u me /bin/sh -s -- x",
+        "echo -e 'cd a\\ngit push' | bash",
+        "cat <<EOF | sh\ngit push\nEOF",
+        "bash <<< 'cd a; git push'",
+        "bash <(echo 'git push')",
+        "ls | xargs -n 1 git push",
+        "ls | xargs -I {} sh -c 'git push {}'",
+        "find . -name a -exec git push {} +",
+        "env -u A -S 'git push'",
+        "env -u A B=1 nice -n 5 git push",
+        "sudo -u me git push",
         "git subtree push --prefix a origin b",
         "svn commit -m x",
         "gh pr create --fill",
@@ -97,6 +110,14 @@ HARMLESS = [
     "grep -rn -e 'bash -c' -e 'git push' .",
     "rg 'npm publish' .github/workflows",
     "echo 'run git push'",
+    "echo 'git push' | grep push",
+    "echo 'git push' | sh -n",
+    "echo 'git push' | sh script.sh",
+    "echo 'git push' | bash -c 'cat'",
+    "echo 'git push' > hook.sh; sh hook.sh",
+    "echo 'to git push is not done' | sh",
+    "cat <<EOF | grep sh\ngit push\nEOF",
+    "ls | xargs -n 1 echo git push",
     "cat > notes.md <<EOF\ngit push origin main\nEOF",
     "cat > deploy.sh <<'END'\n#!/bin/sh\nkubectl apply -f a\nEND\nchmod +x deploy.sh",
     "python - <<EOF\nimport subprocess\nssh = 3\nEOF",
@@ -147,7 +168,9 @@ class TestACommand:
         assert irreversible(command) is None
         assert effect(Shell(command)) is Effect.MACHINE
 
-    @pytest.mark.parametrize("piece", ["a<<b\n", "rm x ", "git -a ", "sudo ", "'", "bash -c '", "x=1 "])
+    @pytest.mark.parametrize(
+        "piece", ["a<<b\n", "rm x ", "git -a ", "sudo ", "'", "bash -c '", "x=1 ", "echo a | sh ", "find -exec "]
+    )
     def test_of_any_length_is_classed(self, piece: str) -> None:
         assert irreversible(piece * (20_000 // len(piece))) is None
 

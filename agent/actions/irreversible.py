@@ -33,8 +33,11 @@ _ANY = r"(?: \S+)*?"
 _DRY = r"(?!.* (?:--dry-run|-n|--plan|--check|--sql|--help|-h)\b)"
 _LOCAL = r"(?!.*(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]))"
 _BEFORE = re.compile(
-    r"(?:\w+=\S* |(?:then|do|else|if|while|until|!|\{|sudo|doas|env|nohup|time|command|exec|xargs|nice|ionice|setsid"
-    r"|stdbuf|npx|bunx|uvx)(?: -\S+)* |timeout(?: -\S+)* \S+ |(?:poetry|uv|pipenv|pdm|hatch|rye|pipx) run(?: -\S+)* "
+    r"(?:\w+=\S* |(?:then|do|else|if|while|until|!|\{|nohup|time|command|exec|setsid|npx|bunx|uvx)(?: -\S+)* "
+    r"|(?:sudo|doas)(?: -[CDghpRTu] \S+| -\S+)* |env(?: -[Cu] \S+| -\S+)* |(?:nice|ionice)(?: -[cnp] \S+| -\S+)* "
+    r"|(?:xargs|parallel)(?: -[adEIjLnPs] \S+| -\S+)* |stdbuf(?: -[eio] \S+| -\S+)* "
+    r"|timeout(?: -[ks] \S+| -\S+)* \S+ |find(?: \S+)*? -(?:exec|execdir|ok) "
+    r"|(?:poetry|uv|pipenv|pdm|hatch|rye|pipx) run(?: -\S+)* "
     r"|bundle exec |(?:\S*/)?python\S* -m )*+(?:\S*/)?"
 )
 """What may stand before the program's name: assignments, keywords, programs that run another."""
@@ -96,6 +99,7 @@ _COMPILED = tuple(
     (kind, re.compile(rf"(?:{pattern})(?= |$)")) for kind, patterns in _PATTERNS.items() for pattern in patterns
 )
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "su"})
+_SAYING = frozenset({"echo", "printf"})
 _HERE = re.compile(r"(?<!<)<<(?!<)-?[ \t]*(['\"]?)(?P<end>\w+)\1")
 
 
@@ -103,8 +107,7 @@ _HERE = re.compile(r"(?<!<)<<(?!<)-?[ \t]*(['\"]?)(?P<end>\w+)\1")
 def irreversible(command: str) -> Irreversible | None:
     """The first command of a shell command line that is recognisably made to change the world for good, if one is."""
     for simple in _simple_commands(_without_documents(command.replace("\\\n", " "))):
-        prefix = _BEFORE.match(simple)
-        program = simple[prefix.end() if prefix else 0 :]
+        program = _program(simple)
         for kind, pattern in _COMPILED:
             if pattern.match(program):
                 return Irreversible(kind, simple)
@@ -122,30 +125,71 @@ def _without_documents(command: str) -> str:
         for found in _HERE.finditer(line):
             if found["end"] in known and found["end"] in ends[at:]:
                 end = ends.index(found["end"], at)
-                program = re.split(r"[;&|]", line[: found.start()])[-1].split()
-                kept += lines[at:end] if not _SHELLS.isdisjoint(map(_name, program)) else []
+                before = re.split(r"[;&|]", line[: found.start()])[-1].split()
+                behind = re.split(r"[;&]", line[found.end() :])[0].split("|")
+                told = any(_reads_commands(each.split()) for each in behind)
+                kept += lines[at:end] if told or not _SHELLS.isdisjoint(map(_name, before)) else []
                 at = end + 1
     return "\n".join(kept)
 
 
 def _simple_commands(command: str) -> list[str]:
     """The commands between the operators of a shell command, quotes taken off, those for another shell opened up."""
-    found: list[list[str]] = [[]]
-    for word in _words(command):
-        if word and not word.strip("();<>|&\n"):
-            found.append([])
-        elif " " in word and _runs_words(found[-1]):
-            found[-1:] = [*([inner] for inner in _simple_commands(word)), found[-1]]
+    simple, pipeline = list[str](), list[list[str]]([[]])
+    for word in (*_words(command), "\n"):
+        if not word or word.strip("();<>|&\n"):
+            pipeline[-1].append(word)
+        elif word in ("|", "|&") or not {"<", ">"}.isdisjoint(word):
+            pipeline.append(["echo"] if word == "<<<" else [])
         else:
-            found[-1].append(word.replace(" ", "_"))
-    return [" ".join(words) for words in found if words]
+            simple += _opened(pipeline)
+            pipeline = [[]]
+    return simple
+
+
+def _opened(pipeline: list[list[str]]) -> Iterator[str]:
+    """The commands of a pipeline, or of what stands between redirections. What is said to a shell that reads its
+    commands is a command: `echo 'git push' | sh`, `bash <<< 'git push'`."""
+    told = any(map(_reads_commands, pipeline))
+    for words in pipeline:
+        plain = list[str]()
+        for word in words:
+            if " " in word and _runs_words(plain):
+                yield from _simple_commands(word)
+            else:
+                plain.append(word)
+        if plain:
+            yield _spelled(plain)
+        if told and _name(plain[0] if plain else "") in _SAYING:
+            for said in {" ".join(plain[1:]), *plain[1:]}:
+                yield from _simple_commands(said.removeprefix("-e ").replace("\\n", "\n"))
+
+
+def _spelled(words: list[str]) -> str:
+    """A command on a line, each word without spaces of its own."""
+    return " ".join(word.replace(" ", "_") for word in words)
+
+
+def _program(simple: str) -> str:
+    """A command from its program's name on, whatever stands before that."""
+    before = _BEFORE.match(simple)
+    return simple[before.end() if before else 0 :]
+
+
+def _reads_commands(words: list[str]) -> bool:
+    """Whether a command is a shell that is told by what it reads what to do: it has no script, and is to do it."""
+    name, *options = _program(_spelled(words)).split() or [""]
+    if name not in _SHELLS or any(re.fullmatch(r"-\w*[cn]", option) for option in options):
+        return False
+    return "-s" in options or all(option.startswith(("-", "+")) for option in options)
 
 
 def _runs_words(before: list[str]) -> bool:
-    """Whether the next word of a command is a command of its own: `bash -lc '...'`, `eval '...'`."""
+    """Whether the next word of a command is a command of its own: `bash -lc '...'`, `env -S '...'`, `eval '...'`."""
     names = [_name(word) for word in before]
     option = names and re.fullmatch(r"-\w*c", names[-1]) is not None
-    return names[-1:] == ["eval"] or bool(option and not _SHELLS.isdisjoint(names))
+    splits = names[-1:] == ["-S"] and "env" in names
+    return names[-1:] == ["eval"] or splits or bool(option and not _SHELLS.isdisjoint(names))
 
 
 def _name(word: str) -> str:

@@ -5,6 +5,7 @@ What it says, thinks, recalls or browses is no deed.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,5 +149,7 @@ def _edit(given: _Arguments, now: str | None) -> Action:
             return Edit(given.path, "", given.new_str or "", None if after is None else after + 1)
         case "create":
             return Write(given.path, given.file_text or "")
+        case "undo_edit":  # what the file held before is not told, only that it does again
+            return Shell(f"str_replace_editor undo_edit {shlex.quote(given.path)}")
         case _:
             return Write(given.path, given.content if now is None else now)
