@@ -1,8 +1,8 @@
 """The tests that a state adds of its own: whether they reproduce the issue, and what that is worth.
 
-Law: such a test counts when it fails on the base state, in its own run and not on the way to it, and passes in the
-state that added it. It guides a search in which no test fails at the beginning, and decides nothing: no state is solved
-by it, and what it adds to a value is less than what the goal tests of a task give.
+Law: such a test counts when it fails on the base state, twice, in its own run and not on the way to it, and passes in
+the state that added it. It guides a search in which no test fails at the beginning, and decides nothing: no state is
+solved by it, and what it adds to a value is less than what the goal tests of a task give.
 
 New test files stay in the patch, as those of a person would: who asked for the patch sees what it was tried with. They
 are not part of the suite that a patch has to pass.
@@ -11,9 +11,10 @@ are not part of the suite that a patch has to pass.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from functools import partial
 from hashlib import sha256
 
 from agent.guard import TEST_FILES
@@ -25,7 +26,7 @@ from agent.task import Task
 from agent.value import Evaluation
 from sandboxes import Provider, Sandbox, Snapshot
 
-__all__ = ["Finding", "OwnTests", "begun", "valued"]
+__all__ = ["Finding", "OwnTests", "begun", "found", "valued"]
 
 WORTH = 0.3
 """What a reproduction adds to the value of a state that breaks nothing: a third of what goal tests can give."""
@@ -38,6 +39,9 @@ MESSAGE_CHARACTERS = 400
 
 _OWN_FAULT = re.compile(r"(?:\w+\.)*(?:ImportError|ModuleNotFoundError|NameError|SyntaxError)\b")
 _FRAME = re.compile(r'^ *File "([^"]+)", line \d+', re.MULTILINE)
+
+
+Run = Callable[[], SuiteReport]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +73,18 @@ class OwnTests:
         names = ((path, path.rpartition("/")[2]) for path in added)
         return tuple(path for path, name in names if any(fnmatch(name, pattern) for pattern in TEST_FILES))
 
-    def run(self, snapshot: Snapshot, tests: Sequence[str], *, changed: bool = True) -> tuple[SuiteReport, bool]:
+    def run(
+        self, snapshot: Snapshot, tests: Sequence[str], *, changed: bool = True, again: bool = False
+    ) -> tuple[SuiteReport, bool]:
         """How these tests end in the state, its own among them, and whether they had to be run for it. Not `changed`:
-        how they end in the base state with the state's test files and nothing else of it."""
+        how they end in the base state with the state's test files and nothing else of it. `again`: the second time."""
         own = self.files(snapshot)
         covers = self._rules.protection.covers
         changes = [each for each in self._provider.changes(self._base, snapshot) if each.path not in own]
         put_back = [each.path for each in changes if not changed or covers(each)]
         where = snapshot.digest if changed else self._content(snapshot, own)
         return self._results.find(
-            (where, *tests),
+            (where, *tests, *(("again",) if again else ())),
             lambda: run_restored(self._provider, self._task, snapshot, self._base, put_back, tests, self._rules),
         )
 
@@ -101,22 +107,37 @@ class OwnTests:
         own = self.files(snapshot)
         if not own:
             return None
-        before, ran = self.run(snapshot, own, changed=False)
-        failing = [t for t, o in before.outcomes.items() if before.valid and o is Outcome.FAILED and begun(before, t)]
-        if not failing:
-            return Finding(problem=_no_failure(before), runs=int(ran))
-        after, ran_again = self.run(snapshot, own)
-        runs = ran + ran_again
-        still = [test for test in failing if not after.passed(test)]
-        if still:
-            why = after.messages.get(still[0], after.problem)[-MESSAGE_CHARACTERS:]
-            return Finding(problem=f"{still[0]} fails with your change as it does without:\n{why}", runs=runs)
-        return Finding(tuple(failing), runs=runs)
+        made = list[bool]()
+
+        def run(*, changed: bool = True, again: bool = False) -> SuiteReport:
+            report, ran = self.run(snapshot, own, changed=changed, again=again)
+            made.append(ran)
+            return report
+
+        finding = found(partial(run, changed=False), run, partial(run, changed=False, again=True))
+        return replace(finding, runs=sum(made))
 
     def _content(self, snapshot: Snapshot, own: Sequence[str]) -> str:
         """What tells the state's test files from others; one that cannot be read is like no other state's."""
         contents = self.contents(snapshot, own)
         return sha256(repr([(path, contents.get(path, snapshot.digest)) for path in own]).encode()).hexdigest()
+
+
+def found(before: Run, after: Run, once_more: Run) -> Finding:
+    """What tests say that were run on the unchanged code, with the change, and on the unchanged code once more: each
+    only where the runs before it leave something to be found."""
+    first = before()
+    failing = _failures(first)
+    if not failing:
+        return Finding(problem=_no_failure(first))
+    changed = after()
+    if still := [test for test in failing if not changed.passed(test)]:
+        why = changed.messages.get(still[0], changed.problem)[-MESSAGE_CHARACTERS:]
+        return Finding(problem=f"{still[0]} fails with your change as it does without:\n{why}")
+    second = _failures(once_more())
+    if unsteady := [test for test in failing if test not in second]:
+        return Finding(problem=f"{unsteady[0]} failed on the unchanged code and then did not: make it fail each time")
+    return Finding(tuple(failing))
 
 
 def valued(evaluation: Evaluation, finding: Finding | None) -> Evaluation:
@@ -147,6 +168,12 @@ def _text(box: Sandbox, path: str) -> bytes | None:
         return box.read(path, max_bytes=FILE_BYTES)
     except OSError:
         return None
+
+
+def _failures(report: SuiteReport) -> list[str]:
+    """The tests that fail as a reproduction does."""
+    failed = (test for test, outcome in report.outcomes.items() if outcome is Outcome.FAILED)
+    return [test for test in failed if report.valid and begun(report, test)]
 
 
 def _no_failure(before: SuiteReport) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from agent.errors import ConfigError, ModelError, PolicyError
+from agent.errors import ConfigError, ModelError, PolicyError, Stopped
 from agent.models import Completion, Model
 from agent.models.deadlines import Deadlines
+from agent.models.halt import Halt
 from agent.models.registry import make
 from tests.clients import HELLO, KEY, TOOLS, Clock, Serve
 from tests.scripted_server import Reply, ScriptedServer, fails, says
@@ -82,6 +84,43 @@ class TestHostedProviders:
         silent = says("a long answer").fails("stall", after)
         with pytest.raises(ModelError, match=r"model\.(first_token|idle)_s"):
             self.model(serve([silent]), deadlines=deadlines, retry=Clock().retry(attempts=1)).complete(HELLO)
+
+    @pytest.mark.parametrize("after", [0, 4])
+    @pytest.mark.parametrize("name", ["hosted_vllm/tiny", "openai/tiny", "anthropic/claude-sonnet-4-5"])
+    def test_whose_answer_nobody_waits_for_any_more_are_hung_up_on(
+        self, serve: Serve, monkeypatch: pytest.MonkeyPatch, name: str, after: int
+    ) -> None:
+        """Their connection may be silent for an hour, and may be one that was used before."""
+        from agent.models.litellm import LiteLLMModel
+
+        monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+        halt = Halt()
+
+        def answers(asked: Mapping[str, Any]) -> Reply:
+            whole = claude(asked) if name.startswith("anthropic") else says("a long answer")
+            if len(server.requests) == 1:
+                return whole
+            halt.cancel.set()
+            return whole.fails("stall", after)
+
+        server = serve(answers)
+        url = server.url.removesuffix("/v1") if name.startswith("anthropic") else server.url
+        patient = Deadlines(first_token_s=3600, idle_s=3600, total_s=3600)
+        model = LiteLLMModel(name, base_url=url, deadlines=patient, halt=halt)
+        model.complete(HELLO)
+        with pytest.raises(Stopped):
+            model.complete(HELLO)
+        readers = [thread for thread in threading.enumerate() if thread.name == "ramify-answer"]
+        for reader in readers:
+            reader.join(100)
+        assert not any(reader.is_alive() for reader in readers)
+
+    def test_go_on_over_one_connection(self, serve: Serve) -> None:
+        server = serve([says("Yes.")] * 3)
+        model = self.model(server)
+        for _ in range(3):
+            model.complete(HELLO)
+        assert len(set(server.connections)) == 1
 
     def test_that_do_not_exist_are_a_wrong_setting(self) -> None:
         with pytest.raises(ConfigError, match="openai/Qwen/Qwen3"):

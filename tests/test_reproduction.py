@@ -10,12 +10,13 @@ from agent.measure.suite import rules_for
 from agent.models.scripted import ScriptedModel, answer
 from agent.parts import Parts
 from agent.policy.chat import ChatPolicy
-from agent.reproduction import WORTH, Finding, OwnTests, valued
+from agent.reproduction import WORTH, Finding, OwnTests, found, valued
 from agent.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.solver import solve
 from agent.value import Evaluation
 from agent.value.tests import PassingTests
+from tests.memories import report
 from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
 
 PASSING = TESTS.replace("def test_mean_of_nothing():\n    assert mean([]) == 0.0\n", "")
@@ -59,7 +60,7 @@ def state(provider, base):
 class TestAnOwnTest:
     def test_that_fails_before_the_change_and_passes_with_it_reproduces_the_issue_and_is_run_once(self, own, state):
         changed = state(test_issue=GOOD, means=FIXED)
-        assert own.look(changed) == Finding(("test_issue.py::test_issue",), runs=2)
+        assert own.look(changed) == Finding(("test_issue.py::test_issue",), runs=3)
         assert own.look(changed) == Finding(("test_issue.py::test_issue",), runs=0)
         other = own.look(state(test_issue=GOOD, means=FIXED + "\n# more\n"))
         assert other == Finding(("test_issue.py::test_issue",), runs=1)
@@ -68,6 +69,13 @@ class TestAnOwnTest:
         found = own.look(state(test_issue=VACUOUS, means=FIXED))
         assert (found.shown, found.runs) == ((), 1)
         assert "test_issue.py passes without your change too" in found.problem
+
+    def test_that_passes_when_it_is_run_once_more_without_the_change_says_nothing(self):
+        fails, passes = report({"t": "AssertionError"}), report(passes=["t"])
+        finding = found(lambda: fails, lambda: passes, lambda: passes)
+        assert finding == Finding(problem=finding.problem)
+        assert "t failed on the unchanged code and then did not" in finding.problem
+        assert found(lambda: fails, lambda: passes, lambda: fails) == Finding(("t",))
 
     def test_that_fails_with_the_change_too_is_shown_its_failure(self, own, state):
         found = own.look(state(test_issue=GOOD, means=SOURCE.replace(BUG, SAME)))

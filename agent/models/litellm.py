@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import ssl
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from agent.errors import ConfigError
 from agent.models import Completion, Message
@@ -16,6 +20,9 @@ from agent.models.pace import pace_of
 from agent.models.prices import Price, listed
 from agent.models.retry import UNKNOWN, Retry, Transient
 from agent.models.wire import completion, storable
+
+if TYPE_CHECKING:
+    from agent.models.switchboard import Line, Switchboard
 
 __all__ = ["LiteLLMModel", "load"]
 
@@ -83,7 +90,7 @@ class LiteLLMModel:
         return self._retry.run(lambda: self._ask(body), self._pace)
 
     def close(self) -> None:
-        """Nothing to do: litellm keeps its connections for the whole process."""
+        """Nothing to do: its connections are kept for the whole process, for all models."""
 
     def _ask(self, body: Mapping[str, Any]) -> Completion:
         import httpx
@@ -97,7 +104,7 @@ class LiteLLMModel:
             "drop_params": True,
             "_skip_mcp_handler": True,  # it would import a package that litellm does not depend on
         }
-        call = _Call(self._litellm, {**options, **body}, self._name)
+        call = _Call(self._litellm, {**options, **body}, self._name, _switchboard())
         pieces = read(call, self._deadlines, self._halt, self._name)
         response = self._litellm.stream_chunk_builder(pieces, body["messages"]) if body.get("stream") else pieces[0]
         if response is None:
@@ -122,12 +129,16 @@ class LiteLLMModel:
 
 
 class _Call:
-    """One call of litellm. It cannot be cut off at its connection: it ends at the next piece, or in its silence."""
+    """One call of litellm, over a line that another thread can cut. A provider that litellm reaches with a client of
+    its own, as by another library than httpx, ends at the next piece, or in its silence."""
 
-    def __init__(self, litellm: Any, options: Mapping[str, Any], name: str) -> None:
+    def __init__(self, litellm: Any, options: Mapping[str, Any], name: str, lines: Switchboard) -> None:
         self._litellm = litellm
         self._options = options
         self._name = name
+        self._lines = lines
+        self._lock = threading.Lock()
+        self._line: Line | None = None
         self._was_cut = False
 
     def pieces(self) -> Iterator[Any]:
@@ -137,12 +148,13 @@ class _Call:
 
         begun = False
         try:
-            response = self._litellm.completion(**self._options)
-            for piece in response if self._options.get("stream") else (response,):
-                begun = True
-                yield piece
-                if self._was_cut:
-                    return
+            with self._connected():
+                response = self._litellm.completion(**self._options)
+                for piece in response if self._options.get("stream") else (response,):
+                    begun = True
+                    yield piece
+                    if self._was_cut:
+                        return
         except openai.APIError as error:
             found = meaning(error, self._name)
             found.usage = UNKNOWN if begun else found.usage
@@ -154,7 +166,40 @@ class _Call:
 
     def cut(self) -> None:
         """See `agent.models.deadlines.Source`."""
-        self._was_cut = True
+        with self._lock:
+            self._was_cut = True
+            if self._line is not None:
+                self._line.plug.pull()
+
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Holds a line, as long as others may cut it."""
+        with self._lines.line() as line:
+            with self._lock:
+                self._line = line
+                if self._was_cut:
+                    line.plug.pull()
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._line = None
+
+
+@cache
+def _switchboard() -> Switchboard:
+    """That of the process, which litellm sends over from now on."""
+    import httpx
+    import litellm
+    from litellm.llms.custom_httpx.http_handler import get_ssl_configuration
+
+    from agent.models.switchboard import Switchboard
+
+    verify = get_ssl_configuration()
+    board = Switchboard(ssl.create_default_context(cafile=verify) if isinstance(verify, str) else verify)
+    litellm.client_session = httpx.Client(transport=board, follow_redirects=True)
+    litellm.sync_transport = board
+    return board
 
 
 def load() -> Any:

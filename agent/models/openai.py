@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +16,7 @@ from agent.models.deadlines import Deadlines, read
 from agent.models.faults import meaning
 from agent.models.halt import Halt
 from agent.models.pace import pace_of
+from agent.models.plug import Plug
 from agent.models.prices import Price
 from agent.models.retry import UNKNOWN, Retry, Transient
 from agent.models.wire import completion, decode
@@ -134,24 +134,19 @@ def _certificates() -> ssl.SSLContext:
 
 
 class _Line:
-    """One connection to the server, for one question at a time. Another thread can cut it.
-
-    Its socket is closed only by the thread that reads from it: the number of a closed one may be another file's by the
-    next read. Shutting it down wakes that thread, and is all that others do.
-    """
+    """One connection to the server, for one question at a time. Another thread can cut it."""
 
     def __init__(self, name: str, base_url: str | None, deadlines: Deadlines) -> None:
         import openai
 
         self.path = ""
         self.body: Mapping[str, Any] = {}
-        self.was_cut = False
         self._name = name
-        self._socket: socket.socket | None = None
+        self._plug = Plug()
         self._lock = threading.Lock()
         self._busy = False
         timeout = openai.Timeout(deadlines.silence_s + GRACE_S, connect=deadlines.connect_s)
-        web = openai.DefaultHttpxClient(verify=_certificates(), event_hooks={"request": [self._watch]})
+        web = openai.DefaultHttpxClient(verify=_certificates(), event_hooks={"request": [self._plug.watch]})
         self._client = openai.OpenAI(base_url=base_url, max_retries=0, timeout=timeout, http_client=web)
 
     def pieces(self) -> Iterator[bytes]:
@@ -175,10 +170,15 @@ class _Line:
     def cut(self) -> None:
         """See `agent.models.deadlines.Source`."""
         with self._lock:
-            self.was_cut = True
+            self._plug.pulled = True
             if not self._busy:
                 self._client.close()
-        self._hang_up()
+        self._plug.pull()
+
+    @property
+    def was_cut(self) -> bool:
+        """It is of no use any more."""
+        return self._plug.pulled
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -201,18 +201,3 @@ class _Line:
             self.path, body=self.body, cast_to=httpx.Response, stream=True, stream_cls=openai.Stream[Any]
         )
         return cast("httpx.Response", answer)  # the client's types know streams of events only
-
-    def _watch(self, request: httpx.Request) -> None:
-        request.extensions["trace"] = self._connected
-
-    def _connected(self, event: str, info: Mapping[str, Any]) -> None:
-        """The socket of a new connection, before anything is sent on it. One that was cut meanwhile is of no use."""
-        if event.endswith(("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")):
-            self._socket = info["return_value"].get_extra_info("socket")
-            if self.was_cut:
-                self._hang_up()
-
-    def _hang_up(self) -> None:
-        if self._socket is not None:
-            with suppress(OSError):  # it has ended
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # of the connection; TLS would first say goodbye
