@@ -31,7 +31,7 @@ __all__ = [
     "read_verdicts",
 ]
 
-RULES = 2
+RULES = 3
 """Raised when the same patch may get another verdict."""
 
 Status = Literal["resolved", "unresolved", "empty_patch", "apply_failed", "error"]

@@ -10,7 +10,7 @@ from xml.parsers import expat
 
 from agent.actions.excerpt import excerpt
 from agent.errors import UsageError
-from agent.measure.adapters.junit import root as root_of
+from agent.measure.documents import root as root_of
 from agent.untrusted import terminal_text
 
 __all__ = ["Failure", "read_failures", "statement"]

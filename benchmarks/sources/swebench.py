@@ -18,7 +18,10 @@ from benchmarks.instances import EvalType, Hidden, Instance
 from benchmarks.sources import columns, images, scripts
 from benchmarks.sources.columns import Row
 
-__all__ = ["COMMANDS", "PYTEST", "TESTBED", "gym", "hidden_of", "instance_of", "pytest_on", "swebench", "swebench_5"]
+__all__ = [
+    "COMMANDS", "PYTEST", "TESTBED", "gym", "hidden_of", "instance_of", "parser_of", "pytest_on", "swebench",
+    "swebench_5",
+]  # fmt: skip
 
 TESTBED = "/testbed"
 PYTEST = "python -m pytest -q -p no:cacheprovider"
@@ -38,14 +41,21 @@ _OTHERS = {
 (SWE-bench, `harness/constants/python.py`)."""
 _DATA = (".json", ".png", ".csv", ".txt", ".md", ".jpg", ".jpeg", ".pkl", ".yml", ".yaml", ".toml")
 """What a test patch may change that is no test (SWE-bench, `NON_TEST_EXTS`)."""
-_OF_NUMBER: Mapping[str, Mapping[str, str]] = {
+_OF_INSTANCE: Mapping[str, Mapping[str, str]] = {
     "parse_log_immutable_js": {"2005": "parse_log_jest_json", "2006": "parse_log_jest"},
     "parse_log_jekyll": {
         **dict.fromkeys(("8047", "8167", "9141"), "parse_log_minitest"),
         **dict.fromkeys(("8761", "8771"), "parse_log_cucumber"),
     },
+    "parse_log_lighthouse": {
+        **dict.fromkeys(("9.5", "10.0", "10.2"), "mocha-suites"),
+        **dict.fromkeys(("0", "1", "2"), "mocha-json-raw"),
+        "": "parse_log_carbon",
+    },
+    "parse_log_next": {"1.27": "cypress", "": "karma-next"},
 }
-"""Parsers that are others by the number of the instance (5.0.2, `harness/log_parsers`)."""
+"""Parsers that are others by the version or its first part, or by the number of the instance; empty: of all that are
+left (5.0.2, `harness/log_parsers`)."""
 _TAGS = ("repo", "version", "difficulty")
 _ENDINGS = {
     "py": "python", "go": "go", "rs": "rust", "java": "java", "rb": "ruby", "php": "php", "c": "c", "cc": "c++",
@@ -74,16 +84,23 @@ def swebench_5(row: Row) -> Instance:
     """A row of the fifth generation, which brings the script that grades it."""
     if row["eval_type"] not in ("pass_and_fail", "fail_only"):
         raise ValueError(f"the eval_type {row['eval_type']!r} is neither pass_and_fail nor fail_only")
-    number = row["instance_id"].rpartition("-")[2]
     hidden = hidden_of(
         row,
         eval_script=row["eval_script"],
         eval_type=cast("EvalType", row["eval_type"]),
-        log_parser=_OF_NUMBER.get(row["log_parser"], {}).get(number, row["log_parser"]),
+        log_parser=parser_of(row["log_parser"], row),
     )
     language = _spoken(row["test_patch"])
     command, _ = _OTHERS.get(row["repo"], (COMMANDS.get(language, PYTEST), ""))
     return instance_of(row, images.qualified(row["image"]), hidden, command, language=language)
+
+
+def parser_of(name: str, row: Row) -> str:
+    """What a parser that is another by the instance is for this one."""
+    others = _OF_INSTANCE.get(name, {})
+    version = columns.first(row, "version")
+    keys = (version, version.partition(".")[0], row["instance_id"].rpartition("-")[2], "")
+    return next((others[key] for key in keys if key in others), name)
 
 
 def _classic(row: Row, image: str, language: str) -> Instance:

@@ -15,10 +15,11 @@ from xml.parsers import expat
 
 from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
+from agent.measure.documents import root
 from agent.measure.planting import Plan
 from agent.measure.reading import Told
 
-__all__ = ["GRADLE", "JUNIT", "MAVEN", "read", "root"]
+__all__ = ["GRADLE", "JUNIT", "MAVEN", "read"]
 
 MESSAGE_CHARACTERS = 2000
 SUITES = ("testsuites", "testsuite")
@@ -39,22 +40,6 @@ def read(left: Left) -> Told:
     if told.opened:
         told.end()
     return told
-
-
-def root(data: bytes) -> ET.Element:
-    """The root of a document that declares no type: no test runner writes one, and it could declare entities.
-
-    Raises:
-        xml.etree.ElementTree.ParseError, xml.parsers.expat.ExpatError: it is not such a document.
-    """
-    parser = expat.ParserCreate()
-
-    def refuse(*declared: object) -> None:
-        raise expat.ExpatError("it has a document type, which no test runner writes")
-
-    parser.StartDoctypeDeclHandler = refuse
-    parser.Parse(data, True)
-    return ET.fromstring(data)  # noqa: S314  # with no document type there is no entity to expand
 
 
 def _read_file(told: Told, suites: ET.Element) -> None:

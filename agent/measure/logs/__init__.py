@@ -9,7 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from agent.measure import Outcome
-from agent.measure.logs import cargo, go, javascript, jvm, mocha, multi, native, python, tap, told, web
+from agent.measure.logs import (
+    cargo,
+    deno,
+    go,
+    javascript,
+    jvm,
+    listed,
+    mocha,
+    multi,
+    native,
+    nested,
+    python,
+    tap,
+    told,
+    web,
+)  # fmt: skip
 from agent.untrusted import terminal_text
 
 __all__ = ["ALIASES", "PARSERS", "parse"]
@@ -18,7 +33,7 @@ LINE_CHARACTERS = 2000
 """A longer line is no runner's word about a test."""
 
 Parser = Callable[[str], Iterable[tuple[str, Outcome]]]
-"""Every test that a text names, in its order, as often as it names it; there are no colours in the text."""
+"""Every test that a text names, in its order, as often as it names it. But for `COLOURED`, the text has no colours."""
 
 PARSERS: Mapping[str, Parser] = {
     "pytest": python.pytest,
@@ -28,6 +43,7 @@ PARSERS: Mapping[str, Parser] = {
     "node": javascript.node,
     "jest": javascript.jest,
     "vitest": javascript.vitest,
+    "vitest-marks": javascript.vitest_marks,
     "tap": tap.tap,
     "tap-whole": tap.whole,
     "cargo": cargo.cargo,
@@ -38,14 +54,28 @@ PARSERS: Mapping[str, Parser] = {
     "pytest-options": python.pytest_options,
     "pytest-buttons": python.pytest_buttons,
     "sympy": python.sympy,
+    "jest-marks": javascript.jest_marks,
     "jest-names": javascript.jest_names,
     "jest-files": javascript.jest_files,
-    "karma-failures": javascript.karma_failures,
-    "numbered": javascript.numbered,
+    "karma": nested.karma,
+    "karma-failures": listed.chart_js,
+    "karma-next": nested.next_js,
+    "bpmn-js": listed.bpmn_js,
+    "openlayers": listed.openlayers,
+    "eslint": listed.eslint,
+    "p5js": listed.p5js,
+    "numbered": listed.marked,
+    "jest-suites": nested.calypso,
+    "mocha-line": nested.highlightjs,
+    "mocha-suites": nested.lighthouse,
+    "cypress": nested.cypress,
+    "quarto": deno.quarto,
     "mocha-json": mocha.titles,
     "mocha-json-files": mocha.in_files,
+    "mocha-json-raw": mocha.as_written,
     "automake": native.automake,
     "ctest": native.ctest,
+    "doctest": native.doctest,
     "googletest": native.googletest,
     "micropython": native.micropython,
     "redis": native.redis,
@@ -71,8 +101,8 @@ ALIASES = {
     "parse_log_pytest_v2": "pytest",
     "parse_log_django": "unittest",
     "parse_log_gotest": "go",
-    "parse_log_jest": "jest",
-    "parse_log_vitest": "vitest",
+    "parse_log_jest": "jest-marks",
+    "parse_log_vitest": "vitest-marks",
     "parse_log_tap": "tap-whole",
     "parse_log_cargo": "cargo",
     "parse_log_maven": "maven-single",
@@ -89,6 +119,15 @@ ALIASES = {
     **{f"parse_log_{name}": "jest-files" for name in ("carbon", "grommet", "react_pdf")},
     "parse_log_chart_js": "karma-failures",
     "parse_log_marked": "numbered",
+    "parse_log_karma": "karma",
+    "parse_log_bpmn_js": "bpmn-js",
+    "parse_log_openlayers": "openlayers",
+    "parse_log_eslint": "eslint",
+    "parse_log_p5js": "p5js",
+    "parse_log_calypso": "jest-suites",
+    "parse_log_highlightjs": "mocha-line",
+    "parse_log_quarto_cli": "quarto",
+    "parse_log_doctest": "doctest",
     "parse_log_prismjs": "mocha-json",
     "parse_log_jq": "automake",
     "parse_log_googletest": "googletest",
@@ -100,9 +139,11 @@ ALIASES = {
     "parse_log_ruby_unit": "test-unit",
     "parse_log_rspec_transformed_json": "rspec",
 }  # fmt: skip
-"""What SWE-bench calls them (5.0.2, `PARSER_REGISTRY`)."""
-WHOLE = ("mocha-json", "mocha-json-files", "told")
-"""Those that read JSON, whose lines are as long as they are."""
+"""What SWE-bench calls them (5.0.2, `PARSER_REGISTRY`): all but those that hang on the instance."""
+WHOLE = ("doctest", "mocha-json", "mocha-json-files", "mocha-json-raw", "told")
+"""Those that read JSON or XML, whose lines are as long as they are."""
+COLOURED = ("quarto",)
+"""Those that go by the colours."""
 
 
 def parse(name: str, text: str) -> dict[str, Outcome]:
@@ -114,10 +155,10 @@ def parse(name: str, text: str) -> dict[str, Outcome]:
     """
     found: dict[str, Outcome] = {}
     parser = ALIASES.get(name, name)
-    plain = terminal_text(text)
+    plain = text if parser in COLOURED else terminal_text(text)
     if parser not in WHOLE:
         plain = "\n".join(line for line in plain.split("\n") if len(line) <= LINE_CHARACTERS)
     for test, outcome in PARSERS[parser](plain):
-        if found.get(test) in (None, Outcome.PASSED, Outcome.SKIPPED):
+        if test and found.get(test) in (None, Outcome.PASSED, Outcome.SKIPPED):
             found[test] = outcome
     return found

@@ -1,4 +1,4 @@
-"""What jest (`--verbose`), vitest (`--reporter=verbose`), node's own runner (its `spec` reporter) and karma print."""
+"""What jest (`--verbose`), vitest (`--reporter=verbose`) and node's own runner (its `spec` reporter) print."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from agent.measure import Outcome
 from agent.measure.logs.lines import by_line
 
-__all__ = ["jest", "jest_files", "jest_names", "karma_failures", "node", "numbered", "vitest"]
+__all__ = ["jest", "jest_files", "jest_marks", "jest_names", "node", "vitest", "vitest_marks"]
 
 MARKS = {
     "✓": Outcome.PASSED,
@@ -27,8 +27,6 @@ LINE = re.compile(rf"(\s*)([{''.join(MARKS)}]) (.+?)")
 TIME = r"(?: \(?\d+(?:\.\d+)? ?m?s\)?)?"
 JEST = re.compile(rf"(?:(?:skipped|todo) )?(.+?){TIME}")
 VITEST = re.compile(rf"(.+?)(?: \(\d+ tests?.*\))?{TIME}(?: \[skipped\])?")
-KARMA = re.compile(r"Chrome [\d.]+ \([^)]+\) (.*)FAILED$")
-NUMBERED = re.compile(r"\d+\)\s(.*)")
 NODE = re.compile(rf"(.+?){TIME}( # (?:SKIP|TODO).*)?")
 
 
@@ -41,21 +39,11 @@ def jest(text: str) -> Iterator[tuple[str, Outcome]]:
 
 jest_names = by_line(r"\[(?P<end>PASSED|FAILED)\]\s(?P<test>.+)")
 """Its JSON, of which SWE-bench's commands make a line for each test."""
+jest_marks = by_line(r"(?P<end>[✓✕○])\s(?P<test>.+?)(?:\s\(\d+\s*m?s\))?")
+vitest_marks = by_line(r"(?P<end>[✓\u00d7↓])\s(?P<test>.+?)(?:\s(?:\d+\s*m?s?|\[skipped\]))?")
+"""As SWE-bench reads these two: of a skipped test jest's word for it is a part of the name, and a number at the end of
+a name is taken for the time."""
 jest_files = by_line(r"(?P<end>PASS|FAIL)\s(?P<test>.*?)(?:\s\([\d.]+ ?m?s\).*)?")
-
-
-def karma_failures(text: str) -> Iterator[tuple[str, Outcome]]:
-    """Only what failed in Chrome, with the space that stands after its name: so SWE-bench names the tests."""
-    for line in text.split("\n"):
-        if line.endswith("FAILED") and (match := KARMA.search(line)):
-            yield match[1], Outcome.FAILED
-
-
-def numbered(text: str) -> Iterator[tuple[str, Outcome]]:
-    """Only what failed: lines that begin with a number in a list."""
-    for line in text.split("\n"):
-        if match := NUMBERED.match(line):
-            yield match[1].strip(), Outcome.FAILED
 
 
 def vitest(text: str) -> Iterator[tuple[str, Outcome]]:

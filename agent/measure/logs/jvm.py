@@ -43,13 +43,18 @@ def maven(text: str) -> Iterator[tuple[str, Outcome]]:
 
 
 def single(text: str) -> Iterator[tuple[str, Outcome]]:
-    """`Class#method` of runs of one test each (`mvn -Dtest=...`, echoed by `set -x`): the build's end is the test's."""
-    asked: deque[str] = deque()
+    """`Class#method` of runs of one test each (`mvn -Dtest=...`, echoed by `set -x`): the build's end is the test's.
+    What the shell echoes may come after it, where both write to the log."""
+    asked, early = deque[str](), deque[Outcome]()
     for line in text.split("\n"):
         if match := ASKED.fullmatch(line.strip()):
             asked.append(match[1])
-        elif asked and (match := BUILD.fullmatch(line.strip())):
-            yield asked.popleft(), WORDS[match[1]]
+        elif match := BUILD.fullmatch(line.strip()):
+            if asked:
+                yield asked.popleft(), WORDS[match[1]]
+            else:
+                early.append(WORDS[match[1]])
+    yield from zip(asked, early, strict=False)
 
 
 def gradle(text: str) -> Iterator[tuple[str, Outcome]]:

@@ -13,8 +13,8 @@ __all__ = ["WORDS", "Ends", "by_line"]
 Ends = Iterator[tuple[str, Outcome]]
 
 WORDS: Mapping[str, Outcome] = {
-    **dict.fromkeys(("ok", "OK", "pass", "passed", "Passed", "PASS", "PASSED", ".", "✔"), Outcome.PASSED),
-    **dict.fromkeys(("skip", "skipped", "SKIP", "SKIPPED", "O", "↩"), Outcome.SKIPPED),
+    **dict.fromkeys(("ok", "OK", "pass", "passed", "Passed", "PASS", "PASSED", ".", "✓", "✔"), Outcome.PASSED),
+    **dict.fromkeys(("skip", "skipped", "SKIP", "SKIPPED", "O", "○", "↓", "↩"), Outcome.SKIPPED),
 }
 """How runners say that a test has passed, and that it was skipped."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.measure import Outcome
 
-__all__ = ["in_files", "titles"]
+__all__ = ["as_written", "in_files", "titles"]
 
 BEGINS = re.compile(r'\{\s*"stats"\s*:')
 LISTS = {"passes": Outcome.PASSED, "pending": Outcome.SKIPPED, "failures": Outcome.FAILED}
@@ -22,6 +22,12 @@ def titles(text: str) -> Iterator[tuple[str, Outcome]]:
     """The test's full title."""
     for test, outcome in _tests(text):
         yield test["fullTitle"], outcome
+
+
+def as_written(text: str) -> Iterator[tuple[str, Outcome]]:
+    """The test's full title as JSON writes it, without the quotes."""
+    for test, outcome in titles(text):
+        yield json.dumps(test, ensure_ascii=False)[1:-1], outcome
 
 
 def in_files(text: str) -> Iterator[tuple[str, Outcome]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from xml.etree import ElementTree as ET
+from xml.parsers import expat
 
 from agent.measure import Outcome
+from agent.measure.documents import root
 from agent.measure.logs.lines import by_line
 
-__all__ = ["automake", "checked", "ctest", "googletest", "micropython", "redis"]
+__all__ = ["automake", "checked", "ctest", "doctest", "googletest", "micropython", "redis"]
 
 automake = by_line(r"(?P<end>PASS|FAIL|SKIP): (?P<test>.+)")
 """Of `make check`: the script's name."""
@@ -28,6 +31,20 @@ def checked(text: str) -> Iterator[tuple[str, Outcome]]:
     for test, outcome in ctest(text):
         yield test.lower(), outcome
     yield from _checks(text.lower().replace(" - success", " - pass"))
+
+
+def doctest(text: str) -> Iterator[tuple[str, Outcome]]:
+    """`case > subcase`, of its `xml` reporter: failed where any of the subcase's expressions did."""
+    _, found, rest = text.partition("<doctest")
+    inside, ended, _ = rest.partition("</doctest>")
+    try:
+        document = root(f"{found}{inside}{ended}".encode()) if ended else None
+    except (ET.ParseError, expat.ExpatError):
+        return
+    for case in () if document is None else document.iterfind(".//TestCase"):
+        for part in case.iterfind(".//SubCase"):
+            held = all(each.get("success") == "true" for each in part.iterfind(".//Expression"))
+            yield f"{case.get('name')} > {part.get('name')}", Outcome.PASSED if held else Outcome.FAILED
 
 
 def redis(text: str) -> Iterator[tuple[str, Outcome]]:

@@ -1,0 +1,152 @@
+"""Logs that list what failed and name nothing else, of browsers, mocha and others: SWE-bench reads them `fail_only`.
+
+Names are put together as SWE-bench's own parsers do it (5.0.2, `harness/log_parsers/javascript.py`): its rows have them
+so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from agent.measure import Outcome
+from agent.measure.logs.lines import Ends
+
+__all__ = ["bpmn_js", "chart_js", "eslint", "marked", "openlayers", "p5js"]
+
+CHROME = re.compile(r"Chrome [\d.]+ \([^)]+\) (.*)FAILED$")
+NUMBERED = re.compile(r"\d+\)\s(.*)")
+BROWSER = re.compile(
+    r"(?:PhantomJS [\d.]+ \(Linux (?:[\d.]+|x86_64)\)|Chrome Headless .* \(Linux x86_64\)"
+    r"|HeadlessChrome [\d.]+ \(Linux [\d.]+\)) (.*)FAILED"
+)
+CHROME_ON_LINUX = re.compile(r"Chrome (?:Headless )?[\d.]+ \(Linux \S+\) (.*)FAILED")
+MISMATCH = re.compile(r"case\s(.*):\smismatch")
+ITEM = re.compile(r"\s{2}\d+\)")
+ITEM_LINE = re.compile(r"^\s{2}\d+\)", re.MULTILINE)
+SPACE = re.compile(r"\s")
+P5_ITEM = re.compile(r"^[^\S\n]*\d+\)", re.MULTILINE)
+P5_CHARACTERS = 1000
+OPENS = re.compile(r"<(\w+)>")
+CLOSES = re.compile(r"</(\w+)>")
+BLOCKS = {"{": "}", "[": "]"}
+
+
+def chart_js(text: str) -> Ends:
+    """karma's, of Chrome, with the space that stands after the name."""
+    return _by_browser(CHROME, text)
+
+
+def bpmn_js(text: str) -> Ends:
+    """karma's, of PhantomJS and of Chrome without a window, with the space that stands after the name."""
+    return _by_browser(BROWSER, text)
+
+
+def _by_browser(pattern: re.Pattern[str], text: str) -> Ends:
+    for line in text.split("\n"):
+        if line.endswith("FAILED") and (match := pattern.search(line)):
+            yield match[1], Outcome.FAILED
+
+
+def marked(text: str) -> Ends:
+    """Lines that begin with a number in a list."""
+    for line in text.split("\n"):
+        if match := NUMBERED.match(line):
+            yield match[1].strip(), Outcome.FAILED
+
+
+def openlayers(text: str) -> Ends:
+    """karma's, mocha's list, and pictures that differ."""
+    for name, outcome in _by_browser(CHROME_ON_LINUX, text):
+        yield _one_line(name), outcome
+    for line in text.split("\n"):
+        if match := MISMATCH.match(line):
+            yield _one_line(match[1]), Outcome.FAILED
+    end = 0
+    while (item := ITEM_LINE.search(text, end)) and (error := text.find("Error:", item.end())) >= 0:
+        yield _one_line(text[item.end() : error]), Outcome.FAILED
+        end = error
+
+
+def eslint(text: str) -> Ends:
+    """Mocha's list: all that stands between a number and the line of the error."""
+    end = 0
+    while (item := ITEM.search(text, end)) and (found := _up_to_error(text, item.end())):
+        name, end = found
+        yield _one_line(name), Outcome.FAILED
+
+
+def _up_to_error(text: str, begin: int) -> tuple[str, int] | None:
+    """What comes before the next line with an error, and the end of that; on the item's own line, before the first
+    space."""
+    error = begin
+    while (error := text.find("Error", error)) >= 0:
+        line, after = text.rfind("\n", begin, error), text.find("\n", error)
+        last = text.rfind("Error", error, after if after >= 0 else len(text))
+        if line >= 0:
+            return text[begin:line], last
+        if space := SPACE.search(text, begin, last):
+            return text[begin : space.start()], last
+        error = last + 1
+    return None
+
+
+def p5js(text: str) -> Ends:
+    """Mocha's list: suites and name on a line each, ever farther to the right, up to a colon."""
+    plain = _without_tags("\n".join(_without_json(text)))
+    end = 0
+    while item := P5_ITEM.search(plain, end):
+        end = plain.find(":", item.end(), item.end() + P5_CHARACTERS + 1)
+        if end < 0:
+            end = item.end()
+            continue
+        lines = plain[item.end() : end].split("\n")
+        if _slanting(lines):
+            yield ":".join(map(str.strip, lines)), Outcome.FAILED
+
+
+def _slanting(lines: list[str]) -> bool:
+    indents = [0, *(len(line) - len(line.lstrip()) for line in lines)]
+    return all(before < after for before, after in pairwise(indents))
+
+
+def _without_json(text: str) -> Iterator[str]:
+    """The lines that are of no object or list that the tests print."""
+    inside = set[str]()
+    for line in text.split("\n"):
+        said = line.rstrip()
+        if said[-1:] in BLOCKS:
+            inside.add(BLOCKS[said[-1]])
+        elif said in inside:
+            inside.remove(said)
+        elif not inside and BLOCKS.get(said[:1]) != said[-1:]:
+            yield line
+
+
+def _without_tags(text: str) -> str:
+    """The text without elements that begin and end in it, and what is in them; once through, however they nest."""
+    last = {match[1]: match.start() for match in CLOSES.finditer(text)}
+    kept, begin = [], 0
+    for tag in OPENS.finditer(text):
+        if begin <= tag.start() <= last.get(tag[1], -1):
+            kept.append(text[begin : tag.start()])
+            begin, open_still = _end_of(text, tag[1], tag.start(), last[tag[1]])
+            kept.append(tag[0] * open_still)
+    return "".join([*kept, text[begin:]])
+
+
+def _end_of(text: str, name: str, begin: int, last: int) -> tuple[int, int]:
+    """Where the element that begins there ends, and how many of its name in it have no end of their own."""
+    depth = 0
+    while begin <= last:
+        close = text.find(f"</{name}>", begin)
+        depth += text.count(f"<{name}>", begin, close) - 1
+        begin = close + len(name) + len("</>")
+        if not depth:
+            break
+    return begin, depth
+
+
+def _one_line(name: str) -> str:
+    return " ".join(name.split())

@@ -1,0 +1,163 @@
+"""Logs in which tests stand below their suites, told by indentation: SWE-bench Multimodal's of jest, mocha and karma.
+
+Names are put together as SWE-bench's own parsers do it (5.0.2, `harness/log_parsers/javascript.py`): its rows have them
+so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agent.measure import Outcome
+from agent.measure.logs.lines import Ends
+
+__all__ = ["calypso", "cypress", "highlightjs", "karma", "lighthouse", "next_js"]
+
+PASSING = re.compile(r"\d+\spassing")
+HIGHLIGHT_END = re.compile(r"\n[ \t]*\d+ passing")
+MILLISECONDS = re.compile(r"\(\d+ms\)")
+LAST_MILLISECONDS = re.compile(r"\(\d+ms\)$")
+TOOK = re.compile(r"\s\(\d+m+s\).*")
+NUMBERED = re.compile(r"\d+\)\s(.*)")
+ASSERTION = re.compile(r"AssertionError:\s+#")
+FILES = re.compile(r"running\s\d+\stest\sfiles")
+RUNNING = re.compile(r"Running:(.*)\)\n{3}\s{2}(.*)\n")
+BROKEN = re.compile(r"^\s{4}\d+\)\s(.*)", re.MULTILINE)
+DONE = re.compile(r"^\s{4}✓\s(.*)\(", re.MULTILINE)
+KARMA = re.compile(r"(\s*)([✔✖])?\s(.*)")
+TICKS = {"✓": Outcome.PASSED, "✔": Outcome.PASSED, "✕": Outcome.FAILED, "✗": Outcome.FAILED, "✖": Outcome.FAILED}
+
+
+class Suites:
+    """The suites around a line: those that stand less far to the right."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[str, int]] = []
+
+    def see(self, line: str) -> None:
+        """A line that names no test: where it is indented it begins a suite."""
+        if indent := len(line) - len(line.lstrip()):
+            while self._open and self._open[-1][1] >= indent:
+                self._open.pop()
+            self._open.append((line.strip(), indent))
+
+    @property
+    def names(self) -> list[str]:
+        """The outermost first."""
+        return [suite for suite, _ in self._open]
+
+
+def calypso(text: str) -> Ends:
+    """jest's, of each of its commands, which the shell prints (`set -x`)."""
+    suites = Suites()
+    for part in text.split(" ./node_modules/.bin/jest ")[1:]:
+        for line in _until(part, ("Test Suites", "  ● ")):
+            mark, _, said = line.strip().partition(" ")
+            if said and mark in ("✓", "✕"):
+                named = LAST_MILLISECONDS.sub("", said)
+                yield f"{' - '.join(suites.names)} - {named}".strip(), TICKS[mark]
+            else:
+                suites.see(line)
+
+
+def lighthouse(text: str) -> Ends:
+    """Mocha's `spec` reporter, of each set of files."""
+    for part in FILES.split(text)[1:]:
+        suites = Suites()
+        for line in PASSING.split(part, maxsplit=1)[0].strip().split("\n"):
+            if (found := _of_mocha(line.strip())) is None:
+                suites.see(line)
+            else:
+                yield " - ".join([*suites.names, found[0]]), found[1]
+
+
+def _of_mocha(said: str) -> tuple[str, Outcome] | None:
+    """The test that a line of mocha's is about, without the time it took."""
+    if said.startswith("✔") and said[1:2].isspace():
+        named, outcome = said[2:], Outcome.PASSED
+    elif match := NUMBERED.match(said):
+        named, outcome = match[1], Outcome.FAILED
+    else:
+        return None
+    return TOOK.sub("", named), outcome
+
+
+def highlightjs(text: str) -> Ends:
+    """Mocha's `spec` reporter, up to its summary; a test goes by the indented line before it."""
+    suite = ""
+    for line in HIGHLIGHT_END.split(text, maxsplit=1)[0].split("\n"):
+        said = line.strip()
+        if said[:1] in ("✓", "✔"):
+            yield _below(suite, said[1:]), Outcome.PASSED
+        elif re.match(r"\d+\)", said):
+            yield _below(suite, said.partition(")")[2]), Outcome.FAILED
+        elif line.startswith("  "):
+            suite = f"{said}."
+
+
+def _below(suite: str, said: str) -> str:
+    return suite + MILLISECONDS.sub("", said).strip()
+
+
+def next_js(text: str) -> Ends:
+    """karma's, of Alibaba Fusion's `next`: what each browser says from its start to its totals."""
+    suites = Suites()
+    for part in _without_blocks(text).split(" xvfb-run ")[1:]:
+        for line in _until(part.rpartition("Starting browser Chrome")[2], ("TOTAL",)):
+            if line.strip().startswith(("ERROR", "LOG", "WARN", "Check", "in")):
+                continue
+            mark = next((mark for mark in "✗✓" if mark in line), "")
+            if mark:
+                yield " - ".join([*suites.names, line.partition(mark)[2].lstrip()]), TICKS[mark]
+            else:
+                suites.see(line)
+
+
+def _without_blocks(text: str) -> str:
+    """The text without what assertions print, up to the blank line after it."""
+    kept, begin = [], 0
+    while match := ASSERTION.search(text, begin):
+        end = text.find("\n\n", match.end())
+        if end < 0:
+            break
+        kept.append(text[begin : match.start()])
+        begin = end + 2
+    return "".join([*kept, text[begin:]])
+
+
+def cypress(text: str) -> Ends:
+    """Cypress's, of the same repository's version 1.27: `suite: name`."""
+    parts = RUNNING.split(text)
+    for suite, said in zip(parts[2::3], parts[3::3], strict=True):
+        for pattern, outcome in ((BROKEN, Outcome.FAILED), (DONE, Outcome.PASSED)):
+            for name in pattern.findall(said):
+                yield f"{suite}: {name.strip()}", outcome
+
+
+def karma(text: str) -> Ends:
+    """Karma's `spec` reporter, from the browser's start to its summary: `suite > name`."""
+    current, suites = -1, list[str]()
+    started = False
+    for line in _until(text, ("SUMMARY:",)):
+        starts = "Starting browser" in line
+        started = started or starts
+        if starts or not started or not (match := KARMA.fullmatch(line)):
+            continue
+        indent, mark, said = match.groups()
+        if mark:
+            yield " > ".join([*suites, said]), TICKS[mark]
+        elif indent and len(indent) > current:
+            suites.append(said)
+            current = len(indent)
+        elif indent and len(indent) < current:
+            del suites[-1:]
+            current = len(indent)
+
+
+def _until(text: str, ends: tuple[str, ...]) -> Iterator[str]:
+    """The lines before the first that begins so."""
+    for line in text.split("\n"):
+        if line.startswith(ends):
+            return
+        yield line
