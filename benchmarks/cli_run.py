@@ -143,6 +143,9 @@ def run(
     if executor == "ray" and prune_images:
         raise UsageError("--prune-images is for --executor local: images of a cluster are on its machines")
     every = list(opened.instances())
+    for each in every:
+        if each.fault:
+            say(f"{each.fault}; the others are gone on with")
     order = settings.seed if shuffle else None
     chosen = select(every, ids=split(ids), pattern=pattern, part=part, shuffle=order)
     identity = _identity(source, every, chosen[0].mode, settings)

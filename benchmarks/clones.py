@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.instances import InstanceBroken
 
-__all__ = ["GitRefused", "apply", "clone", "create", "git", "kept_paths", "paths_of", "reveal", "seal"]
+__all__ = ["GitRefused", "apply", "clone", "create", "git", "paths_of", "reveal", "seal"]
 
 TIMEOUT_S = 300
 _AUTHOR = ("-c", "user.name=ramify", "-c", "user.email=ramify@localhost", "-c", "commit.gpgSign=false")
@@ -115,21 +115,6 @@ def paths_of(patch: bytes) -> tuple[str, ...]:
         listing = git("apply", "--numstat", "-z", *direction, "-", stdin=patch)
         found |= {os.fsdecode(entry.split(b"\t", 2)[2]) for entry in listing.split(b"\0") if entry}
     return tuple(sorted(found))
-
-
-def kept_paths(patch: bytes) -> tuple[str, ...]:
-    """Those of `paths_of` that are there once the patch is applied: not what it removes, nor a rename's old name.
-
-    Raises:
-        GitRefused: not a patch.
-    """
-    if not patch:
-        return ()
-    summary = git("apply", "--summary", "-", stdin=patch).splitlines()
-    removed = {os.fsdecode(line.split(b" ", 4)[4]) for line in summary if line.startswith(b" delete mode ")}
-    listing = git("apply", "--numstat", "-z", "-", stdin=patch)
-    named = {os.fsdecode(entry.split(b"\t", 2)[2]) for entry in listing.split(b"\0") if entry}
-    return tuple(sorted(named - removed))
 
 
 def git(*argv: str, cwd: Path | None = None, stdin: bytes = b"", env: dict[str, str] | None = None) -> bytes:

@@ -47,6 +47,8 @@ class Hidden:
     none, and the test patch and the command are what is run."""
     patch_file: str = field(default="", repr=False)
     """Where the script finds the patch, which it applies by itself; empty: the patch is applied before."""
+    assets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Files that the script needs and no patch carries: the path in the repository, and the address."""
     eval_type: EvalType = field(default="pass_and_fail", repr=False)
     log_parser: str = field(default="", repr=False)
     """What reads the output of the tests: a name of SWE-bench's (`parse_log_pytest`) or of `agent.measure.logs`; empty:
@@ -74,6 +76,9 @@ class Instance:
     """Of the repository, as the set has it (`4.3`)."""
     language: str = "python"
     """Of the tests, in small letters; empty: the set does not say."""
+    fault: str = ""
+    """Why its row cannot be used: it is then named wherever instances are, and neither tried nor graded; empty: it
+    can."""
 
     @property
     def id(self) -> str:

@@ -78,7 +78,7 @@ def grading_place(name: str, settings: Settings) -> Iterator[tuple[Source, Provi
     works; logs are kept whole."""
     with TemporaryDirectory(prefix="ramify-grade-", ignore_cleanup_errors=True) as folder:
         source = Fitted(open_source(name, Path(folder) / "clones"), settings)
-        first = next(source.instances(), None)
+        first = next((each for each in source.instances() if not each.fault), None)
         image = first.task.workspace.image if first else None
         provider = make_provider(_with_logs(with_image(settings, image)), Path(folder) / "store")
         try:

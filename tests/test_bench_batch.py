@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -70,7 +70,7 @@ def fill(
 
 def halted(
     out: Path,
-    names: str,
+    names: Iterable[str],
     answer: Callable[[str, Path], Result],
     *,
     workers: int = 1,
@@ -87,7 +87,7 @@ def halted(
     batch = Batch(out, IDENTITY)
     instances = [instance(name) for name in names]
     try:
-        with BatchProgress(len(names), "hidden") as progress:
+        with BatchProgress(len(instances), "hidden") as progress:
             brakes = brakes or Brakes()
             why = run_batch(batch, instances, solve, workers=workers, brakes=brakes, observer=progress, lacking=lacking)
     finally:

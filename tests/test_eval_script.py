@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from shlex import quote
 
@@ -78,6 +82,34 @@ def test_a_patch_that_prints_results_and_leaves_is_not_believed(
     verdict = graded(source, instance, provider, {"conftest.py": LIAR})
     assert (verdict.status, len(verdict.failing), len(verdict.broken)) == ("unresolved", 1, 1)
     assert "exit code 1, and no test is said to have failed" in verdict.reason
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Iterator[str]:
+    """The address of a server with one picture."""
+    (tmp_path / "a.png").write_bytes(b"\x89PNG")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(tmp_path))) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Say nothing."""
+
+
+def test_what_no_patch_can_carry_is_there_when_the_tests_run(
+    source: Source, instance: Instance, provider: Provider, pictures: str
+) -> None:
+    seen = instance.hidden.eval_script.replace(f"{START}'", f"{START}'\ntest $(wc -c < 'base/a b.png') = 4 || exit 1")
+    wanted = replace(instance.hidden, eval_script=seen, assets=(("base/a b.png", f"{pictures}/a.png"),))
+    assert graded(source, replace(instance, hidden=wanted), provider, FIXED).status == "resolved"
+    for address, reason in ((f"{pictures}/b.png", "404"), ("file:///etc/passwd", "no address"), ("", "no address")):
+        lacking = replace(wanted, assets=(("base/a.png", address),))
+        verdict = graded(source, replace(instance, hidden=lacking), provider, FIXED)
+        assert verdict.status == "error"
+        assert reason in verdict.reason
 
 
 def test_a_patch_that_no_way_of_applying_takes_is_called_so(

@@ -15,11 +15,14 @@ from hypothesis import strategies as st
 from agent.errors import UsageError
 from agent.measure import Outcome, SuiteReport
 from agent.measure.logs import PARSERS
+from agent.solver import Result
 from agent.task import dump_task
 from benchmarks import clones
+from benchmarks.checking import check
+from benchmarks.grading import grade
 from benchmarks.harness.script import run_script
 from benchmarks.instances import Instance
-from benchmarks.sources import images, in_full, multi, open_source
+from benchmarks.sources import changes, images, in_full, multi, open_source
 from benchmarks.sources.formats import FORMATS, format_of
 from benchmarks.sources.reversing import reversed_patch
 from benchmarks.suites import suite_id
@@ -27,6 +30,7 @@ from benchmarks.verdicts import judge
 from sandboxes import Provider
 from tests import rows
 from tests.instances import git, patch_of, write
+from tests.test_bench_batch import halted, result, states
 
 ROWS: dict[str, list[dict[str, Any]]] = {
     "SWE-bench": [rows.CLASSIC, rows.VERIFIED, rows.MULTIMODAL, rows.CLASSIC_GO],
@@ -151,8 +155,8 @@ def test_the_language_is_what_the_row_says_or_its_test_patch_is_in(
 @pytest.mark.parametrize(
     "row",
     [
-        rows.CLASSIC_GO,
-        rows.MULTIMODAL,
+        {**rows.CLASSIC_GO, "version": "1"},
+        {**rows.MULTIMODAL, "repo": "unheard/of"},
         {**rows.MULTI, "org": "unheard"},
         {**rows.MULTI, "p2p_tests": {"all tests": {"fix": "PASS"}}},
         {**rows.PRO, "repo_language": "go"},
@@ -183,6 +187,34 @@ def test_rows_of_the_first_generation_run_the_files_of_tests_of_their_test_patch
     hidden = read(rows.CLASSIC).hidden
     assert hidden.test_command == "python -m pytest -q -p no:cacheprovider tests/test_calc.py"
     assert (hidden.eval_script, hidden.log_parser) == ("", "")
+
+
+def test_rows_of_the_first_generation_in_other_languages_run_what_the_harness_of_then_ran() -> None:
+    hidden = read({**rows.CLASSIC_GO, "version": "5870"}).hidden
+    assert (hidden.log_parser, hidden.eval_type) == ("parse_log_gotest", "pass_and_fail")
+    lines = hidden.eval_script.split("\n")
+    assert lines.count(f"git checkout {rows.CLASSIC_GO['base_commit']} tests/calc_test.go") == 2
+    start = lines.index(": '>>>>> Start Test Output'")
+    assert lines[start + 1] == 'go test -v . -run "TestUnsyncedConfigAccess"'
+    pictured = {"test_patch": [{"path": "a.png", "url": "https://example.org/a.png"}]}
+    chart = read({**rows.MULTIMODAL, "version": "4.0", "image_assets": pictured}).hidden
+    assert chart.assets == (("a.png", "https://example.org/a.png"),)
+    assert (chart.log_parser, chart.eval_type) == ("parse_log_chart_js", "fail_only")
+
+
+@pytest.mark.parametrize(
+    ("version", "path", "command"),
+    [
+        ("10.10.0", "client/a/test/b.js", "jest --verbose -c=test/client/jest.config.js 'client/a/test/b.js'"),
+        ("8.9.1", "client/__snapshots__/b.js.snap", "jest --verbose -c=test/client/jest.config.json 'client'"),
+        ("0.8", "packages/a.js", "npm run test-packages --verbose 'packages/a.js'"),
+        ("0.8", "test/e2e/a.js", "NODE_CONFIG_ENV=test npm run test test/e2e/a.js"),
+    ],
+)
+def test_calypso_is_tested_by_a_command_for_each_file(version: str, path: str, command: str) -> None:
+    patch = f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b\n"
+    row = {**rows.MULTIMODAL, "repo": "Automattic/wp-calypso", "version": version, "test_patch": patch}
+    assert f"{command}\n" in read(row).hidden.eval_script
 
 
 def test_a_runner_that_cannot_be_asked_is_run_by_a_script_whose_log_is_read() -> None:
@@ -374,8 +406,7 @@ def test_parquet_without_its_library_names_the_remedy(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([rows.CLASSIC, rows.CLASSIC], "has astropy__astropy-12907 twice"),
-        ([rows.CLASSIC, {"instance_id": "x"}], r"instance 2 \(x\): its columns"),
+        ([{"instance_id": "x"}, {"instance_id": "y"}], r"instance 1 \(x\): its columns"),
         ([{**rows.CLASSIC, "FAIL_TO_PASS": "none"}], "instance 1 .*'none' is not a list of test ids"),
         ([{**rows.CLASSIC, "FAIL_TO_PASS": "[" * 100_000}], "instance 1 .* is not a list of test ids"),
         ([{**rows.CLASSIC, "instance_id": "../x"}], "cannot name a folder"),
@@ -388,6 +419,65 @@ def test_a_table_that_cannot_be_used_is_named_with_the_row(tmp_path: Path, conte
     (tmp_path / "rows.json").write_text(json.dumps(content))
     with pytest.raises(UsageError, match=message):
         list(open_source(str(tmp_path / "rows.json"), tmp_path / "clones", reveal=True).instances())
+
+
+BROKEN = {"not JSON": '{"instance_id": "cut', "no object": "7", "lacks": '{"instance_id": "lacking"}'}
+
+
+def test_rows_that_cannot_be_used_are_named_and_leave_the_others_alone(tmp_path: Path, provider: Provider) -> None:
+    good = json.dumps(rows.CLASSIC)
+    (tmp_path / "rows.jsonl").write_text("\n".join([*BROKEN.values(), "", good, good]))
+    source = open_source(str(tmp_path / "rows.jsonl"), tmp_path / "clones")
+    found = {each.id: each for each in source.instances()}
+    assert list(found) == ["row-1", "row-2", "lacking", "astropy__astropy-12907", "row-5"]
+    said = [each.fault.removeprefix(f"{tmp_path}/rows.jsonl, ") for each in found.values()]
+    assert said[0].startswith("instance 1: line 1 is not JSON: ")
+    assert said[1] == "instance 2: line 2 is not a JSON object"
+    assert said[2].startswith("instance 3 (lacking): its columns")
+    assert said[3:] == ["", "instance 5 (astropy__astropy-12907): another row before it has this instance_id"]
+    checked = check(found["lacking"], source, provider)
+    assert not checked.valid
+    assert "instance 3 (lacking)" in checked.empty
+    assert grade(found["row-2"], b"any", source, provider).status == "error"
+
+
+def test_a_row_that_cannot_be_used_is_tried_once_and_the_batch_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("7\n" + json.dumps(rows.CLASSIC))
+    source = open_source(str(tmp_path / "rows.jsonl"), tmp_path / "clones")
+    known = {each.id: each for each in source.instances()}
+
+    def answer(name: str, run: Path) -> Result:
+        source.prepare(known[name])
+        return result(run)
+
+    begun, why = halted(tmp_path / "out", list(known), answer)
+    assert (begun, why, states(tmp_path / "out")) == (list(known), "", {"row-1": "infra", begun[1]: "done"})
+
+
+def test_the_files_of_a_patch_are_told_without_git_as_git_tells_them(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    text = b"".join(b"line %d\n" % number for number in range(30))
+    names = ("old \xe9.py", "gone.py", "kept.py", "run.sh", 'quo"ted.py', "a b/a b", "cut")
+    write(tmp_path, dict.fromkeys(names, text) | {"picture.png": b"\0\1", "lies.txt": b"-- a/no.py\n++ b/no.py\n"})
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-q", "-m", "base")
+    git(tmp_path, "mv", "old \xe9.py", "new name.py")
+    git(tmp_path, "rm", "-q", "gone.py")
+    (tmp_path / "run.sh").chmod(0o755)
+    write(tmp_path, {"picture.png": b"\0\2", "kept.py": b"one\n" + text[:-1], "lies.txt": b"", "empty.py": b""})
+    write(
+        tmp_path, {'quo"ted.py': text + b"--- a/no.py\n+++ b/no.py\n@@ -1 +1 @@\n", "a b/a b": b"x", "cut": b"\r\x0c\n"}
+    )
+    git(tmp_path, "add", "-A")
+    for options in ((), ("-M",), ("-U0",), ("--binary", "-M")):
+        patch = git(tmp_path, "diff", "--cached", *options)
+        assert changes.touched(patch) == clones.paths_of(patch), options
+        assert changes.kept(patch) == tuple(name for name in clones.paths_of(patch) if (tmp_path / name).exists())
+        for end in (patch.rindex(b"\n+one"), patch.rindex(b"line 27")):
+            with pytest.raises(ValueError, match="breaks off"):
+                changes.changes(patch[:end])
+    assert changes.touched(b"--- a/x.py\t2020-01-01\n+++ b/x.py\t2020-01-02\n@@ -1 +1 @@\n-a\n+b\n") == ("x.py",)
+    assert changes.touched(b"") == ()
 
 
 def test_a_part_of_a_file_that_has_none_is_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from agent.errors import UsageError
 from agent.measure import SuiteReport
 from agent.measure.logs import ALIASES, PARSERS, parse
 from benchmarks.clones import GitRefused
+from benchmarks.harness import assets
 from benchmarks.harness.logs import END, EXIT_CODE, LOG, read_log
 from benchmarks.instances import Hidden, Instance
 from benchmarks.verdicts import Finding
@@ -42,6 +43,7 @@ def run_script(instance: Instance, patch: bytes, provider: Provider) -> Finding:
 
     Raises:
         GitRefused: the patch does not apply.
+        InstanceBroken: a file that the tests need is not to be had.
         UsageError: nothing reads logs by the name that the instance gives.
         sandboxes.SandboxError: the script cannot be run.
     """
@@ -87,7 +89,8 @@ def _apply(box: Sandbox, patch: bytes, left_at: str) -> None:
 
 def _run(box: Sandbox, hidden: Hidden) -> tuple[SuiteReport, bytes]:
     """What the log of the eval script says, and the log."""
-    box.write(SCRIPT, _recording(hidden.eval_script).encode("utf-8", "surrogateescape"))
+    script = assets.put_in(box, hidden.assets, _recording(hidden.eval_script))
+    box.write(SCRIPT, script.encode("utf-8", "surrogateescape"))
     both = ["/bin/bash", "-c", f"exec /bin/bash {SCRIPT} 2>&1"]
     done = box.exec(both, timeout_s=TIMEOUT_S, env=OFFLINE)
     log = done.stdout

@@ -111,6 +111,7 @@ def _of_file(file: Path, work: Path, *, reveal: bool) -> Source:
     from benchmarks.sources.files import read_rows
     from benchmarks.sources.table import Table
 
-    if "bundle" in next(read_rows([file]), {}):
+    rows = (row for row in read_rows([file]) if not isinstance(row, ValueError))
+    if "bundle" in next(rows, {}):
         return Bundles(file, work, reveal=reveal)
     return Table(str(file), lambda: [file], reveal)

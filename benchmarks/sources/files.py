@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from agent.errors import UsageError
-from benchmarks.ledger import read_lines
 from benchmarks.sources import programs
 from benchmarks.sources.columns import Row
 
@@ -21,8 +20,8 @@ _ABOUT = ("dataset_info.json", "dataset_infos.json", "state.json", "dataset_dict
 """Files of a set that hold no rows."""
 
 
-def read_rows(files: Iterable[Path]) -> Iterator[Row]:
-    """The rows of these files, in their order.
+def read_rows(files: Iterable[Path]) -> Iterator[Row | ValueError]:
+    """The rows of these files, in their order; in the place of a line that holds none, why.
 
     Raises:
         UsageError: a file holds no rows, or its format cannot be read here.
@@ -30,17 +29,33 @@ def read_rows(files: Iterable[Path]) -> Iterator[Row]:
     for file in files:
         folder = programs.folder_beside(file)
         for row in _rows_of(file):
-            yield row if folder is None else programs.with_programs(row, folder)
+            yield row if folder is None or isinstance(row, ValueError) else programs.with_programs(row, folder)
 
 
-def _rows_of(file: Path) -> Iterable[Row]:
+def _rows_of(file: Path) -> Iterable[Row | ValueError]:
     if file.suffix == ".jsonl":
-        return read_lines(file)
+        return _lines(file)
     if file.suffix == ".json":
         return _array(file)
     if file.suffix == ".parquet":
         return _parquet(file)
     raise UsageError(f"{file} is no table of instances; give a file that ends with {', '.join(SUFFIXES)}")
+
+
+def _lines(file: Path) -> Iterator[Row | ValueError]:
+    try:
+        with file.open("rb") as lines:
+            yield from (_object(line, number) for number, line in enumerate(lines, 1) if line.strip())
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _object(line: bytes, number: int) -> Row | ValueError:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return ValueError(f"line {number} is not JSON: {error}")
+    return row if isinstance(row, dict) else ValueError(f"line {number} is not a JSON object")
 
 
 def data_files(folder: Path) -> list[Path]:

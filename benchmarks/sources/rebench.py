@@ -6,9 +6,8 @@ from pathlib import PurePosixPath
 from shlex import join
 from typing import Any
 
-from benchmarks import clones
 from benchmarks.instances import Instance
-from benchmarks.sources import columns, images
+from benchmarks.sources import changes, columns, images
 from benchmarks.sources.columns import Row
 from benchmarks.sources.swebench import PYTEST, hidden_of, instance_of
 
@@ -19,7 +18,7 @@ def rebench(row: Row) -> Instance:
     """A row of the first set: Python, one command that takes the files of tests."""
     config = columns.read_object(row["install_config"])
     command = str(config.get("test_cmd") or PYTEST)
-    tested = [path for path in clones.kept_paths(columns.patch(row["test_patch"])) if path.endswith(".py")]
+    tested = [path for path in changes.kept(columns.patch(row["test_patch"])) if path.endswith(".py")]
     hidden = hidden_of(row, test_command=f"{command} {join(tested)}", log_parser=str(config.get("log_parser") or ""))
     image = images.image_of(row, images.published(row["instance_id"], owner="swerebench"))
     return instance_of(row, image, hidden, command, language="python")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from base64 import b64encode
 from shlex import quote
 
-from benchmarks import clones
+from benchmarks.sources import changes
 
 __all__ = ["eval_script", "reading"]
 
@@ -37,7 +37,7 @@ def eval_script(mount: str, test_patch: bytes, command: str, *, before: str = "t
     before it nothing.
 
     Raises:
-        GitRefused: not a patch.
+        ValueError: not a patch.
     """
     lines = [
         "#!/bin/bash",
@@ -56,7 +56,7 @@ def eval_script(mount: str, test_patch: bytes, command: str, *, before: str = "t
 def _patching(test_patch: bytes) -> list[str]:
     if not test_patch:
         return []
-    paths = " ".join(map(quote, clones.paths_of(test_patch)))
+    paths = " ".join(map(quote, changes.touched(test_patch)))
     text = quote(test_patch.decode("utf-8", "surrogateescape"))
     failed = "{ echo '>>>>> Patch Apply Failed'; exit 1; }"
     return [

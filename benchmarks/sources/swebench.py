@@ -13,9 +13,9 @@ from shlex import join
 from typing import cast
 
 from agent.task import Task
-from benchmarks import clones
+from benchmarks.harness import assets
 from benchmarks.instances import EvalType, Hidden, Instance
-from benchmarks.sources import columns, images, scripts
+from benchmarks.sources import changes, classic, columns, images, scripts
 from benchmarks.sources.columns import Row
 
 __all__ = [
@@ -95,6 +95,14 @@ def swebench_5(row: Row) -> Instance:
     return instance_of(row, images.qualified(row["image"]), hidden, command, language=language)
 
 
+def _as_in_4(row: Row, command: str) -> Hidden:
+    """What the harness of 4.1.0 makes of a row."""
+    script = classic.eval_script(row, columns.first(row, "version"))
+    parser, kind = classic.parser_and_type(row["repo"])
+    read_by = parser_of(parser, row) if script else ""
+    return hidden_of(row, eval_script=script or command, eval_type=cast("EvalType", kind), log_parser=read_by)
+
+
 def parser_of(name: str, row: Row) -> str:
     """What a parser that is another by the instance is for this one."""
     others = _OF_INSTANCE.get(name, {})
@@ -104,12 +112,13 @@ def parser_of(name: str, row: Row) -> str:
 
 
 def _classic(row: Row, image: str, language: str) -> Instance:
-    """Rows in other languages than Python say of no log how it is read: grading them here is refused, not guessed."""
+    """Rows in other languages than Python are graded as the harness of 4.1.0 does it; where that does not know their
+    version, grading is refused, not guessed."""
     if language != "python":
         command = COMMANDS.get(language, PYTEST)
-        return instance_of(row, image, hidden_of(row, eval_script=command), command, language=language)
+        return instance_of(row, image, _as_in_4(row, command), command, language=language)
     command, log_parser = _OTHERS.get(row["repo"], (PYTEST, ""))
-    tested = [path for path in clones.kept_paths(columns.patch(row["test_patch"])) if not path.endswith(_DATA)]
+    tested = [path for path in changes.kept(columns.patch(row["test_patch"])) if not path.endswith(_DATA)]
     hidden = hidden_of(row, test_command=f"{command} {join(_labels(row['repo'], tested))}", log_parser=log_parser)
     return instance_of(row, image, hidden, command, language=language)
 
@@ -134,6 +143,7 @@ def hidden_of(
         test_patch=test_patch,
         test_command=test_command,
         eval_script=eval_script,
+        assets=tuple(assets.declared(row)),
         eval_type=eval_type,
         log_parser=log_parser,
         row=row,

@@ -8,12 +8,13 @@ from glob import escape
 from pathlib import Path
 
 from agent.errors import UsageError
-from benchmarks import clones
-from benchmarks.instances import Instance
-from benchmarks.sources import images
-from benchmarks.sources.columns import Row
+from agent.task import Task
+from benchmarks.instances import Hidden, Instance, InstanceBroken, Mode
+from benchmarks.sources import changes, images
+from benchmarks.sources.columns import Row, instance_name
 from benchmarks.sources.files import read_rows
 from benchmarks.sources.formats import format_of
+from sandboxes import Workspace
 
 __all__ = ["Table", "revealed"]
 
@@ -28,30 +29,67 @@ class Table:
     reveal: bool = False
 
     def instances(self) -> Iterator[Instance]:
-        """In the order of the rows.
+        """In the order of the rows. One of a row that cannot be used says so, where any other row can be.
 
         Raises:
-            UsageError: a row that cannot be used, or an id twice.
+            UsageError: no row can be used; the message says it of the first.
         """
+        read = self._read()
+        broken = list[Instance]()
+        for instance in read:
+            if not instance.fault:
+                yield from (*broken, instance, *read)
+                return
+            broken.append(instance)
+        if broken:
+            raise UsageError(broken[0].fault)
+
+    def prepare(self, instance: Instance) -> None:
+        """Nothing is made: the checkout is in the image.
+
+        Raises:
+            InstanceBroken: the row cannot be used.
+        """
+        if instance.fault:
+            raise InstanceBroken(instance.fault)
+
+    def _read(self) -> Iterator[Instance]:
         seen: set[str] = set()
         for number, row in enumerate(read_rows(self.files()), 1):
             instance = self._instance(number, row)
             if instance.id in seen:
-                raise UsageError(f"{self.name} has {instance.id} twice")
+                twice = instance.fault or self._said(number, row, "another row before it has this instance_id")
+                instance = self._broken(f"row-{number}", twice)
             seen.add(instance.id)
             yield instance
 
-    def prepare(self, instance: Instance) -> None:
-        """Nothing: the checkout is in the image."""
-
-    def _instance(self, number: int, row: Row) -> Instance:
+    def _instance(self, number: int, row: Row | ValueError) -> Instance:
         try:
+            if isinstance(row, ValueError):
+                raise row
             instance = format_of(row).read(row)
             return revealed(instance) if self.reveal else instance
-        except (KeyError, TypeError, ValueError, AttributeError, clones.GitRefused) as error:
-            named = f" ({row['instance_id']})" if isinstance(row.get("instance_id"), str) else ""
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-            raise UsageError(f"{self.name}, instance {number}{named}: {reason}") from error
+            return self._broken(_id_of(row) or f"row-{number}", self._said(number, row, reason))
+
+    def _said(self, number: int, row: Row | ValueError, reason: str) -> str:
+        named = _id_of(row)
+        return f"{self.name}, instance {number}{f' ({named})' if named else ''}: {reason}"
+
+    def _broken(self, name: str, fault: str) -> Instance:
+        """What stands for a row that cannot be used."""
+        task = Task(id=name, statement="", workspace=Workspace(), test_command="")
+        mode: Mode = "revealed" if self.reveal else "hidden"
+        return Instance(task, Hidden((), (), b"", b""), mode, fault=fault)
+
+
+def _id_of(row: Row | ValueError) -> str:
+    """Its instance_id, where that can name a folder; else empty."""
+    try:
+        return "" if isinstance(row, ValueError) else instance_name(str(row.get("instance_id") or ""))
+    except ValueError:
+        return ""
 
 
 def revealed(instance: Instance) -> Instance:
@@ -66,6 +104,6 @@ def revealed(instance: Instance) -> Instance:
         workspace=place,
         test_command=hidden.test_command or task.test_command,
         goal_tests=goals,
-        protected_paths=tuple(escape(path) for path in clones.paths_of(hidden.test_patch)),
+        protected_paths=tuple(escape(path) for path in changes.touched(hidden.test_patch)),
     )
     return replace(instance, task=seen, mode="revealed")
