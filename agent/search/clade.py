@@ -19,12 +19,14 @@ from agent.tree import NodeId, Tree
 __all__ = ["Clade"]
 
 Value = Literal["clade", "self"]
-RARELY = 1e-6
-"""So improbable is it that a child would have won for which nothing was drawn."""
-CEILING = NormalDist().inv_cdf(1 - RARELY)
-"""In standard deviations of a normal distribution above its mean."""
 NORMAL = 25.0
 """From so many successes and as many failures on a Beta distribution is drawn from as a normal one."""
+HIGH = 0.02
+"""The probability that a draw from a normal distribution is high: above its reach."""
+REACH = NormalDist().inv_cdf(1 - HIGH)
+"""In standard deviations above the mean."""
+RARELY = 1e-6
+"""Less probable is a draw from a Beta distribution above its reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,9 @@ class Clade:
     values measured in it, times `trials`; `f` is what they lack of 1 each, times `trials`. An expansion in flight is a
     measurement of 0 (virtual loss). The pooling and the posterior are those of the Huxley-Goedel Machine
     (arXiv 2510.21614; `tree.py` and `hgm.py` of metauto-ai/HGM), which draws for all nodes of the tree at once. The
-    descent is our own: it draws along one path, and for no child that is nearly sure to lose (`RARELY`). A node has at
-    most `width * log2(1 + n)` expansions while its clade has n nodes, so that a choice costs little more in a large
-    tree than in a small one.
+    descent is our own: it draws along one path, and among many children only as often as that may change which of them
+    wins (`_Clades.drawn`). A node has at most `width * log2(1 + n)` expansions while its clade has n nodes, so that a
+    choice costs little more in a large tree than in a small one.
 
     To expand and to measure again are separate choices, as in HGM. A tree of n nodes, those in the making included, is
     expanded while `m ** alpha >= n - 1` with m measurements begun; else a node is measured again, and the draws on the
@@ -76,14 +78,13 @@ class Clade:
         measuring = self.measures_again(tree)
         value: Value = "self" if measuring else self.value
         clades = tree.view((self, value), lambda tree: _Clades(tree, self, value))
-        here = _Belief.of(self.posterior(tree, node_id, value)).draw(rng)
+        here = clades.belief(node_id).draw(rng)
         while True:
             children = clades.children(node_id)
             stays = tree.expandable(node_id) and (measuring or not children or self._room(tree, node_id))
             drawn = clades.drawn(children, {node_id: here} if stays else {}, rng)
-            best = sorted(drawn, key=lambda n: -drawn[n])[:2]
-            terms = partial(self._terms, tree, value, drawn)
-            reasons.append(why_first(best, terms, len(children) + stays))
+            best = sorted(drawn, key=drawn.__getitem__, reverse=True)[:2]
+            reasons.append(why_first(best, partial(clades.terms, drawn), len(children) + stays))
             if best[0] == node_id:
                 return Choice(node_id, "measure" if measuring else "expand", reasons=tuple(reasons))
             node_id, here = best[0], drawn[best[0]]
@@ -105,16 +106,13 @@ class Clade:
         failures = max(0.0, measured - successes)  # a sum of floats may be a trace too large
         return self.trials * successes, self.trials * (failures + tree.pending_below(node_id))
 
-    def _terms(self, tree: Tree, value: Value, drawn: Mapping[NodeId, float], node_id: NodeId) -> dict[str, float]:
-        successes, failures = self.posterior(tree, node_id, value)
-        return {"score": drawn[node_id], "successes": successes, "failures": failures}
-
     def _room(self, tree: Tree, node_id: NodeId) -> bool:
         return tree.expansions(node_id) < self.width * log2(1 + tree.visits(node_id))
 
 
 class _Clades:
-    """A view: the children of each node that something is open below, by the ceilings of what is drawn for them."""
+    """A view: what each clade is believed to be worth, and the children of each node that something is open below, by
+    the reach of what is drawn for them."""
 
     def __init__(self, tree: Tree, search: Clade, value: Value) -> None:
         self._tree = tree
@@ -131,56 +129,88 @@ class _Clades:
         self._siblings.below(node_id)
 
     def children(self, node_id: NodeId) -> list[tuple[float, NodeId]]:
-        """Each with its ceiling, negative, the highest first."""
+        """Each with its reach, negative, the highest first."""
         return self._siblings.of(node_id)
+
+    def belief(self, node_id: NodeId) -> _Belief:
+        """What is believed of the node's clade now."""
+        return _Belief.of(*self._search.posterior(self._tree, node_id, self._value))
 
     def drawn(
         self, children: list[tuple[float, NodeId]], drawn: dict[NodeId, float], rng: Random
     ) -> dict[NodeId, float]:
-        """With what is drawn for the children, as far as one may still be the highest; of two at least, where there are
-        two."""
-        top = max(drawn.values(), default=0.0)
+        """With what is drawn for the children, of two at least, where there are two.
+
+        What is drawn for a child is above its reach with the probability HIGH. Where another draw is above that reach
+        already, the child can win in this case only; so it is settled first in which of the cases it comes to that, for
+        all such children at once, and nothing is drawn in the others: the best child is as if all had been drawn for.
+        """
+        top, at = max(drawn.values(), default=0.0), 0
         for negative, child in children:
             if top > -negative and len(drawn) > 1:
                 break
             drawn[child] = self._beliefs[child].draw(rng)
             top = max(top, drawn[child])
+            at += 1
+        while (at := at + _misses(rng)) < len(children):
+            child = children[at][1]
+            if self._beliefs[child].normal:
+                drawn[child] = self._beliefs[child].draw_high(rng)
+            at += 1
         return drawn
 
+    def terms(self, drawn: Mapping[NodeId, float], node_id: NodeId) -> dict[str, float]:
+        """What was drawn for a node, and from what."""
+        belief = self._beliefs.get(node_id) or self.belief(node_id)
+        return {"score": drawn[node_id], "successes": belief.successes, "failures": belief.failures}
+
     def _rank(self, child: NodeId) -> float:
-        self._beliefs[child] = _Belief.of(self._search.posterior(self._tree, child, self._value))
-        return -self._beliefs[child].ceiling
+        belief = self._beliefs[child] = self.belief(child)
+        return -belief.reach
 
 
 class _Belief(NamedTuple):
-    """What a clade is worth: a Beta distribution, or the normal one of the same mean and variance where the two are
-    nearly the same, from which it is several times cheaper to draw."""
+    """What a clade is worth: `Beta(1 + successes, 1 + failures)`, or the normal distribution of the same mean and
+    variance where the two are nearly the same, from which it is several times cheaper to draw."""
 
-    a: float
-    b: float
+    successes: float
+    failures: float
     mean: float
     deviation: float
     """The standard deviation."""
     normal: bool
 
     @classmethod
-    def of(cls, posterior: tuple[float, float]) -> _Belief:
-        """After these successes and failures."""
-        a, b = 1 + posterior[0], 1 + posterior[1]
-        mean = a / (a + b)
-        return cls(a, b, mean, sqrt(mean * (1 - mean) / (a + b + 1)), min(a, b) >= NORMAL)
+    def of(cls, successes: float, failures: float) -> _Belief:
+        """After these."""
+        n = 2 + successes + failures
+        mean = (1 + successes) / n
+        normal = successes >= NORMAL <= failures
+        return cls(successes, failures, mean, sqrt(mean * (1 - mean) / (n + 1)), normal)
 
     @property
-    def ceiling(self) -> float:
-        """A draw is higher with a probability of at most RARELY. A Beta distribution is sub-Gaussian with a variance of
-        `1 / (4 * (a + b + 1))`."""
+    def reach(self) -> float:
+        """A draw from a normal distribution is above it with the probability HIGH, one from a Beta distribution with
+        at most RARELY: that is sub-Gaussian with a variance of `1 / (4 * (a + b + 1))`."""
         if self.normal:
-            return self.mean + CEILING * self.deviation
-        return self.mean + sqrt(-log(RARELY) / (2 * (self.a + self.b + 1)))
+            return self.mean + REACH * self.deviation
+        return self.mean + sqrt(-log(RARELY) / (2 * (self.successes + self.failures + 3)))
 
     def draw(self, rng: Random) -> float:
         """In [0, 1]."""
         if not self.normal:
-            return rng.betavariate(self.a, self.b)
-        drawn = rng.gauss(self.mean, self.deviation)
+            return rng.betavariate(1 + self.successes, 1 + self.failures)
+        return self._inside(rng.gauss(self.mean, self.deviation))
+
+    def draw_high(self, rng: Random) -> float:
+        """From the normal distribution, given that it is above the reach."""
+        above = -NormalDist().inv_cdf(HIGH * (1 - rng.random()))
+        return self._inside(self.mean + above * self.deviation)
+
+    def _inside(self, drawn: float) -> float:
         return drawn if 0.0 <= drawn <= 1.0 else self.mean
+
+
+def _misses(rng: Random) -> int:
+    """How many draws are not high before the next one that is."""
+    return int(log(1 - rng.random()) / log(1 - HIGH))
