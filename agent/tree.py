@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from agent.edges import Edges
 from agent.node import ROOT, Act, Attempt, Node, NodeId, Step
 from agent.proposals import Proposals, proposal_of
+from agent.subtrees import Subtrees
 from agent.value import Evaluation
 from agent.views import View
 
@@ -36,9 +37,7 @@ class Tree:
         self._children: list[list[NodeId]] = []
         self._edit_parents: list[NodeId | None] = []
         self._depths: list[int] = []
-        self._visits: list[int] = []
-        self._value_sums: list[float] = []
-        self._value_maxes: list[float] = []
+        self._subtrees = Subtrees()
         self._begun: list[int] = []
         self._ended: list[int] = []
         self._attempts: list[list[Attempt]] = []
@@ -57,8 +56,6 @@ class Tree:
         self.in_flight = 0
         """Choices that are in flight."""
         self._pending: Counter[NodeId] = Counter()
-        self._pending_below: list[int] = []
-        self._open_below: list[int] = []
         self._best: NodeId = ROOT
         self._views: dict[Hashable, View] = {}
 
@@ -118,15 +115,15 @@ class Tree:
 
     def visits(self, node_id: NodeId) -> int:
         """Measured nodes in the subtree, the node itself included."""
-        return self._visits[node_id]
+        return self._subtrees.visits(node_id)
 
     def value_sum(self, node_id: NodeId) -> float:
         """Sum of the values in the subtree, the node itself included."""
-        return self._value_sums[node_id]
+        return self._subtrees.value_sum(node_id)
 
     def value_max(self, node_id: NodeId) -> float:
         """Highest value in the subtree, the node itself included."""
-        return self._value_maxes[node_id]
+        return self._subtrees.value_max(node_id)
 
     def evaluations(self, node_id: NodeId) -> tuple[Evaluation, ...]:
         """All that the node's state was measured as, the node's own evaluation first. Values, sums and the best node go
@@ -153,11 +150,11 @@ class Tree:
 
     def pending_below(self, node_id: NodeId) -> int:
         """Choices in flight in the subtree. A search counts them as visits without value (virtual loss)."""
-        return self._pending_below[node_id]
+        return self._subtrees.pending(node_id)
 
     def open_below(self, node_id: NodeId) -> int:
         """Nodes of the subtree, the node itself included, that may be selected."""
-        return self._open_below[node_id]
+        return self._subtrees.open(node_id)
 
     def attempts(self, node_id: NodeId) -> tuple[Attempt, ...]:
         """What came of the expansions of the node, oldest first."""
@@ -207,14 +204,9 @@ class Tree:
         self._children.append([])
         self._edit_parents.append(node.parents[0] if node.parents else None)
         self._depths.append(self._depths[node.parents[0]] + 1 if node.parents else 0)
-        self._visits.append(0)
-        self._value_sums.append(0.0)
-        self._value_maxes.append(node.value)
         self._begun.append(0)
         self._ended.append(0)
         self._attempts.append([])
-        self._open_below.append(0)
-        self._pending_below.append(0)
         if node.evaluation.solved:
             self.solved.append(node.id)
         if node.value > self._nodes[self._best].value:
@@ -227,8 +219,9 @@ class Tree:
             if node.parents[0] in self._pruned:
                 self._pruned.add(node.id)
                 self._closed.add(node.id)
+        self._subtrees.add(self._edit_parents[node.id], node.value, self.expandable(node.id))
         self._tell(node.id)
-        self._back_up(node)
+        self._tell_below(node.id)
         if node.kind == "fuse":
             self._end_work(node.parents[0], "fuse", node.parents[-1], "")
         elif node.parents:
@@ -286,20 +279,15 @@ class Tree:
         if self.expandable(node_id):
             self._closed.add(node_id)
             self._tell(node_id)
-            for above in self._upwards(node_id):
-                self._open_below[above] -= 1
+            self._subtrees.close(node_id)
             self._tell_below(node_id)
 
     def prune(self, node_id: NodeId) -> None:
         """Record that the node and all below it, now and later, are never to be expanded again."""
-        below, (_, *above) = self._downwards(node_id), self._upwards(node_id)
-        lost = self._open_below[node_id]
+        below = self._downwards(node_id)
         self._pruned.update(below)
         self._closed.update(below)
-        for each in below:
-            self._open_below[each] = 0
-        for each in above:
-            self._open_below[each] -= lost
+        self._subtrees.close_all(below)
         for each in below:
             self._tell(each)
             self._tell_below(each)
@@ -319,10 +307,7 @@ class Tree:
         if act == "expand":
             self._pending[node_id] += change
         self._tell(node_id)
-        each: NodeId | None = node_id
-        while each is not None:
-            self._pending_below[each] += change
-            each = self._edit_parents[each]
+        self._subtrees.fly(node_id, change)
         self._tell_below(node_id)
 
     def _end_work(self, node_id: NodeId, act: Act, other: NodeId | None, policy_id: str) -> None:
@@ -331,18 +316,6 @@ class Tree:
         self._ended[node_id] += 1
         self.ended_expansions += 1
         self._tell(node_id)
-
-    def _back_up(self, node: Node) -> None:
-        value, open_, above = node.value, self.expandable(node.id), self._edit_parents
-        visits, sums, tops, opens = self._visits, self._value_sums, self._value_maxes, self._open_below
-        each: NodeId | None = node.id
-        while each is not None:
-            visits[each] += 1
-            sums[each] += value
-            tops[each] = max(tops[each], value)
-            opens[each] += open_
-            each = above[each]
-        self._tell_below(node.id)
 
     def _tell(self, node_id: NodeId) -> None:
         for view in self._views.values():

@@ -12,10 +12,14 @@ from agent.search.adaptive import Adaptive
 from agent.search.below import Siblings, Sums
 from agent.search.clade import Clade
 from agent.search.mcts import Mcts
+from agent.search.registry import SEARCHES
 from agent.search.swe_search import SweSearch
 from agent.tree import Tree
 from tests.test_tree import subtree, trees
 from tests.trees import node
+
+ONE_CHILD = Mcts(widen=0.5, alpha=0, depth=10**6)
+"""Grows a chain."""
 
 
 @settings(max_examples=60)
@@ -61,6 +65,32 @@ class Counting(Tree):
     def path(self, node_id):
         self.steps += self.depth(node_id)
         return super().path(node_id)
+
+
+@pytest.fixture(scope="module")
+def deep():
+    return [node(number, number - 1 if number else None, number / 5000) for number in range(5000)]
+
+
+@pytest.mark.parametrize("search", [*(make() for make in SEARCHES.values()), ONE_CHILD], ids=repr)
+def test_a_chain_of_5000_states_that_is_resumed_is_gone_on_with_as_if_it_had_not_been_left(search, deep):
+    kept, resumed = Tree(), Tree()
+    for each in deep:
+        kept.add(each)
+        resumed.add(each)
+        if each.id % 1000 == 998:
+            search.select(kept, Random(each.id))
+    choice = search.select(kept, Random(0))
+    assert choice == search.select(resumed, Random(0))
+    assert (kept.visits(0), kept.value_max(0), kept.value_sum(4998)) == (5000, 0.9998, 4998 / 5000 + 4999 / 5000)
+
+
+def test_a_long_way_down_without_a_decision_is_recorded_as_none(deep):
+    chain = Tree()
+    for each in deep:
+        chain.add(each)
+    choice = ONE_CHILD.select(chain, Random(0))
+    assert (choice.node, len(choice.reasons)) == (4999, 1)
 
 
 @pytest.mark.parametrize(

@@ -105,15 +105,16 @@ def test_workers_spread_over_equal_clades():
 
 
 @given(made=trees(), seed=st.integers(0, 9))
-def test_every_decision_says_what_was_drawn_and_leads_one_step_down(made, seed):
+def test_every_decision_says_what_was_drawn_and_leads_down(made, seed):
     choice = Clade().select(made, Random(seed))
     if choice is None:
         return
     at = 0
     for reason in choice.reasons:
-        assert reason.node == at or made.parent(reason.node).id == at
+        assert at in {above.id for above in made.path(reason.node)}
         assert 0 <= reason.terms["score"] <= 1
         assert (reason.rival is None) == (reason.among == 1)
+        assert reason.among > 1 or reason is choice.reasons[-1]
         assert reason.rival is None or reason.rival_terms["score"] <= reason.terms["score"]
         at = reason.node
     assert at == choice.node

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.search.registry import SEARCHES
-from benchmarks.perf.search_scale import ENDLESS, Growth
+from benchmarks.perf.search_scale import CHAINS, ENDLESS, Growth, chained
 
 
 @pytest.mark.parametrize("name", ENDLESS)
@@ -19,13 +19,18 @@ def test_a_tree_has_the_nodes_that_were_asked_for_and_nothing_in_flight(name):
     made.grow(5)
     assert 41 <= len(made.tree) <= 45
     assert made.tree.in_flight == 0
-    before = len(made.tree)
-    assert made.first_choice(ENDLESS["mcts"]()) >= 0
-    assert len(made.tree) == before
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_chain_is_grown_and_resumed_by_every_algorithm(name):
+    half, whole, resumed = chained(CHAINS[name](), 20)
+    assert 0 <= half <= whole
+    assert resumed >= 0
 
 
 def test_every_algorithm_is_timed_but_those_that_end_and_the_one_that_has_a_row_of_its_own():
     assert set(SEARCHES) - set(ENDLESS) <= {"auto", "linear", "strategies"}
+    assert set(SEARCHES) - set(CHAINS) <= {"strategies"}
 
 
 def test_it_says_what_it_takes():

@@ -84,7 +84,8 @@ class Clade:
             stays = tree.expandable(node_id) and (measuring or not children or self._room(tree, node_id))
             drawn = clades.drawn(children, {node_id: here} if stays else {}, rng)
             best = sorted(drawn, key=drawn.__getitem__, reverse=True)[:2]
-            reasons.append(why_first(best, partial(clades.terms, drawn), len(children) + stays))
+            if best[0] == node_id or len(best) > 1:
+                reasons.append(why_first(best, partial(clades.terms, drawn), len(children) + stays))
             if best[0] == node_id:
                 return Choice(node_id, "measure" if measuring else "expand", reasons=tuple(reasons))
             node_id, here = best[0], drawn[best[0]]

@@ -64,12 +64,13 @@ class Mcts:
         if not below.anything_open(node_id):
             return None
         while not (below.open[node_id] and self._room(tree, node_id) > 0):
-            children = below.children(node_id)
-            if not children:
+            best = below.best(node_id)
+            if not best:
                 break
-            best = [child for _, child in children.best(_visits(tree, node_id))]
-            reasons.append(why_first(best, partial(self.terms, tree, priors=below.priors[node_id]), len(children)))
-            node_id = reasons[-1].node
+            if len(best) > 1:
+                of_child = partial(self.terms, tree, priors=below.priors[node_id])
+                reasons.append(why_first(best, of_child, len(below.children(node_id))))
+            node_id = best[0]
         terms = {"score": self._room(tree, node_id), "expansions": tree.expansions(node_id)}
         return Choice(node_id, reasons=(*reasons, Reason(node_id, terms)))
 
@@ -116,6 +117,9 @@ class _Below:
         """Whether the node may be expanded."""
         self.priors: list[float] = []
         """Sum of the priors of the node's children."""
+        self._born: list[int] = []
+        """Children of the node."""
+        self._last_born: dict[NodeId, NodeId] = {}
         self._open_nodes = Sums(tree, 1)
         self._rankings: dict[NodeId, Ranking] = {}
         self._stirred = Stirred(tree)
@@ -125,8 +129,11 @@ class _Below:
         if node_id == len(self.open):
             self.open.append(False)
             self.priors.append(0.0)
+            self._born.append(0)
             if (above := self._tree.above(node_id)) is not None:
                 self.priors[above] += self._tree[node_id].prior
+                self._born[above] += 1
+                self._last_born[above] = node_id
         is_open = self._tree.expandable(node_id) and self._tree.depth(node_id) < self._search.depth
         if is_open != self.open[node_id]:
             self.open[node_id] = is_open
@@ -139,6 +146,13 @@ class _Below:
     def anything_open(self, node_id: NodeId) -> bool:
         """Whether anything in the node's subtree may be expanded."""
         return self._open_nodes[node_id] > (0,)
+
+    def best(self, node_id: NodeId) -> list[NodeId]:
+        """The two open children of the highest bounds, fewer where there are fewer. An only child is not ranked, so
+        that a long chain is gone down fast."""
+        if self._born[node_id] == 1:
+            return [only for only in (self._last_born[node_id],) if self.anything_open(only)]
+        return [child for _, child in self.children(node_id).best(_visits(self._tree, node_id))]
 
     def children(self, node_id: NodeId) -> Ranking:
         """The open children of a node by their bounds."""

@@ -5,7 +5,11 @@
 A step is what the engine does with a tree for each node: select, begin, end, add; values are random, and nothing is
 written to disk. Trees are grown by the algorithm itself. Times are seconds of the processor. The upkeep of a tree is a
 little work for each node above the new one, so that a deep tree costs more: a beam of 64 is 40 levels deep by 20,000
-nodes, and `linear`, which grows a chain, has a row of its own. `strategies` ends long before a tree is large.
+nodes. `strategies` ends long before a tree is large.
+
+The deepest of all trees is a chain, whose values rise. It is grown with a choice of each algorithm at every step, which
+goes all the way down where the algorithm does, and then chosen in once by one that has not seen it, as in a run that is
+resumed. Growing it in a time that grows with its length takes twice as long as growing half of it.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from agent.measure import SuiteReport
 from agent.search import Search
 from agent.search.beam import Beam
 from agent.search.best_of_n import BestOfN
+from agent.search.clade import Clade
 from agent.search.linear import Linear
 from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
@@ -35,7 +40,7 @@ from benchmarks.perf.table import Row, at_most, less, markdown
 from benchmarks.perf.timing import Sample, Way, interleave, ratio
 from sandboxes import Snapshot
 
-__all__ = ["ENDLESS", "Growth"]
+__all__ = ["CHAINS", "ENDLESS", "Growth", "chained"]
 
 ENDLESS: dict[str, Callable[[], Search]] = {
     **{name: SEARCHES[name] for name in SEARCHES if name not in ("linear", "strategies")},
@@ -47,6 +52,13 @@ ENDLESS: dict[str, Callable[[], Search]] = {
 """Searches with settings that let them go on for ever; the defaults where there is nothing about them here."""
 PEERS = {"mcts": "StandardMCTS", "best_first": "BestFirstSearchAlgo"}
 """What of TreeQuest each is compared with."""
+CHAINS: dict[str, Callable[[], Search]] = {
+    "linear": Linear,
+    **ENDLESS,
+    "mcts, one child each": lambda: Mcts(widen=0.5, alpha=0, depth=10**6),
+    "clade, one child each": lambda: Clade(width=0.01),
+}
+"""Searches that choose in a chain; the last two go down the whole of it by their settings, `adaptive` by its draws."""
 STEPS, PEER_STEPS = 100, 10
 """Of a round."""
 N = 9
@@ -71,12 +83,6 @@ class Growth:
             self._step(number)
         return (time.process_time() - began) / steps if steps else 0.0
 
-    def first_choice(self, search: Search) -> float:
-        """Seconds of the processor until another search has taken the tree in and chosen."""
-        began = time.process_time()
-        search.select(self.tree, Random(0))
-        return time.process_time() - began
-
     def _step(self, number: int) -> None:
         tree, choice = self.tree, self._search.select(self.tree, Random(number))
         assert choice is not None, f"{self._search} chose nothing at {len(tree)} nodes"
@@ -89,10 +95,13 @@ class Growth:
             self._add((choice.node,) if choice.other is None else (choice.node, choice.other), "fuse" if fused else "")
 
     def _add(self, parents: tuple[int, ...], kind: str = "") -> None:
-        number = len(self.tree)
         value, prior = self._rng.random() * 0.99, self._rng.random()
-        state, report, evaluation = Snapshot(f"s{number}", f"d{number}"), SuiteReport(), Evaluation(value)
-        self.tree.add(Node(number, parents, (), state, report, evaluation, prior=prior, kind=kind))
+        self.tree.add(_node(len(self.tree), parents, value, prior, kind))
+
+
+def _node(number: int, parents: tuple[int, ...], value: float, prior: float = 1.0, kind: str = "") -> Node:
+    state = Snapshot(f"s{number}", f"d{number}")
+    return Node(number, parents, (), state, SuiteReport(), Evaluation(value), prior=prior, kind=kind)
 
 
 def rows(given: Namespace) -> Iterator[Row]:
@@ -115,7 +124,9 @@ def rows(given: Namespace) -> Iterator[Row]:
     for name, peer in peers.items():
         what = f"a step at {large} nodes: {name} beside {venvs.TREEQUEST}'s {peer}"
         yield less(what, taken[f"{name} {large}"], taken[peer], FACTOR)
-    yield from _chain(given.chain, names)
+    for name in given.chains.split(";"):
+        if name:
+            yield from _chain(name, given.chain)
 
 
 def _growth(name: str, few: Sample, many: Sample, small: int, large: int) -> Row:
@@ -125,15 +136,30 @@ def _growth(name: str, few: Sample, many: Sample, small: int, large: int) -> Row
     )
 
 
-def _chain(nodes: int, names: list[str]) -> Iterator[Row]:
-    """What the deepest of all trees costs: to grow it, and to choose in it first, as a run does that is resumed."""
-    say(f"a chain of {nodes} nodes")
-    chain = Growth(Linear())
-    seconds = chain.grow(nodes - 1) * (nodes - 1)
-    yield Row(f"a chain of {nodes} nodes, all steps: linear", f"{seconds:.1f} s", "", 1, f"{seconds:.1f} s")
-    for name in names:
-        seconds = chain.first_choice(ENDLESS[name]())
-        yield Row(f"a chain of {nodes} nodes, first choice: {name}", f"{seconds:.2f} s", "", 1, f"{seconds:.2f} s")
+def chained(search: Search, nodes: int) -> list[float]:
+    """Seconds of the processor to grow half of a chain, the whole, and to choose in it when it is resumed."""
+    tree, began, seconds = Tree(), time.process_time(), list[float]()
+    for number in range(nodes):
+        if number:
+            search.select(tree, Random(number))
+            tree.begin(number - 1)
+            tree.end(number - 1)
+        tree.add(_node(number, (number - 1,) if number else (), 0.99 * number / nodes))
+        if number + 1 in (nodes // 2, nodes):
+            seconds.append(time.process_time() - began)
+    began, resumed = time.process_time(), Tree()
+    for each in tree:
+        resumed.add(each)
+    search.select(resumed, Random(0))
+    return [*seconds, time.process_time() - began]
+
+
+def _chain(name: str, nodes: int) -> Iterator[Row]:
+    say(f"{name}: a chain of {nodes} nodes")
+    half, whole, resumed = chained(CHAINS[name](), nodes)
+    longer = f"{whole / half:.1f}x of {nodes // 2}"
+    yield Row(f"a chain of {nodes} nodes, grown: {name}", f"{whole:.2f} s", f"{half:.2f} s", 1, longer)
+    yield Row(f"a chain of {nodes} nodes, resumed: {name}", f"{resumed:.2f} s", "", 1, f"{resumed:.2f} s")
 
 
 class _Peer:
@@ -165,6 +191,7 @@ def main() -> None:
     parser.add_argument("-n", type=int, default=N, metavar="N", help=f"rounds; default: {N}")
     parser.add_argument("--nodes", type=_sizes, default=(1_000, 20_000), metavar="SMALL,LARGE")
     parser.add_argument("--chain", type=int, default=5_000, metavar="N", help="nodes of the chain; default: 5000")
+    parser.add_argument("--chains", default=";".join(CHAINS), metavar="NAMES", help="of those that choose in the chain")
     parser.add_argument("--searches", default=";".join(ENDLESS), metavar="NAMES", help="separated by semicolons")
     parser.add_argument("--seed", type=int, default=0, help="of the order")
     parser.add_argument("--treequest", default="", metavar="VENV", help="has it, or is made; default: in the cache")
