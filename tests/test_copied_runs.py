@@ -143,6 +143,33 @@ def test_a_source_that_is_read_as_text_while_tests_are_collected_is_read_anew(pr
     assert copied.outcome("tests/test_text.py::test_text") is Outcome.FAILED
 
 
+def test_an_edit_that_puts_size_and_time_back_is_seen(lab, measurer):
+    edit = "touch -r second.py /tmp/was; sed -i 's/VALUE = 1/VALUE = 2/' second.py; touch -r /tmp/was second.py"
+    with lab.provider.at(lab.base) as box:
+        assert box.exec(["sh", "-c", edit], timeout_s=100).exit_code == 0
+        state = box.snapshot()
+    copied = copy_run(lab.provider, state, lab.base, (), measurer.rules, session=True)
+    assert copied.start == "session"
+    assert copied.outcome("tests/test_values.py::test_second") is Outcome.FAILED
+
+
+def test_a_module_that_is_loaded_by_its_path_is_seen_when_it_was_edited(provider, tmp_path):
+    by_path = """
+import importlib.util, pathlib
+spec = importlib.util.spec_from_file_location("odd", pathlib.Path(__file__).with_name("odd.py"))
+odd = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(odd)
+"""
+    odd_test = "import conftest\n\ndef test_odd(): assert conftest.odd.VALUE == 1\n"
+    files = {"conftest.py": by_path, "odd.py": "VALUE = 1\n", "tests/test_odd.py": odd_test}
+    lab, measurer = project(provider, tmp_path, files)
+    assert both(lab, measurer, {"third.py": "VALUE = 3\n"})[1].start == "session"
+    new, copied = both(lab, measurer, {"odd.py": "VALUE = 2\n"})
+    assert agree(new, copied)
+    assert copied.start == "session"
+    assert copied.outcome("tests/test_odd.py::test_odd") is Outcome.FAILED
+
+
 def test_tests_that_end_differently_in_a_copy_are_never_copied(provider, tmp_path):
     odd = "import os\n\ndef test_has_a_parent(): assert os.getppid()\n\ndef test_ok(): pass\n"
     lab, measurer = project(provider, tmp_path, {"tests/test_odd.py": odd})

@@ -122,6 +122,30 @@ def test_the_baseline_says_how_every_test_ends(lab, measurer):
     assert lab.baseline.flaky == ()
 
 
+def test_nothing_is_collected_beside_the_wanted_tests(provider, tmp_path):
+    tests = """import pytest
+
+def test_other(): pass
+
+class TestOne:
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_each(self, n): pass
+    def test_other(self): pass
+
+class TestTwo(TestOne): pass
+
+class TestThree(TestOne): pass
+"""
+    lab = Lab(provider, tmp_path, {"test_kinds.py": tests})
+    one, two = "test_kinds.py::TestOne::test_each", "test_kinds.py::TestTwo"
+    report = run_suite(provider, lab.task, lab.base, lab.base, (f"{one}[2]", two))
+    assert report.valid
+    assert outcomes(report) == dict.fromkeys(
+        [f"{one}[2]", f"{two}::test_each[1]", f"{two}::test_each[2]", f"{two}::test_other"], "passed"
+    )
+    assert report.collected == 5
+
+
 def test_tests_end_in_every_manner(provider, tmp_path):
     lab = Lab(
         provider,

@@ -14,13 +14,15 @@ import resource
 import signal
 import socket
 from contextlib import suppress
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from .confine import give_up_privileges
-from .kernel import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWPID, LIBC, checked, die_with_parent, exit_code
+from .kernel import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWPID, LIBC, die_with_parent, exit_code
 
 SOCKET = 3
 """The descriptor of a template's socket."""
+HOME = 4
+"""The descriptor of its own process id namespace, to which it comes back."""
 HANDED_OVER = 8
 """Descriptors that come with an order: namespaces mnt, ipc and pid, stdout, stderr, where the exit code goes, the
 order, the program of the system call filter."""
@@ -74,43 +76,58 @@ def close(order: Order) -> None:
 
 
 def reap() -> None:
-    """Let go of copies that ended: each would count as a process until then. Their signal is left alone, for what they
-    inherit of it."""
+    """Let go of children that ended: each would count as a process until then. Their signal is left alone, for what
+    they inherit of it."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
 def admit(order: Order) -> bool:
-    """Copy this process into the order's fork. True in the copy, which is like any command; False in the template."""
+    """Copy this process into the order's fork. True in the copy, which is like any command; False in the template, once
+    that has ended: a guest has one command at a time, so there are no other orders until then."""
     reap()
-    if os.fork():
+    mnt, ipc, pid, out, err, done, _, program = order.descriptors
+    copy = _forked_into(pid)
+    if copy != 0:
+        done = os.dup(done)
         close(order)
+        if copy is not None:
+            _tell(done, exit_code(os.waitpid(copy, 0)[1]))
+        os.close(done)
         return False
     die_with_parent()
-    mnt, ipc, pid, out, err, done, _, program = order.descriptors
-    for namespace, kind in ((ipc, CLONE_NEWIPC), (mnt, CLONE_NEWNS), (pid, CLONE_NEWPID)):
-        checked(LIBC.setns(namespace, kind), "setns")
-    copy = os.fork()
-    if copy:
-        for end in (out, err):
-            os.close(end)
-        _wait_for(copy, done)
-    die_with_parent()
+    _enter(ipc, CLONE_NEWIPC)
+    _enter(mnt, CLONE_NEWNS)
     _settle(order, out, err, content(program))
     return True
 
 
-def _wait_for(copy: int, done: int) -> None:
-    """Tell how the copy ended, and end."""
-    code = exit_code(os.waitpid(copy, 0)[1])
+def _forked_into(pid: int) -> Optional[int]:
+    """As `os.fork`, the child in that process id namespace; None when nobody lives there any more."""
+    _enter(pid, CLONE_NEWPID)
+    copy: Optional[int] = None
+    with suppress(OSError):
+        copy = os.fork()
+    if copy != 0:
+        _enter(HOME, CLONE_NEWPID)
+    return copy
+
+
+def _enter(namespace: int, kind: int) -> None:
+    """Go there. Who cannot is neither a template nor a command, and ends."""
+    if LIBC.setns(namespace, kind):
+        os._exit(1)
+
+
+def _tell(done: int, code: int) -> None:
     with suppress(BrokenPipeError):
         os.write(done, b"%d" % code)
-    os._exit(0)
 
 
 def _settle(order: Order, out: int, err: int, program: bytes) -> None:
     """Become an ordinary process of the action."""
+    os.close(HOME)
     os.setsid()
     os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
     os.dup2(out, 1)

@@ -188,7 +188,7 @@ class Server:
         state = store.load(request["id"])
         lease = Lease(store, state, request, self._place(store), self.config)
         env = {**state["env"], **request["env"]}
-        self.template = Template(lease.enter, request["argv"], env, state["workdir"], program)
+        self.template = Template(lease.enter, request["argv"], env, state["workdir"], program, OWN_PIDS[0])
 
     def _place(self, store: Store) -> str:
         """A directory for one fork."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
 import signal
@@ -9,7 +10,7 @@ import socket
 from typing import Callable, Dict, List, Tuple
 
 from .confine import filter_program, give_up_privileges
-from .door import SOCKET, content, send
+from .door import HOME, SOCKET, content, send
 from .files import filled, find_program
 from .frames import Refused
 from .kernel import die_with_parent, write_text
@@ -24,13 +25,13 @@ class Template:
     """One that runs, as the server knows it."""
 
     def __init__(
-        self, enter: Callable[[], None], argv: List[str], env: Dict[str, str], cwd: str, program: bytes
+        self, enter: Callable[[], None], argv: List[str], env: Dict[str, str], cwd: str, program: bytes, pids: int
     ) -> None:
         self.log = os.memfd_create("log")
         self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if os.fork() == 0:
             try:
-                _prepare(enter, cwd, program, self.log, theirs.detach())
+                _prepare(enter, cwd, program, self.log, theirs.detach(), pids)
                 os.execve(find_program(argv[0], env.get("PATH", "")), argv, env)
             except (OSError, Refused) as error:
                 os.write(self.log, str(error).encode())
@@ -48,16 +49,18 @@ class Template:
         os.close(self.log)
 
 
-def _prepare(enter: Callable[[], None], cwd: str, program: bytes, log: int, connection: int) -> None:
-    """Be in the fork, with the connection, the program as stdin, and few privileges."""
+def _prepare(enter: Callable[[], None], cwd: str, program: bytes, log: int, connection: int, pids: int) -> None:
+    """Be in the fork, with the connection, our process id namespace, the program as stdin, and few privileges."""
     os.dup2(log, 1)
     os.dup2(log, 2)
     die_with_parent()
     write_text("/proc/self/oom_score_adj", "1000")  # so do its copies, in whose forks nobody can
     enter()
     os.dup2(filled(program), 0)
+    connection, pids = (fcntl.fcntl(each, fcntl.F_DUPFD, HOME + 1) for each in (connection, pids))  # out of the way
     os.dup2(connection, SOCKET)
-    os.closerange(SOCKET + 1, 1 << 16)
+    os.dup2(pids, HOME)
+    os.closerange(HOME + 1, 1 << 16)
     os.chdir(cwd)
     give_up_privileges(filter_program((SETNS[platform.machine()],)), KEPT)
 

@@ -1,14 +1,14 @@
-"""What a template does ahead of every session: imports what is installed, keeps tests as pytest has rewritten them."""
+"""What a template does ahead of every session: imports what is installed, and keeps the byte code of what is not, with
+pytest's assertions where it is a test."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import importlib
-import marshal
 import os
 import sys
 import threading
+from importlib.machinery import SourceFileLoader
 from typing import Any, Dict, Iterator, List, Tuple
 
 from _pytest.assertion import rewrite
@@ -17,6 +17,8 @@ from .stops import is_source
 
 REWRITTEN: Dict[str, Tuple[str, Any]] = {}
 """Per file the digest of its text, and its code with pytest's assertions."""
+COMPILED: Dict[str, Tuple[Tuple[int, ...], Any]] = {}
+"""Per file what the file system says of it (`identity`), and its code."""
 
 
 def of_workspace(workspace: str, module: Any) -> bool:
@@ -71,14 +73,38 @@ def keep_rewritten() -> None:
         setattr(rewrite, "_rewrite_test", rewritten)  # noqa: B010  # it is nobody's but pytest's
 
 
-def packed() -> Dict[str, List[str]]:
-    """What is kept, for another process."""
-    return {
-        path: [digest, base64.b64encode(marshal.dumps(code)).decode()] for path, (digest, code) in REWRITTEN.items()
-    }
+def keep_compiled(workspace: str) -> None:
+    """From now on no source of the workspace is read twice, unless it is another file by then."""
+    original: Any = SourceFileLoader.get_code
+
+    def get_code(loader: SourceFileLoader, name: str) -> Any:
+        path = str(loader.path)
+        if type(loader) is not SourceFileLoader or not is_source(workspace, path):
+            return original(loader, name)
+        sys.audit("open", path, "rb", os.O_RDONLY)  # what it would be read for
+        found = identity(path)
+        known = COMPILED.get(path)
+        if known is not None and known[0] == found:
+            return known[1]
+        code = original(loader, name)
+        COMPILED[path] = (found, code)
+        return code
+
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]  # pytest's tests have a loader of their own
 
 
-def unpack(kept: Dict[str, List[str]]) -> None:
+def identity(path: str) -> Tuple[int, ...]:
+    """What no edit leaves as it was: nobody can put back the time at which a file's status changed."""
+    facts = os.stat(path)
+    return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+
+
+def packed() -> Dict[str, Any]:
+    """What is kept, for another process; `marshal` can say it."""
+    return {"rewritten": REWRITTEN, "compiled": COMPILED}
+
+
+def unpack(kept: Dict[str, Any]) -> None:
     """Keep what another process kept."""
-    for path, (digest, code) in kept.items():
-        REWRITTEN[path] = (digest, marshal.loads(base64.b64decode(code)))
+    REWRITTEN.update(kept["rewritten"])
+    COMPILED.update(kept["compiled"])

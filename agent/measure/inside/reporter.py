@@ -35,6 +35,12 @@ def covers(wanted: Collection[str], nodeid: str) -> bool:
     return any("::".join(parts[:end]) in wanted for end in range(1, len(parts) + 1))
 
 
+def leading(wanted: Collection[str]) -> frozenset[str]:
+    """The ids of what has to be looked into for these: their files, classes and unparametrised functions."""
+    parts = [each.split("[", 1)[0].split("::") for each in wanted]
+    return frozenset("::".join(each[:end]) for each in parts for end in range(1, len(each) + 1))
+
+
 class Attempt:
     """What is known of the test that is running."""
 
@@ -57,6 +63,7 @@ class Reporter:
         self.channel = Channel()
         self.say = self.channel.say
         self.wanted = frozenset(orders["wanted"])
+        self.leading = leading(self.wanted)
         self.wanted_files: frozenset[str] = frozenset()
         self.attempt: Attempt | None = None
         self.root = ""
@@ -104,6 +111,12 @@ class Reporter:
         real = os.path.realpath(path)
         inside = any(w == real or w.startswith(real + os.sep) or real.startswith(w + os.sep) for w in self.wanted_files)
         return None if inside else True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makeitem(self, collector: pytest.Collector, name: str) -> list[pytest.Item] | None:
+        """A function or class is passed over when no wanted test is in it."""
+        nodeid = collector.nodeid + "::" + name
+        return None if not self.wanted or nodeid in self.leading or covers(self.wanted, nodeid) else []
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:

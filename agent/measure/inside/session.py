@@ -11,7 +11,7 @@ import threading
 from typing import Any, Dict, NoReturn, Optional
 
 from .ahead import installed, packed
-from .copies import start_afresh
+from .copies import Imported, start_afresh
 from .reporter import Reporter, clean_environment, first_hook
 from .stops import Stops, Wish
 
@@ -50,7 +50,7 @@ class Session:
         """What later sessions can have ahead, when this one was to find out."""
         if not self.wish.get("whole"):
             return {}
-        return {"installed": list(installed(self.workspace)), "rewritten": packed()}
+        return {"installed": list(installed(self.workspace)), **packed()}
 
     def _run(self) -> NoReturn:
         try:
@@ -79,7 +79,7 @@ class Session:
         name = self.wish["session"]["plugin"]
         module = type(sys)(name, "PYTEST_DONT_REWRITE")
         clean_environment(name, [name])
-        others = [self.stops] if self.stops else []
+        others = [Imported(), *([self.stops] if self.stops else [])]
         module.pytest_load_initial_conftests = first_hook(self.reporter, [name, *OURS], *others)  # type: ignore[attr-defined]
         sys.modules[name] = module
         os.environ["PYTEST_ADDOPTS"] = ("-p %s %s" % (name, os.environ.get("PYTEST_ADDOPTS", ""))).strip()

@@ -10,6 +10,7 @@ imported packages.
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import socket
 import sys
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NoReturn, Optional, Set
 
 import pytest
 
-from .ahead import import_ahead, keep_rewritten, of_workspace, unpack
+from .ahead import import_ahead, keep_compiled, keep_rewritten, of_workspace, unpack
 from .session import Session
 from .stops import Wish, next_message
 
@@ -36,6 +37,7 @@ KEPT = 8
 def begin(workspace: str) -> None:
     """Be the template, on the connection that it was started with. Returns in copies, at their end, never."""
     connection = socket.socket(fileno=door.SOCKET)
+    keep_compiled(workspace)
     keep_rewritten()
     load_plugins()
     early = [name for name, module in list(sys.modules.items()) if of_workspace(workspace, module)]
@@ -76,7 +78,7 @@ class Stopped:
             return "it died"
         except OSError:
             return "it took too long"
-        self.told = told = json.loads(door.content(descriptors[0]))
+        self.told = told = marshal.loads(door.content(descriptors[0]))
         os.close(descriptors[0])
         self.before, self.read = told["before"], set(told["read"])
         return str(told["unfit"])
@@ -134,7 +136,7 @@ class Root:
             self.stopped.remove(whole)
             whole.connection.close()
             import_ahead(whole.told["installed"], self.workspace)
-            unpack(whole.told["rewritten"])
+            unpack(whole.told)
 
     def further(self, start: Optional[Stopped], key: str, wish: Wish) -> Optional[Stopped]:
         """A session that goes on from there, or begins, and stands still before the first of the changed files."""
