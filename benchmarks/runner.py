@@ -31,7 +31,7 @@ from benchmarks.instances import Instance
 from benchmarks.placing import fitted, with_image
 from benchmarks.sources import Source
 from benchmarks.standing import Standing
-from sandboxes import RegistryBusy, SandboxError, SandboxUnavailable
+from sandboxes import RegistryBusy, RegistryDown, SandboxError, SandboxUnavailable
 
 __all__ = ["Brakes", "Observer", "Solve", "brakes_on_signals", "run_batch", "solver_of", "state_of"]
 
@@ -154,7 +154,7 @@ def run_batch(
     waiting = deque(batch.left(instances))
     running: dict[Future[Result], Instance] = {}
     fault: BaseException | None = None
-    halted = ""
+    exhaustion, halted = _Exhaustion(), ""
     with ThreadPoolExecutor(workers, thread_name_prefix="instance") as pool, _stopping_on_errors(brakes):
         while True:
             while waiting and len(running) < workers and not brakes.drain.is_set():
@@ -166,7 +166,7 @@ def run_batch(
                 break
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 attempt = _recorded(batch, running.pop(future), future, observer)
-                halted = halted or _exhausted(future)
+                halted = halted or exhaustion.after(future)
                 if attempt is not None and attempt.state == "config":
                     fault = fault or _error_of(future)
                     brakes.stop()
@@ -215,12 +215,21 @@ def attempt_of(instance: Instance, future: Future[Result]) -> Attempt | None:
     return Attempt(instance.id, state_of(result, error), instance.mode, result.patch, said, facts, result.usage)
 
 
-def _exhausted(future: Future[Result]) -> str:
-    """What an attempt met that every other would meet, too."""
-    if isinstance(error := _error_of(future), RegistryBusy):
-        return str(error)
-    batch = not future.exception() and future.result().stop is Stop.BATCH
-    return "a limit of all instances together is met (give a higher one)" if batch else ""
+class _Exhaustion:
+    """What attempts meet that every other would meet, too."""
+
+    def __init__(self) -> None:
+        self._down = False
+
+    def after(self, future: Future[Result]) -> str:
+        """Why no more should be begun; empty: nothing is known. A registry is down when two attempts in a row say so:
+        it may fail for one image alone."""
+        error, before = _error_of(future), self._down
+        self._down = isinstance(error, RegistryDown)
+        if isinstance(error, RegistryBusy) or (before and self._down):
+            return str(error)
+        batch = not future.exception() and future.result().stop is Stop.BATCH
+        return "a limit of all instances together is met (give a higher one)" if batch else ""
 
 
 def _error_of(future: Future[Result]) -> BaseException | None:

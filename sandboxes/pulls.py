@@ -1,4 +1,7 @@
-"""Pulling images: few at once, each once, with patience for a registry that fails for now, and never without an end."""
+"""Pulling images: few at once, each once, with patience for a registry that fails for now, and never without an end.
+
+Law: a registry is waited for once, whoever wants an image of it, and nobody who waits takes the place of a pull.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,39 @@ _ROOM = threading.BoundedSemaphore(AT_ONCE)
 _BY_NAME: dict[str, threading.Lock] = {}
 
 
+class _Registry:
+    """Whether a registry has failed for longer than anybody waits."""
+
+    def __init__(self) -> None:
+        self._waiting = threading.Lock()
+        self._waits = 0
+        self._given_up = False
+
+    def answered(self) -> None:
+        """It works: the next failure is waited out again."""
+        self._given_up = False
+
+    def waited_out(self, name: str, problem: str, attempt: Callable[[], str], pause: Callable[[float], None]) -> str:
+        """The problem that is left of one that may pass, when it has been waited for. One thread waits; others see
+        what became of it, and after a wait for nothing each asks only once."""
+        before = self._waits
+        with self._waiting:
+            if self._waits != before:
+                problem = attempt()
+            for wait_s in () if self._given_up else PATIENCE_S:
+                if not _may_pass(problem):
+                    break
+                log.warning("%s: %s; the registry is left alone for %.0f s", name, problem, wait_s)
+                pause(wait_s)
+                problem = attempt()
+            self._waits += 1
+            self._given_up = _may_pass(problem)
+        return problem
+
+
+_REGISTRIES: dict[str, _Registry] = {}
+
+
 def pull(
     client: DockerClient,
     name: str,
@@ -54,16 +90,22 @@ def pull(
         RegistryBusy: its registry has had too many requests, and still has after all that patience.
         RegistryDown: its registry, or the way to it, fails, and still does after all that patience.
     """
-    with _BY_NAME.setdefault(name, threading.Lock()), _ROOM:
+    from docker import auth, utils
+
+    registry = _REGISTRIES.setdefault(auth.resolve_repository_name(utils.parse_repository_tag(name)[0])[0], _Registry())
+
+    def attempt() -> str:
+        with _ROOM:
+            return _pull_once(client, name, silence_s)
+
+    with _BY_NAME.setdefault(name, threading.Lock()):
         if _there(client, name):
             return
-        problem = _pull_once(client, name, silence_s)
-        for wait_s in PATIENCE_S:
-            if not _may_pass(problem):
-                break
-            log.warning("%s: %s; the registry is left alone for %.0f s", name, problem, wait_s)
-            pause(wait_s)
-            problem = _pull_once(client, name, silence_s)
+        problem = attempt()
+        if _may_pass(problem):
+            problem = registry.waited_out(name, problem, attempt, pause)
+        else:
+            registry.answered()
     if problem:
         raise _failure(name, problem)
 
@@ -76,8 +118,8 @@ def _failure(name: str, problem: str) -> Exception:
         )
     if _may_pass(problem):
         return RegistryDown(
-            f"{name} cannot be pulled for now ({problem}), and still not after {sum(PATIENCE_S):.0f} s; "
-            "go on when its registry and the network work again"
+            f"{name} cannot be pulled for now ({problem}), and its registry was waited for {sum(PATIENCE_S):.0f} s; "
+            "go on when it and the network work again"
         )
     return ImageMissing(f"there is no image {name} and it cannot be pulled ({problem})")
 

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import docker
@@ -98,7 +99,7 @@ class TestFailures:
         ],
     )
     def test_what_may_pass_is_waited_for_and_then_a_failure_of_its_own(self, said: str) -> None:
-        with pytest.raises(RegistryDown, match=r"tiny:latest cannot be pulled for now .*, and still not after 265 s"):
+        with pytest.raises(RegistryDown, match=r"tiny:latest cannot be pulled for now .* waited for 265 s"):
             assert_pauses(PATIENCE_S, error(said))
 
     @pytest.mark.parametrize(
@@ -123,6 +124,50 @@ class TestFailures:
     def test_an_engine_that_broke_off_once_goes_on(self) -> None:
         assert_pauses(PATIENCE_S[:1], "gone", b'{"status": "Pulled"}\n')
 
+    def test_a_registry_that_fails_is_waited_for_once_whoever_wants_its_images(self) -> None:
+        registry, pauses = unheard(), list[float]()
+        failing, pulled = error("unexpected EOF"), b'{"status": "Pulled"}\n'
+        with Engine(failing) as engine, closing(engine.client()) as client:
+            for name in ("a", "b"):
+                with pytest.raises(RegistryDown):
+                    pull(client, f"{registry}/{name}", pauses.append)
+            assert tuple(pauses) == PATIENCE_S
+            engine.answers[:] = [pulled, failing]
+            pull(client, f"{registry}/c", pauses.append)
+            with pytest.raises(RegistryDown):
+                pull(client, f"{registry}/d", pauses.append)
+            assert tuple(pauses) == PATIENCE_S * 2
+
+    def test_who_waits_for_a_registry_is_in_nobody_elses_way(self) -> None:
+        waiting, over = threading.Barrier(2), threading.Event()
+        down, failed = unheard(), list[str]()
+
+        def wait(_: float) -> None:
+            if not over.is_set():
+                waiting.wait()
+                over.wait()
+
+        def want(name: str) -> None:
+            with pytest.raises(RegistryDown):
+                pull(client, name, wait)
+            failed.append(name)
+
+        with Engine(error("unexpected EOF")) as engine, closing(engine.client()) as client:
+            threads = [threading.Thread(target=want, args=(f"{down}/{number}",)) for number in range(AT_ONCE + 1)]
+            for thread in threads:
+                thread.start()
+            waiting.wait()
+            with (
+                pytest.raises(ImageMissing),
+                Engine(error("manifest unknown")) as other,
+                closing(other.client()) as its,
+            ):
+                pull(its, f"{unheard()}/tiny")
+            over.set()
+            for thread in threads:
+                thread.join()
+        assert len(failed) == AT_ONCE + 1
+
     def test_an_image_whose_name_sounds_like_a_failure_is_none(self) -> None:
         with (
             Engine(error("manifest for unexpected/eof:latest not found")) as engine,
@@ -145,9 +190,17 @@ def assert_pauses(wanted: tuple[float, ...], *answers: bytes | str, silence_s: f
     pauses: list[float] = []
     with Engine(*answers) as engine, closing(engine.client()) as client:
         try:
-            pull(client, "registry/tiny:latest", pauses.append, silence_s)
+            pull(client, f"{unheard()}/tiny:latest", pauses.append, silence_s)
         finally:
             assert tuple(pauses) == wanted
+
+
+REGISTRIES = count()
+
+
+def unheard() -> str:
+    """A registry that no test has asked yet: this process knows of each whether it fails."""
+    return f"registry{next(REGISTRIES)}.example"
 
 
 def error(said: str) -> bytes:
@@ -238,3 +291,15 @@ def test_a_registry_that_is_busy_for_one_instance_is_not_asked_for_the_others(tm
     begun, why = halted(tmp_path, "abc", answer)
     assert (begun, why, states(tmp_path)) == (["a"], "too many requests", {"a": "infra"})
     assert halted(tmp_path, "abc", lambda name, run: result(run, stop=Stop.NODES))[0] == ["a", "b", "c"]
+
+
+def test_a_registry_that_is_down_ends_the_batch_once_two_instances_in_a_row_meet_it(tmp_path: Path) -> None:
+    def answer(name: str, run: Path):
+        if name in "acd":
+            raise RegistryDown("its registry is down")
+        return result(run)
+
+    begun, why = halted(tmp_path, "abcdef", answer)
+    assert (begun, why) == (["a", "b", "c", "d"], "its registry is down")
+    assert states(tmp_path) == {"a": "infra", "b": "done", "c": "infra", "d": "infra"}
+    assert halted(tmp_path, "abcdef", lambda name, run: result(run)) == (["a", "c", "d", "e", "f"], "")
