@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.untrusted import escaped
 from benchmarks.cli_options import Config, Filter, Ids, Image, Json, Sandbox, Slice, SourceName, Workers, split
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _shown(found: Iterable[Check], total: int, *, as_json: bool) -> Iterator[Che
     else:
         for each in found:
             reference, base = _said(each)
-            sys.stdout.write(f"{_mark(each)} {each.instance_id}: reference {reference}; base {base}\n")
+            sys.stdout.write(f"{_mark(each)} {escaped(f'{each.instance_id}: reference {reference}; base {base}')}\n")
             sys.stdout.flush()
             yield each
 

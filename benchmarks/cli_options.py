@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from agent.errors import UsageError
+from agent.untrusted import escaped
 
 __all__ = [
     "SOURCES",
@@ -82,5 +83,5 @@ def _listed(item: str) -> list[str]:
 
 
 def say(line: str) -> None:
-    """Print a line for people, on stderr."""
-    sys.stderr.write(line + "\n")
+    """Print a line for people, on stderr. Parts of it may be of sets and patches, and order a terminal about."""
+    sys.stderr.write("\n".join(map(escaped, line.split("\n"))) + "\n")

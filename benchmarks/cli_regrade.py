@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.untrusted import one_line
 from benchmarks.cli_options import Json, say
 
 if TYPE_CHECKING:
@@ -54,5 +55,7 @@ def regrade(
 
 
 def _line(each: Regraded) -> str:
+    """For a terminal: what a bundle says of itself was written by whoever made it."""
     status = each.verdict.status if each.verdict is not None else "unknown"
-    return f"BAD {each.bundle}: {each.fault}" if each.fault else f"ok  {each.bundle}: {status}"
+    mark, said = ("BAD", each.fault) if each.fault else ("ok ", status)
+    return f"{mark} {one_line(each.bundle)}: {one_line(said)}"

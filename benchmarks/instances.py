@@ -15,7 +15,7 @@ from agent.errors import RamifyError, UsageError
 from agent.task import Task
 from sandboxes import Workspace
 
-__all__ = ["EvalType", "Hidden", "Instance", "InstanceBroken", "Mode", "select"]
+__all__ = ["EvalType", "Hidden", "Instance", "InstanceBroken", "Mode", "Reader", "select"]
 
 Mode = Literal["hidden", "revealed"]
 """Whether a solver sees the failing tests (`revealed`: CI mode, as on a red build) or the statement alone."""
@@ -26,6 +26,16 @@ EvalType = Literal["pass_and_fail", "fail_only"]
 
 class InstanceBroken(RamifyError):
     """The set does not hold together: no such repository or commit, a test patch that does not apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A set's own program for the logs of its tests. It is run where neither a patch nor a test has been."""
+
+    script: str
+    """Bash that prints, as JSON, what the logs say of each test."""
+    logs: tuple[str, ...]
+    """Files that the tests leave and the script finds, by their paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +57,16 @@ class Hidden:
     none, and the test patch and the command are what is run."""
     patch_file: str = field(default="", repr=False)
     """Where the script finds the patch, which it applies by itself; empty: the patch is applied before."""
+    text_only: bool = field(default=False, repr=False)
+    """What a patch changes in binary files is left out, as the set's own harness does it."""
     assets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Files that the script needs and no patch carries: the path in the repository, and the address."""
     eval_type: EvalType = field(default="pass_and_fail", repr=False)
     log_parser: str = field(default="", repr=False)
     """What reads the output of the tests: a name of SWE-bench's (`parse_log_pytest`) or of `agent.measure.logs`; empty:
     the runner is asked."""
+    reader: Reader | None = field(default=None, repr=False)
+    """What reads the tests' logs before `log_parser` reads what it prints; None: the script's output is the log."""
     outcomes: Mapping[str, str] = field(default_factory=dict, repr=False)
     """How every test has to end, exactly (`PASSED`, `FAILED`, `ERROR`), by its class and name (`TestCalc.test_add`),
     where the set says that of all; else empty."""

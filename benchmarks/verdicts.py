@@ -188,8 +188,9 @@ def _key(instance: Instance, patch: bytes) -> str:
     graded_by = [hidden.fail_to_pass, hidden.pass_to_pass, hidden.test_patch.hex(), task.test_command, task.base]
     known = [RULES, instance.id, graded_by, list(task.workspace.environment), patch_digest(patch)]
     more = [hidden.test_command, hidden.eval_script, hidden.eval_type, hidden.log_parser, dict(hidden.outcomes)]
+    read: list[Any] = [hidden.assets, hidden.reader and asdict(hidden.reader), hidden.text_only]
     place = hidden.workspace or task.workspace
     made = [place.image, list(place.setup), sorted(place.env.items())]
     plain = not any((hidden.test_command, hidden.eval_script, hidden.outcomes, *made))
-    content = json.dumps(known if plain else [*known, *more, *made])
+    content = json.dumps(known if plain else [*known, *more, *read, *made])
     return hashlib.sha256(content.encode()).hexdigest()

@@ -12,6 +12,8 @@ import pytest
 from agent.errors import UsageError
 from agent.measure import Outcome, SuiteReport
 from agent.task import Task
+from benchmarks import cli_regrade
+from benchmarks.cli_options import say
 from benchmarks.evidence import CHAIN, Archive, chain_head, line_digest
 from benchmarks.harness.logs import END, LOG, START
 from benchmarks.instances import Hidden, Instance
@@ -127,6 +129,13 @@ def test_a_bundle_of_another_version_that_does_not_hold_is_said_to_be_of_that_ve
     fault = regraded(tmp_path)["broken/1"].fault
     assert fault.startswith("Ramify 0.0.7 graded it, by rules 0; this is Ramify ")
     assert f"has to be graded again: {says}" in fault
+
+
+def test_what_a_bundle_says_of_itself_orders_no_terminal_about(capsys: pytest.CaptureFixture[str]) -> None:
+    said = cli_regrade._line(Regraded("x\x1b[2J/1", None, "Ramify \x1b]0;own\x07 graded it\nok  y/1: resolved"))
+    assert said == "BAD x/1: Ramify graded it ok y/1: resolved"
+    say("\x1b[2Jall is well\nand so on")
+    assert capsys.readouterr().err == "\\x1b[2Jall is well\nand so on\n"
 
 
 def rewrite_chain(folder: Path) -> None:

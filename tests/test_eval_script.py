@@ -175,6 +175,60 @@ def test_a_row_of_swe_bench_pro_is_graded_by_the_programs_beside_it(
     assert (found.gold, found.empty) == ("", "")
 
 
+BINARY = b"""diff --git a/picture.png b/picture.png
+index 1111111111111111111111111111111111111111..2222222222222222222222222222222222222222 100644
+GIT binary patch
+literal 1
+IcmZPo000310RR91
+
+literal 1
+IcmZPo000310RR91
+
+"""
+
+
+def test_binary_parts_of_a_patch_are_left_out_as_the_harness_of_pro_does_it(
+    source: Source, instance: Instance, provider: Provider
+) -> None:
+    for patch in (BINARY + instance.hidden.patch, instance.hidden.patch + BINARY):
+        assert grade(of_pro(instance), patch, source, provider).status == "resolved"
+
+
+MEDDLER = b"""import json, os, signal, subprocess, sys
+
+told = json.dumps({"tests": [{"name": f"test_calc.py::{n}", "status": "PASSED"} for n in ("test_add", "test_twice")]})
+lie = f"import sys; open(sys.argv[3], 'w').write({told!r})"
+loop = "import sys\\nwhile True:\\n    open('/workspace/parser.py', 'w').write(sys.argv[1])"
+subprocess.Popen([sys.executable, "-c", loop, lie], start_new_session=True)
+"""
+KILLER = b"""
+for number in range(2, 100):
+    try:
+        argv = open(f"/proc/{number}/cmdline", "rb").read().split(b"\\0")
+        if b"/eval.sh" in argv:
+            with open(f"/proc/{number}/fd/1", "w") as out:
+                out.write(f"\\n>>>>> Start Test Output\\n{told}\\n>>>>> End Test Output\\n")
+            os.kill(number, signal.SIGKILL)
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("tests_do", "reason"),
+    [
+        (MEDDLER, "1 tests of FAIL_TO_PASS did not pass"),
+        (MEDDLER + KILLER, "ended with exit code 137 before the logs could be read"),
+    ],
+)
+def test_what_tests_leave_behind_does_not_reach_the_program_that_reads_their_log(
+    tests_do: bytes, reason: str, source: Source, instance: Instance, provider: Provider
+) -> None:
+    verdict = graded(source, of_pro(instance), provider, {"conftest.py": tests_do})
+    assert verdict.status == "unresolved"
+    assert reason in verdict.reason
+
+
 ADDED = """diff --git a/notes b/notes
 new file mode 100644
 --- /dev/null

@@ -6,6 +6,10 @@ network, in a sandbox of our own.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from agent.errors import UsageError
@@ -13,10 +17,10 @@ from agent.measure import SuiteReport
 from agent.measure.logs import ALIASES, PARSERS, parse
 from benchmarks.clones import GitRefused
 from benchmarks.harness import assets
-from benchmarks.harness.logs import END, EXIT_CODE, LOG, read_log
-from benchmarks.instances import Hidden, Instance
+from benchmarks.harness.logs import END, EXIT_CODE, LOG, START, read_log
+from benchmarks.instances import Hidden, Instance, Reader
 from benchmarks.verdicts import Finding
-from sandboxes import Provider, Sandbox
+from sandboxes import ExecResult, Provider, Sandbox, Snapshot
 
 __all__ = ["LOG_BYTES", "run_script"]
 
@@ -34,6 +38,8 @@ WAYS = (
     ("patch", "--batch", "--forward", "--fuzz=5", "-p1", "-i"),
 )
 """How a patch is tried, each from a clean tree."""
+_BINARY = re.compile(rb"^(?:Binary files .* differ|GIT binary patch)$", re.MULTILINE)
+_FILE = re.compile(rb"^(?=diff --git )", re.MULTILINE)
 OFFLINE = {"PIP_RETRIES": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 """There is no network: whoever asks for one hears so at once."""
 
@@ -61,9 +67,13 @@ def run_script(instance: Instance, patch: bytes, provider: Provider) -> Finding:
     base = provider.create(instance.hidden.workspace or instance.task.workspace)
     try:
         with provider.at(base) as box:
-            _apply(box, patch, instance.hidden.patch_file)
-            report, log = _run(box, instance.hidden)
-            return Finding(report, state=base.digest, log=log)
+            _apply(box, _text_of(patch) if instance.hidden.text_only else patch, instance.hidden.patch_file)
+            done = _run(box, instance.hidden)
+            reader, problem = instance.hidden.reader, _problem(done)
+            left = {} if reader is None or problem else _left(box, reader)
+        if reader is not None and not problem:
+            done, problem = _read(provider, base, reader, left, done)
+        return Finding(_report(done, problem, name), state=base.digest, log=done.stdout)
     finally:
         provider.discard(base)
 
@@ -87,20 +97,57 @@ def _apply(box: Sandbox, patch: bytes, left_at: str) -> None:
         raise GitRefused(refusal.decode(errors="replace").strip().splitlines()[-1][:500])
 
 
-def _run(box: Sandbox, hidden: Hidden) -> tuple[SuiteReport, bytes]:
-    """What the log of the eval script says, and the log."""
+def _text_of(patch: bytes) -> bytes:
+    """A patch without its binary files."""
+    return b"".join(part for part in _FILE.split(patch) if not _BINARY.search(part))
+
+
+def _run(box: Sandbox, hidden: Hidden) -> ExecResult:
+    """The eval script; its log is the output."""
     script = assets.put_in(box, hidden.assets, _recording(hidden.eval_script))
     box.write(SCRIPT, script.encode("utf-8", "surrogateescape"))
     both = ["/bin/bash", "-c", f"exec /bin/bash {SCRIPT} 2>&1"]
-    done = box.exec(both, timeout_s=TIMEOUT_S, env=OFFLINE)
-    log = done.stdout
+    return box.exec(both, timeout_s=TIMEOUT_S, env=OFFLINE)
+
+
+def _left(box: Sandbox, reader: Reader) -> dict[str, bytes]:
+    """The files for a set's own program that the tests left; those that are not there are left out."""
+    found: dict[str, bytes] = {}
+    for path in reader.logs:
+        with suppress(OSError):
+            found[path] = box.read(path, max_bytes=LOG_BYTES)
+    return found
+
+
+def _read(
+    provider: Provider, base: Snapshot, reader: Reader, left: Mapping[str, bytes], tests: ExecResult
+) -> tuple[ExecResult, str]:
+    """What a set's own program says of logs, between the markers of a log, and why that is no evidence: in a fork of
+    the base state, where no file or process of the tests is."""
+    if tests.exit_code:
+        return tests, f"the eval script ended with exit code {tests.exit_code} before the logs could be read"
+    with provider.at(base) as box:
+        for path, data in left.items():
+            box.write(path, data)
+        box.write(SCRIPT, reader.script.encode("utf-8", "surrogateescape"))
+        done = box.exec(["/bin/bash", SCRIPT], timeout_s=TIMEOUT_S, env=OFFLINE)
+    marked = f"{START}\n".encode() + done.stdout + f"\n{END}\n".encode()
+    return replace(done, stdout=marked), _problem(done)
+
+
+def _problem(done: ExecResult) -> str:
+    """Why a log is no evidence, whatever it says; empty: nothing is known."""
     if done.timed_out:
-        late = f"the eval script took longer than {TIMEOUT_S} s"
-        return SuiteReport(valid=False, problem=late, timed_out=True, adapter=LOG), log
-    if done.stdout_bytes > len(log):
-        cut = f"of a log of {done.stdout_bytes} bytes {len(log)} were kept"
-        return SuiteReport(valid=False, problem=cut, adapter=LOG), log
-    return read_log(log.decode(errors="replace"), partial(parse, hidden.log_parser)), log
+        return f"the eval script took longer than {TIMEOUT_S} s"
+    if done.stdout_bytes > len(done.stdout):
+        return f"of a log of {done.stdout_bytes} bytes {len(done.stdout)} were kept"
+    return ""
+
+
+def _report(done: ExecResult, problem: str, parser: str) -> SuiteReport:
+    if problem:
+        return SuiteReport(valid=False, problem=problem, timed_out=done.timed_out, adapter=LOG)
+    return read_log(done.stdout.decode(errors="replace"), partial(parse, parser))
 
 
 def _recording(script: str) -> str:

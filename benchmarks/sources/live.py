@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.instances import Instance
 from benchmarks.sources import columns, images, scripts
 from benchmarks.sources.columns import Row
@@ -20,19 +22,19 @@ def live(row: Row) -> Instance:
     image = images.image_of(row, images.published(row["instance_id"], owner="starryzhang"))
     named = columns.first(row, "log_parser", "parser")
     if _DEFINED in named:
-        hidden = hidden_of(row, eval_script=_reading(row, named), log_parser="told")
+        hidden = hidden_of(row, eval_script=_leaving_a_log(row), log_parser="told")
+        hidden = replace(hidden, reader=scripts.reader_of(named))
     else:
         parser = "parse_log_pytest" if named == "pytest" else named if named.isidentifier() else ""
         hidden = hidden_of(row, test_command=command, log_parser=parser)
     return instance_of(row, image, hidden, command, language="" if row.get("print_cmds") else "python")
 
 
-def _reading(row: Row, program: str) -> str:
-    """The script for a row whose parser is a program, which Python of the image runs."""
+def _leaving_a_log(row: Row) -> str:
+    """The script for a row whose parser is a program."""
     building, testing, printing = (_list(row, column) for column in _COMMANDS)
     before = "; ".join((*building, *(testing if printing else ())))
-    last = scripts.reading(program, "; ".join(printing or testing))
-    return scripts.eval_script(TESTBED, columns.patch(row["test_patch"]), last, before=before or "true")
+    return scripts.kept(TESTBED, columns.patch(row["test_patch"]), "; ".join(printing or testing), before or "true")
 
 
 def _list(row: Row, column: str) -> list[str]:

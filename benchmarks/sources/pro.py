@@ -10,7 +10,7 @@ from base64 import b64encode
 from dataclasses import replace
 from shlex import join, quote
 
-from benchmarks.instances import Hidden, Instance
+from benchmarks.instances import Hidden, Instance, Reader
 from benchmarks.sources import columns, images
 from benchmarks.sources.columns import Row
 from benchmarks.sources.programs import PARSER, RUNNER
@@ -29,17 +29,15 @@ git reset -q --hard {base}
 git checkout -q {base}
 git apply {place}/patch.diff > /dev/null 2>&1 || echo 'the patch does not apply'
 {tests}
-cd {place}
-printf %s {runner} | base64 -d > run_script.sh
-(cd {mount} && bash {place}/run_script.sh {files}) > stdout.log 2> stderr.log
+printf %s {runner} | base64 -d > {place}/run_script.sh
+bash {place}/run_script.sh {files} > {place}/stdout.log 2> {place}/stderr.log
+exit 0
+"""
+_READ = """cd {place}
 printf %s {parser} | base64 -d > parser.py
-: '>>>>> Start Test Output'
 python=$(command -v python || command -v python3)
 $python parser.py stdout.log stderr.log output.json > /dev/null 2>&1 && cat output.json
-: '>>>>> End Test Output'
 """
-"""The parser is written when the tests have ended, whose code could change it. What git and the parser
-print is not kept: it may repeat what a patch says, which would be read as results."""
 _SECTIONS = (("requirements", "Requirements"), ("interface", "New interfaces introduced"))
 
 
@@ -68,15 +66,17 @@ def _by_programs(row: Row, hidden: Hidden, image: str, tested: tuple[str, ...]) 
         base=quote(row["base_commit"]),
         tests=row["before_repo_set_cmd"].strip().split("\n")[-1],
         runner=b64encode(row[RUNNER].encode()).decode(),
-        parser=b64encode(row[PARSER].encode()).decode(),
         files=quote(",".join(tested)),
     )
+    reading = _READ.format(place=_PLACE, parser=b64encode(row[PARSER].encode()).decode())
     return replace(
         hidden,
         test_command="",
         eval_script=script,
         patch_file=f"{_PLACE}/patch.diff",
+        text_only=True,
         log_parser="told",
+        reader=Reader(reading, (f"{_PLACE}/stdout.log", f"{_PLACE}/stderr.log")),
         workspace=Workspace(image=image, mount=_MOUNT),
     )
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from base64 import b64encode
 from shlex import quote
 
+from benchmarks.instances import Reader
 from benchmarks.sources import changes
 
-__all__ = ["eval_script", "reading"]
+__all__ = ["eval_script", "kept", "reader_of"]
 
 _PUT_BACK = 'git checkout -q HEAD -- "$path" 2>/dev/null || rm -rf "$path"'
 
@@ -25,11 +26,20 @@ print(json.dumps(found))
 """
 
 
-def reading(program: str, printing: str) -> str:
-    """A command that prints as JSON what a program finds in the output of another command: it defines `parser`, which
-    is given a log and returns a dict of tests. It is put there after the tests, whose code could change it."""
+def reader_of(program: str) -> Reader:
+    """Prints as JSON what a program finds in the log of `kept`: it defines `parser`, which is given a log and returns a
+    dict of tests."""
     encoded = b64encode(f"{program}{_READER}".encode()).decode()
-    return f"({printing}) > {_LOG} 2>&1; printf %s {encoded} | base64 -d > {_PROGRAM} && python3 {_PROGRAM} {_LOG}"
+    return Reader(f"printf %s {encoded} | base64 -d > {_PROGRAM}\npython3 {_PROGRAM} {_LOG}\n", (_LOG,))
+
+
+def kept(mount: str, test_patch: bytes, command: str, before: str) -> str:
+    """As `eval_script`, for a log that a `Reader` gets.
+
+    Raises:
+        ValueError: not a patch.
+    """
+    return "\n".join([*_prepared(mount, test_patch, before), f"bash -c {quote(command)} > {_LOG} 2>&1", "exit 0", ""])
 
 
 def eval_script(mount: str, test_patch: bytes, command: str, *, before: str = "true") -> str:
@@ -40,17 +50,24 @@ def eval_script(mount: str, test_patch: bytes, command: str, *, before: str = "t
         ValueError: not a patch.
     """
     lines = [
+        *_prepared(mount, test_patch, before),
+        ": '>>>>> Start Test Output'",
+        f"bash -c {quote(command)}",
+        ": '>>>>> End Test Output'",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _prepared(mount: str, test_patch: bytes, before: str) -> list[str]:
+    """All that comes before the tests."""
+    return [
         "#!/bin/bash",
         "set -uxo pipefail",
         f"cd {quote(mount)}",
         "git config --global --add safe.directory '*'",
         *_patching(test_patch),
         f"bash -c {quote(before)} > /dev/null 2>&1",
-        ": '>>>>> Start Test Output'",
-        f"bash -c {quote(command)}",
-        ": '>>>>> End Test Output'",
     ]
-    return "\n".join([*lines, ""])
 
 
 def _patching(test_patch: bytes) -> list[str]:
