@@ -45,9 +45,9 @@ def screenshots(otherwise: Path) -> Path:
 
 
 class Visit:
-    """A page that was opened, what it asked the network for, and what it complained of."""
+    """A page that was opened, what it asked the network for, and what it complained of. Its clock may be the test's."""
 
-    def __init__(self, launched: Any, url: str, *, dark: bool = False) -> None:
+    def __init__(self, launched: Any, url: str, *, dark: bool = False, clock: bool = False) -> None:
         scheme = "dark" if dark else "light"
         self.page = launched.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
         self.page.set_default_timeout(100_000)
@@ -57,6 +57,8 @@ class Visit:
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.on("console", lambda said: self.complaints.append(said.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        if clock:
+            self.page.clock.install()
         self.page.goto(url)
 
     def close(self) -> None:

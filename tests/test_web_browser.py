@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from agent.events import Added
 from agent.report.web import as_html
 from benchmarks.site import Site
 from tests.browser import Visit, browser, screenshots
-from tests.pages import batch, crowd, serving, told, write
+from tests.pages import batch, crowd, serving, state, told, write
 
 MANY = 5_000
+HOUR_S = 3600
 
 
 @pytest.fixture(scope="module")
@@ -214,24 +216,92 @@ def test_of_five_thousand_states_it_draws_once_a_frame_and_only_what_is_in_sight
     assert page.evaluate("document.querySelectorAll('body *').length") < 400
 
 
-def test_the_served_page_of_a_running_search_follows_it_while_nobody_reads_in_it(launched, tmp_path):
+@pytest.fixture
+def served(launched, tmp_path):
+    """Opens a page of a served folder that follows what runs there, once an hour by a clock that the test turns."""
+    opened = []
+    with serving(tmp_path, refresh_s=HOUR_S) as port:
+
+        def open_(path: str):
+            opened.append(Visit(launched, f"http://127.0.0.1:{port}/{path}", clock=True))
+            return opened[-1]
+
+        yield open_
+        for each in opened:
+            each.close()
+            assert each.complaints == []
+
+
+def pass_an_hour(page):
+    """The page that it is afterwards has come up."""
+    with page.expect_event("load"):
+        page.clock.fast_forward(1000 * HOUR_S)
+
+
+def test_the_served_page_of_a_running_search_follows_it_while_nobody_reads_in_it(served, tmp_path):
     run = write(tmp_path / "run", told()[:4])
-    with serving(tmp_path, refresh_s=1) as port:
-        visited = Visit(launched, f"http://127.0.0.1:{port}/runs/run.html#1")
-        page = visited.page
-        assert heading(page).startswith("State 1")
-        assert page.evaluate("ramify.facts.nodes.length") == 2
-        write(run, told()[:5])
-        asked = len(visited.asked)
-        page.evaluate("() => new Promise(done => setTimeout(done, 1500))")
-        assert len(visited.asked) == asked, "it would take away what is read"
-        page.evaluate("ramify.store.set({ selected: null })")
-        page.locator("#tree[data-count='3']").wait_for()
-        write(run, told())
-        page.locator("#tree[data-count='6']").wait_for()
-        assert page.evaluate("ramify.facts.refresh_s") is None, "it has ended"
-        visited.close()
-        assert visited.complaints == []
+    visited = served("runs/run.html#1")
+    page = visited.page
+    assert heading(page).startswith("State 1")
+    assert drawn(page, "count") == 2
+    write(run, told()[:5])
+    asked = len(visited.asked)
+    page.clock.fast_forward(1000 * HOUR_S)
+    drawn(page, "frames")
+    assert len(visited.asked) == asked, "it would take away what is read"
+    page.evaluate("ramify.store.set({ selected: null })")
+    drawn(page, "frames")
+    pass_an_hour(page)
+    assert drawn(page, "count") == 3
+    write(run, told())
+    pass_an_hour(page)
+    assert drawn(page, "count") == 6
+    assert page.evaluate("ramify.facts.refresh_s") is None, "it has ended"
+
+
+def test_a_refresh_keeps_how_the_tree_is_seen_though_it_has_grown(served, tmp_path):
+    run = write(tmp_path / "run", told()[:5])
+    page = served("runs/run.html").page
+    write(run, told()[:-1])
+    pass_an_hour(page)
+    assert drawn(page, "count") == 6
+    assert page.evaluate("ramify.drawing.view()") is None, "nobody moved it, so all of it is seen"
+    page.locator("#tree").focus()
+    page.keyboard.press("l")
+    drawn(page, "frames")
+    page.mouse.move(500, 400)
+    page.mouse.wheel(0, -400)
+    page.mouse.down()
+    page.mouse.move(430, 330)
+    page.mouse.up()
+    drawn(page, "frames")
+    seen = page.evaluate("ramify.drawing.view()")
+    write(run, [*told()[:-1], *(Added(state(number, (0,), 0.3), float(number)) for number in range(6, 12))])
+    pass_an_hour(page)
+    assert drawn(page, "count") == 12
+    assert page.evaluate("ramify.store.state.mode") == "rings"
+    assert page.evaluate(f"ramify.drawing.where({seen['id']})") == pytest.approx(seen["at"])
+    assert page.evaluate("ramify.drawing.camera.transform.k") == pytest.approx(seen["k"])
+    assert page.evaluate("document.activeElement.id") == "tree"
+    page.reload()
+    assert page.evaluate("ramify.drawing.view()") is None, "a person who loads it again sees all of it"
+
+
+def test_a_refresh_keeps_the_order_and_the_narrowing_of_the_table(served, tmp_path):
+    batch(tmp_path / "batch")
+    write(tmp_path / "going_on", told()[:4])
+    page = served("").page
+    page.locator("#unit").select_option("nodes")
+    page.locator("#fit").select_option("solved")
+    page.locator("#words").fill("pkg")
+    for _ in range(2):
+        page.get_by_role("button", name="test runs").click()
+    pass_an_hour(page)
+    assert page.locator("tbody th").all_text_contents() == ["pkg__one-3", "pkg__one-2", "pkg__one-1"]
+    assert page.locator("th[aria-sort=descending]").text_content() == "test runs"
+    assert [page.locator(f"#{field}").input_value() for field in ("unit", "fit", "words")] == ["nodes", "solved", "pkg"]
+    assert page.get_by_text("states an instance").count() == 1
+    assert page.evaluate("document.activeElement.id") == "sort-measurements"
 
 
 def test_a_batch_is_a_table_that_sorts_and_narrows_beside_its_rate_and_curves(visit, tmp_path):

@@ -2,7 +2,7 @@
 import { drawCurves } from "./curves.js";
 import { h, replace } from "./dom.js";
 import { followTheme, keepTheme } from "./preferences.js";
-import { keepFresh } from "./refresh.js";
+import { keepFresh, passedOn, settle } from "./refresh.js";
 import { makeTable } from "./table.js";
 
 const UNITS = {
@@ -15,6 +15,9 @@ const UNITS = {
 export function showBatch(facts) {
   let theme = followTheme();
   const turn = () => keepTheme((theme = theme === "dark" ? "light" : "dark"));
+  const last = passedOn();
+  const table = makeTable(facts.rows, last.table);
+  const drawn = facts.batches.length ? makeCurves(facts, last.unit) : null;
   const dark = h("button", { id: "theme", "aria-label": "Dark or light", onclick: turn }, "◐");
   document.body.append(
     h("header", { class: "toolbar" }, h("h1", {}, facts.title), h("div", { class: "gap" }), dark),
@@ -22,11 +25,12 @@ export function showBatch(facts) {
       "main",
       { class: "report" },
       h("div", { class: "cards" }, facts.batches.map(card)),
-      facts.batches.length ? curves(facts) : null,
-      makeTable(facts.rows),
+      drawn?.element,
+      table.element,
     ),
   );
-  keepFresh(facts, () => document.activeElement !== document.body);
+  settle(last);
+  keepFresh(facts, { view: () => ({ table: table.view, unit: drawn?.unit() }) });
   return { facts };
 }
 
@@ -68,13 +72,14 @@ function interval(rate, [low, high]) {
   return element;
 }
 
-function curves({ curves: drawn }) {
+function makeCurves({ curves: drawn }, unit = "measurements") {
   const figure = h("figure");
   const show = (unit) => replace(figure, content(drawn[unit], UNITS[unit]));
   const options = Object.entries(UNITS).map(([unit, name]) => h("option", { value: unit }, name));
   const choice = h("select", { id: "unit", onchange: () => show(choice.value) }, options);
-  show("measurements");
-  return h(
+  choice.value = unit;
+  show(unit);
+  const element = h(
     "section",
     { class: "card wide" },
     h(
@@ -86,6 +91,7 @@ function curves({ curves: drawn }) {
     ),
     figure,
   );
+  return { element, unit: () => choice.value };
 }
 
 const content = (curves, unit) =>

@@ -23,6 +23,15 @@ export function makeCamera(canvas, changed) {
     behaviour.transform(where, transform);
   }
 
+  function fitting(box) {
+    const { clientWidth: width, clientHeight: height } = canvas;
+    const wide = (width - 2 * MARGIN) / Math.max(box.right - box.left, 1);
+    const high = (height - 2 * MARGIN) / Math.max(box.bottom - box.top, 1);
+    const k = Math.min(Math.max(Math.min(wide, high), LEAST), 1.25);
+    const middle = { x: (box.left + box.right) / 2, y: (box.top + box.bottom) / 2 };
+    return putting(middle, { x: width / 2, y: height / 2 }, k);
+  }
+
   return {
     get transform() {
       return at;
@@ -30,21 +39,15 @@ export function makeCamera(canvas, changed) {
     toScreen: ({ x, y }) => ({ x: at.applyX(x), y: at.applyY(y) }),
     toWorld: (x, y) => ({ x: at.invertX(x), y: at.invertY(y) }),
     by: (factor) => behaviour.scaleBy(target, factor),
-    fit(box, slowly = false) {
-      const { clientWidth: width, clientHeight: height } = canvas;
-      const wide = (width - 2 * MARGIN) / Math.max(box.right - box.left, 1);
-      const high = (height - 2 * MARGIN) / Math.max(box.bottom - box.top, 1);
-      const k = Math.min(Math.max(Math.min(wide, high), LEAST), 1.25);
-      const middle = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
-      go(
-        zoomIdentity.translate(width / 2 - k * middle[0], height / 2 - k * middle[1]).scale(k),
-        slowly,
-      );
-    },
-    show({ x, y }, least) {
-      const k = Math.max(at.k, least);
-      const { clientWidth: width, clientHeight: height } = canvas;
-      go(zoomIdentity.translate(width / 2 - k * x, height / 2 - k * y).scale(k), true);
+    fit: (box, slowly = false) => go(fitting(box), slowly),
+    fits: (box) => String(at) === String(fitting(box)),
+    put: (place, onScreen, k) => go(putting(place, onScreen, k)),
+    show(place, least) {
+      const middle = { x: canvas.clientWidth / 2, y: canvas.clientHeight / 2 };
+      go(putting(place, middle, Math.max(at.k, least)), true);
     },
   };
 }
+
+const putting = (place, onScreen, k) =>
+  zoomIdentity.translate(onScreen.x - k * place.x, onScreen.y - k * place.y).scale(k);

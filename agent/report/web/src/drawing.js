@@ -76,6 +76,11 @@ export function makeDrawing({ facts, history, store }) {
     show: (id) => camera.show(scene.places[id], READABLE),
     where: (id) => camera.toScreen(scene.places[id]),
     focus: () => canvas.focus(),
+    view: () =>
+      camera.fits(bounds(scene.places, scene.mode)) ? null : viewOf(canvas, camera, scene.places),
+    look({ id, at, k }) {
+      if (scene.places[id]) camera.put(scene.places[id], at, k);
+    },
     begin() {
       resize();
       adopt(store.state, null);
@@ -87,6 +92,14 @@ export function makeDrawing({ facts, history, store }) {
       new ResizeObserver(resize).observe(canvas);
     },
   };
+}
+
+// What a new drawing is to show in the same way: a tree that has grown lies elsewhere, so what is in the middle is held.
+function viewOf(canvas, camera, places) {
+  const away = ({ x, y }) => Math.hypot(x - canvas.clientWidth / 2, y - canvas.clientHeight / 2);
+  const far = places.map((place) => away(camera.toScreen(place)));
+  const id = far.reduce((nearest, each, other) => (each < far[nearest] ? other : nearest), 0);
+  return { id, at: camera.toScreen(places[id]), k: camera.transform.k };
 }
 
 // A few words beside the state under the pointer.

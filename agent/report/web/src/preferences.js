@@ -1,9 +1,11 @@
-// What outlives the moment: the theme, and in the address the state that is looked at.
+// What outlives the moment: the theme, in the address the state that is looked at, and for the page that follows this
+// one in its place, how this one was seen.
 
 const THEME = "ramify-theme";
+const VIEW = `ramify-view ${location.pathname}`;
 
 export function followTheme() {
-  const asked = stored();
+  const asked = stored(() => localStorage, THEME);
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const theme = asked ?? (dark ? "dark" : "light");
   document.documentElement.dataset.theme = theme;
@@ -13,7 +15,16 @@ export function followTheme() {
 export function keepTheme(theme) {
   if (document.documentElement.dataset.theme === theme) return;
   document.documentElement.dataset.theme = theme;
-  keep(theme);
+  keep(() => localStorage, THEME, theme);
+}
+
+export const keepView = (view) => keep(() => sessionStorage, VIEW, JSON.stringify(view));
+
+// Only once: a page that a person loads again begins anew.
+export function takeView() {
+  const view = stored(() => sessionStorage, VIEW);
+  if (view !== null) sessionStorage.removeItem(VIEW);
+  return JSON.parse(view);
 }
 
 export function remember(state) {
@@ -31,18 +42,18 @@ export function addressed({ facts, navigation }) {
   visit();
 }
 
-// A browser may forbid a file to store anything.
-function stored() {
+// A browser may forbid a file to store anything, and even to ask for the storage.
+function stored(storage, key) {
   try {
-    return localStorage.getItem(THEME);
+    return storage().getItem(key);
   } catch {
     return null;
   }
 }
 
-function keep(theme) {
+function keep(storage, key, value) {
   try {
-    localStorage.setItem(THEME, theme);
+    storage().setItem(key, value);
   } catch {
     return;
   }

@@ -27,11 +27,11 @@ const FITS = {
   "ended by the world": (row) => row.state === "infra" || row.state === "config",
 };
 
-export function makeTable(rows) {
+export function makeTable(rows, last = {}) {
   const columns = COLUMNS.filter(([key]) =>
     rows.some((row) => row[key] !== "" && row[key] !== null),
   );
-  const view = { key: "instance_id", down: false, words: "", fit: "all" };
+  const view = { key: "instance_id", down: false, words: "", fit: "all", ...last };
   const body = h("tbody");
   const count = h("span", { class: "quiet", role: "status", id: "rows" });
   const heads = columns.map(([key, name]) => head(key, name));
@@ -40,7 +40,7 @@ export function makeTable(rows) {
     return h(
       "th",
       { scope: "col", "data-key": key },
-      h("button", { class: "sort", onclick: () => sort(key) }, name),
+      h("button", { class: "sort", id: `sort-${key}`, onclick: () => sort(key) }, name),
     );
   }
 
@@ -65,6 +65,7 @@ export function makeTable(rows) {
     type: "search",
     id: "words",
     placeholder: "Filter",
+    value: view.words,
     "aria-label": "Show lines with these words",
     oninput: () => show({ words: words.value }),
   });
@@ -74,8 +75,9 @@ export function makeTable(rows) {
     { id: "fit", "aria-label": "Show", onchange: () => show({ fit: fit.value }) },
     options,
   );
+  fit.value = view.fit;
   show({});
-  return h(
+  const element = h(
     "section",
     { class: "card wide" },
     h("div", { class: "narrow search" }, words, fit, count),
@@ -85,6 +87,7 @@ export function makeTable(rows) {
       h("table", { class: "lines" }, h("thead", {}, h("tr", {}, heads)), body),
     ),
   );
+  return { element, view };
 }
 
 const order = ({ down }) => (down ? "descending" : "ascending");

@@ -11,7 +11,7 @@ import { makeNavigation } from "./navigation.js";
 import { makeTimeline } from "./timeline.js";
 import { makeToolbar } from "./toolbar.js";
 import { matching } from "./filters.js";
-import { keepFresh } from "./refresh.js";
+import { keepFresh, passedOn, settle } from "./refresh.js";
 import { replay } from "./replay.js";
 import { makeStore } from "./store.js";
 import { addressed, followTheme, remember } from "./preferences.js";
@@ -20,6 +20,7 @@ const CROWD = 120;
 
 export function showTree(facts) {
   const history = replay(facts);
+  const last = passedOn();
   const store = makeStore({
     step: history.length,
     playing: false,
@@ -28,9 +29,9 @@ export function showTree(facts) {
     found: null,
     query: "",
     filters: noFilters,
-    mode: facts.nodes.length > CROWD ? "rings" : "columns",
+    mode: last.mode ?? usualMode(facts),
     theme: followTheme(),
-    tab: "diff",
+    tab: last.tab ?? "diff",
   });
   const page = { facts, history, store };
   page.drawing = makeDrawing(page);
@@ -40,16 +41,33 @@ export function showTree(facts) {
   store.listen((state, changed) => react(page, state, changed));
   document.body.append(...parts(page));
   page.drawing.begin();
+  if (last.camera) page.drawing.look(last.camera);
+  settle(last);
   listenToKeys(page);
   addressed(page);
-  keepFresh(facts, () => attended(store.state, history));
+  keepFresh(facts, {
+    view: () => viewOf(page),
+    attended: () => attended(store.state, history),
+  });
   return page;
+}
+
+const usualMode = ({ nodes }) => (nodes.length > CROWD ? "rings" : "columns");
+
+// What a person has made of the page, for the next one; what is as usual may become another usual.
+function viewOf({ facts, store, drawing }) {
+  const { mode, tab } = store.state;
+  return {
+    mode: mode === usualMode(facts) ? undefined : mode,
+    tab,
+    camera: drawing.view() ?? undefined,
+  };
 }
 
 // Whether something is open that a new page would not have open.
 function attended({ selected, playing, step, query, filters }, history) {
   const looking = selected !== null || playing || step < history.length;
-  return looking || query !== "" || filters !== noFilters || document.querySelector("dialog[open]");
+  return looking || query !== "" || filters !== noFilters;
 }
 
 function parts(page) {
