@@ -38,7 +38,7 @@ def leftovers(*, states: bool = False, environments: bool = False) -> Iterator[L
     if states:
         for store in _stores_of_ended_runs():
             yield Leftover(f"states {store}", weigh(store), partial(_remove, store))
-    yield from _on_engine(states)
+    yield from _on_engine(states, HOUR_S if environments else OLD_S)
     for area in (namespace.shared_leftovers, docker.shared_leftovers):
         try:
             yield from area(HOUR_S if environments else UNUSED_S)
@@ -72,7 +72,7 @@ def _remove(store: Path) -> bool:
     return not store.exists()
 
 
-def _on_engine(states: bool) -> Iterator[Leftover]:
+def _on_engine(states: bool, built_before_s: float) -> Iterator[Leftover]:
     def wanted(store: Path) -> bool:
         run = store.parent
         ended = states and (run / "journal.jsonl").exists() and _ended(run)
@@ -80,6 +80,6 @@ def _on_engine(states: bool) -> Iterator[Leftover]:
 
     try:
         with closing(engine.connect()) as client, engine.translated():
-            yield from engine.leftovers(client, wanted, OLD_S)
+            yield from engine.leftovers(client, wanted, OLD_S, built_before_s)
     except SandboxError as error:
         log.info("no engine is looked at: %s", error)

@@ -37,8 +37,10 @@ __all__ = [
 ENVIRONMENTS_VOLUME = "ramify-environments"
 """Environments and set-ups that runs share. Its entries go one by one (`sandboxes.caching`)."""
 
-OUR_IMAGES = ("ramify-state:", "ramify-environment:", "ramify-setup:", "ramify-image:")
+OUR_IMAGES = ("ramify-state:", "ramify-environment:", "ramify-setup:", "ramify-image:", "ramify-perf:")
 """Names of the images that we make. Others may carry our label, because they were built on one of these."""
+_BUILT = ("ramify-environment:", "ramify-setup:")
+"""Those that are made again by the same commands."""
 
 
 def connect() -> DockerClient:
@@ -139,14 +141,17 @@ def leftovers(
     client: DockerClient,
     wanted: Callable[[Path], bool],
     older_than_s: float = 0,
+    built_before_s: float | None = None,
     now: Callable[[], float] = time.time,
 ) -> Iterator[Leftover]:
     """What Ramify left on the engine and nothing uses.
 
     Containers whose owner is gone, and states (volumes, images) whose store on this machine is not `wanted` any more.
-    What belongs to other machines, and root file systems, which are made again when they are needed, goes by its age.
+    What belongs to other machines, and what is made again when it is needed (root file systems, environments, set-ups),
+    goes by its age; environments and set-ups by `built_before_s`, where that is given.
     """
     oldest = now() - older_than_s
+    built = oldest if built_before_s is None else now() - built_before_s
     for box in client.containers.list(all=True, filters={"label": "ramify=1"}, ignore_removed=True):
         owner = _owner(box.labels)
         if owner == "gone" or (owner == "elsewhere" and _created(box.labels) <= oldest):
@@ -159,8 +164,8 @@ def leftovers(
             size = max(0, sizes.get(volume.name, 0))
             yield Leftover(f"volume {volume.name}", size, partial(removed, volume.remove))
     for image in client.api.images(filters={"label": "ramify=1"}):  # one request: others remove some meanwhile
-        if _may_go(image["Labels"] or {}, wanted, oldest):
-            for tag in [tag for tag in image["RepoTags"] or () if tag.startswith(OUR_IMAGES)]:
+        for tag in [tag for tag in image["RepoTags"] or () if tag.startswith(OUR_IMAGES)]:
+            if _may_go(image["Labels"] or {}, wanted, built if tag.startswith(_BUILT) else oldest):
                 size = alone.get(image["Id"], 0)
                 yield Leftover(f"image {tag}", size, partial(removed, partial(client.images.remove, tag)))
 

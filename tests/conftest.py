@@ -15,6 +15,7 @@ from sandboxes import Provider, Sandbox, Snapshot, namespace
 from sandboxes.docker import probe
 from sandboxes.engine import connect
 from tests.clients import KEY, Client, Serve, clients, servers
+from tests.images import remove_made
 
 pytest.register_assert_rewrite("sandboxes.conformance")
 hypothesis.settings.register_profile("unhurried", deadline=None)  # a loaded machine is no failure
@@ -129,8 +130,9 @@ def box(provider: Provider, base: Snapshot) -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="session")
-def engine() -> Iterator[docker.DockerClient]:
-    """A client of an engine that can run sandboxes. Without one these tests are skipped, or fail if they must not."""
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[docker.DockerClient]:
+    """A client of an engine that can run sandboxes. Without one these tests are skipped, or fail if they must not.
+    What they made there is gone at the end."""
     why = probe()
     if why and os.environ.get("RAMIFY_REQUIRE_DOCKER") == "1":
         pytest.fail(f"RAMIFY_REQUIRE_DOCKER=1 and {why}")
@@ -138,6 +140,7 @@ def engine() -> Iterator[docker.DockerClient]:
         pytest.skip(why)
     client = connect()
     yield client
+    remove_made(client, tmp_path_factory.getbasetemp())
     client.close()
 
 

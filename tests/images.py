@@ -7,10 +7,14 @@ import io
 import json
 import os
 import tarfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import docker
 
-from sandboxes.images import BASE_IMAGE
+from sandboxes.engine import ENVIRONMENTS_VOLUME, OUR_IMAGES, labels, removed
+from sandboxes.images import BASE_IMAGE, base_volume_name
 
 BARE_PROGRAMS = "sh cat rm mkdir ls grep sed head sleep seq cp mv ln touch chmod stat wc tail cut tr env"
 
@@ -70,6 +74,31 @@ def _tar(files: dict[str, bytes]) -> bytes:
             entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))
     return archive.getvalue()
+
+
+def remove_made(engine: docker.DockerClient, below: Path) -> None:
+    """Remove what this process has made on the engine, and states of stores below a folder, whoever made them. What
+    processes share stays: the files of the base image, and environments."""
+    kept = (ENVIRONMENTS_VOLUME, base_volume_name(str(engine.images.get(BASE_IMAGE).id)))
+
+    def ours(marks: dict[str, str] | None) -> bool:
+        store = Path((marks or {}).get("ramify.store", "/"))
+        return marks is not None and (owner(marks) == owner(labels("")) or store.is_relative_to(below.resolve()))
+
+    boxes = engine.containers.list(all=True, filters={"label": "ramify=1"}, ignore_removed=True)
+    going: list[Callable[[], object]] = [partial(box.remove, v=True, force=True) for box in boxes if ours(box.labels)]
+    for image in engine.api.images(filters={"label": "ramify=1"}):
+        tags = [tag for tag in image["RepoTags"] or () if tag.startswith(OUR_IMAGES)]
+        going += [partial(engine.images.remove, tag) for tag in tags if ours(image["Labels"])]
+    volumes = engine.volumes.list(filters={"label": "ramify=1"})
+    going += [each.remove for each in volumes if ours(each.attrs["Labels"]) and each.name not in kept]
+    for remove in going:
+        removed(remove)
+
+
+def owner(marks: dict[str, str]) -> tuple[str | None, str | None]:
+    """The process that made a thing, on its machine."""
+    return marks.get("ramify.host"), marks.get("ramify.pid")
 
 
 _TESTBED = """

@@ -28,7 +28,8 @@ from sandboxes.conformance.hidden import Links
 from sandboxes.conformance.kernel import Unprivileged
 from sandboxes.conformance.limits import Limited
 from sandboxes.conformance.network import Loopback
-from sandboxes.engine import leftovers
+from sandboxes.engine import labels, leftovers
+from sandboxes.images import BASE_IMAGE
 from tests.images import bare_image, deep_image
 from tests.projects import commit
 
@@ -333,6 +334,21 @@ class TestLeftovers:
         found = {left.name: left for left in leftovers(engine, lambda place: True, 10 * 365 * 24 * 3600)}
         assert found[f"image ramify-state:orphan-{os.getpid()}"].remove()
         assert f"image ramify-state:{base.id}" not in found
+
+    def test_set_ups_go_sooner_where_that_is_asked_for(self, engine: docker.DockerClient) -> None:
+        hours = {**labels("base"), "ramify.created": str(int(time.time()) - 2 * 3600)}
+        made = [(f"ramify-{kind}", f"test-{os.getpid()}") for kind in ("setup", "environment", "image")]
+        container = engine.containers.create(BASE_IMAGE, ["true"], network_mode="none", labels=labels("test"))
+        for name in made:
+            container.commit(*name, conf={"Labels": hours})
+        container.remove()
+
+        def going(built_before_s: float | None) -> set[str]:
+            found = leftovers(engine, lambda place: True, 24 * 3600, built_before_s)
+            return {left.name for left in found} & {f"image {':'.join(name)}" for name in made}
+
+        assert going(None) == set()
+        assert going(3600) == {f"image ramify-{kind}:test-{os.getpid()}" for kind in ("setup", "environment")}
 
     def test_a_state_whose_image_was_removed_is_missing(
         self, provider: CommitProvider, engine: docker.DockerClient, bare: str, checkout: Path

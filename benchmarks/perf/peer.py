@@ -6,6 +6,7 @@ Whatever is made is removed at the end of its block, and carries the labels by w
 from __future__ import annotations
 
 import io
+import secrets
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -113,8 +114,10 @@ def _run(box: Container, command: Sequence[str], env: dict[str, str] | None = No
 
 
 def committed(box: Container) -> str:
-    """The state of a container as an image without a name; its id."""
-    return str(box.commit(changes=[f"WORKDIR {MOUNT}"]).id)
+    """The state of a container as an image; its name, by which `ramify clean` knows it too."""
+    name = f"ramify-perf:{secrets.token_hex(8)}"
+    box.commit(*name.split(":"), changes=[f"WORKDIR {MOUNT}"])
+    return name
 
 
 def removed(client: DockerClient, made: str) -> None:
