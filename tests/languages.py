@@ -87,6 +87,28 @@ mod tests {
     }
 }
 """
+JAVA = """package calc;
+
+public class Calc {
+    public static int add(int a, int b) { return a - b; }
+
+    public static int twice(int a) { return 2 * a; }
+}
+"""
+JAVA_TESTS = """package calc;
+
+import static org.junit.Assert.assertEquals;
+import org.junit.Test;
+
+public class CalcTest {
+    @Test public void adds() { assertEquals(3, Calc.add(1, 2)); }
+
+    @Test public void doubles() { assertEquals(4, Calc.twice(2)); }
+}
+"""
+GRADLE = """apply plugin: 'java'
+dependencies { testCompile files('/usr/share/java/junit4.jar', '/usr/share/java/hamcrest-core.jar') }
+"""
 PYTHON = "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return 2 * a\n"
 UNITTESTS = """import os
 import unittest
@@ -169,6 +191,14 @@ LANGUAGES = {
         "calc::src/lib.rs::tests::adds",
         "doubling::tests/doubling.rs::doubles",
         needs="/usr/bin/cargo",
+    ),
+    "gradle": Language(  # as Debian has it, 4.4.1
+        {"build.gradle": GRADLE, "src/main/java/calc/Calc.java": JAVA, "src/test/java/calc/CalcTest.java": JAVA_TESTS},
+        "gradle --offline --no-daemon test",
+        "src/main/java/calc/Calc.java",
+        "calc.CalcTest::adds",
+        "calc.CalcTest::doubles",
+        needs="gradle",
     ),
     "unittest": Language(
         {"calc.py": PYTHON, "test_calc.py": UNITTESTS, "test_more.py": "from test_calc import Twice\n"},

@@ -148,6 +148,8 @@ def test_in_a_source_only_what_is_there_for_tests_is_held():
         "    use super::*;",
         "    // Twice.\n    #[test]\n    fn a() {\n        b();\n    }",
     ]
+    documented = "/// Twice.\n/// ```\n/// assert!(f(2) == 4);\n/// ```\n/// ```text\n/// a\n/// ```\npub fn f() {}\n"
+    assert inner_tests(documented, begins) == ["/// assert!(f(2) == 4);"]
     assert inner_tests("#![cfg(test)]\nuse a;\nfn b() {\n}\n", begins) == ["use a;", "fn b() {\n}"]
 
 

@@ -7,7 +7,8 @@ from a pass. Tests inside of a source cannot be put back either; a patch that ch
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
@@ -22,6 +23,7 @@ COMMAND = re.compile(r"\bcargo((?:\s+\+\S+)?)\s+(test|t)(?![\w-])(?!.*--no-fail-
 RUNNING = re.compile(r"Running (?:unittests )?(\S+) \((?:.*/)?(.+?)-[0-9a-f]+(?:\.exe)?\)|Doc-tests (\S+)")
 RESULT = re.compile(r"test result: (ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;.*")
 STDOUT = re.compile(r"---- (.+) stdout ----")
+DOCUMENTED = re.compile(r"(.+?) \(line (\d{1,9})\)(.*)")
 MESSAGE_LINES = 40
 
 
@@ -32,7 +34,7 @@ def order(planned: Plan, command: str, wanted: Sequence[str]) -> Order:
 
 
 def read(left: Left) -> Told:
-    """Ids are `crate::path of the target::module::test`, of doctests `crate::doc::what they document`."""
+    """Ids are `crate::path of the target::module::test`, of doctests `crate::doc::file - what they document`."""
     told = Told()
     complete = True
     for target, lines in _targets(terminal_text(left.report.decode(errors="replace"))):
@@ -65,8 +67,10 @@ def _read_target(told: Told, target: str, lines: list[str]) -> bool:
         if outcomes.setdefault(test, outcome) is not outcome:
             told.doubts.append(f"{target}::{test} is reported as {outcomes[test].value} and as {outcome.value}")
     messages = _messages(lines)
+    names = _names(outcomes) if target.endswith("::doc") else {}
     for test, outcome in outcomes.items():
-        told.test(f"{target}::{test}", outcome, message=messages.get(test, "") if outcome is Outcome.FAILED else "")
+        message = messages.get(test, "") if outcome is Outcome.FAILED else ""
+        told.test(f"{target}::{names.get(test, test)}", outcome, message=message)
     results = [match for line in lines if (match := RESULT.fullmatch(line.strip()))]
     if len(results) > 1:
         told.doubts.append(f"{target} came to its end more than once")
@@ -77,6 +81,18 @@ def _read_target(told: Told, target: str, lines: list[str]) -> bool:
         sum(end is each for end in outcomes.values()) for each in (Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED)
     ]
     return counted == [int(number) for number in results[0].groups()[1:]]
+
+
+def _names(tests: Iterable[str]) -> dict[str, str]:
+    """What doctests go by: not by their lines, which any change above them moves. Of several of one item those after
+    the first are numbered."""
+    lines = {test: int(match[2]) for test in tests if (match := DOCUMENTED.fullmatch(test))}
+    seen, names = Counter[str](), dict[str, str]()
+    for test in sorted(lines, key=lambda test: lines[test]):
+        name = DOCUMENTED.sub(r"\1\3", test)
+        seen[name] += 1
+        names[test] = f"{name} ({seen[name]})" if seen[name] > 1 else name
+    return names
 
 
 def _messages(lines: list[str]) -> dict[str, str]:

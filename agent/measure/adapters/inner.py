@@ -8,13 +8,17 @@ from collections.abc import Iterator, Sequence
 __all__ = ["inner_tests"]
 
 OPENS = re.compile(r"\s*(pub(\([^)]*\))?\s+)?mod\s+\w+\s*\{\s*")
+DOCUMENTS = re.compile(r"\s*//[/!] ?(.*)")
+FENCE = re.compile(r"`{3,}\s*(.*)")
+RUN = re.compile(r"(rust|should_panic|no_run|compile_fail|edition\d+|[\s,])*")
+"""What a fence may say of code that is tested, beside nothing."""
 ENDS = ("}", ";", ",")
 
 
 def inner_tests(source: str, begins: re.Pattern[str]) -> list[str]:
-    """The text of each item that is there for tests only, with what stands right before it, such as its attributes;
-    `begins` matches the line that says so of what follows, or by `#!` of the whole file. A module is told as its
-    items, so that others may be put between them."""
+    """The text of each item that is there for tests only, with what stands right before it, such as its attributes, and
+    of each example in documentation that is run; `begins` matches the line that says so of what follows, or by `#!` of
+    the whole file. A module is told as its items, so that others may be put between them."""
     lines = source.split("\n")
     found: list[str] = []
     at = 0
@@ -27,7 +31,22 @@ def inner_tests(source: str, begins: re.Pattern[str]) -> list[str]:
             at = end
         else:
             at += 1
-    return [item for item in found if item]
+    return [item for item in (*found, *_documented(lines)) if item]
+
+
+def _documented(lines: Sequence[str]) -> Iterator[str]:
+    """The code in comments that document something, where it is run: between fences that name no other language."""
+    block: list[str] | None = None
+    for line in lines:
+        said = DOCUMENTS.fullmatch(line)
+        fence = FENCE.fullmatch(said[1].strip()) if said else None
+        if block is not None and said and not fence:
+            block.append(line)
+        elif block is not None and fence:
+            yield _text(block)
+            block = None
+        else:
+            block = [] if fence and RUN.fullmatch(fence[1]) else None
 
 
 def _items(lines: Sequence[str]) -> Iterator[str]:
