@@ -17,7 +17,8 @@ _DEFINED = "def parser"
 
 
 def live(row: Row) -> Instance:
-    """A row of SWE-bench-Live (`evaluation/evaluation.py` there); its commands run one after the other."""
+    """A row of SWE-bench-Live (`evaluation/evaluation.py` there); its commands run one after the other. Few of its
+    images have the repository in a folder of the testbed."""
     command = "; ".join(command for column in _COMMANDS for command in _list(row, column))
     image = images.image_of(row, images.published(row["instance_id"], owner="starryzhang"))
     named = columns.first(row, "log_parser", "parser")
@@ -27,7 +28,10 @@ def live(row: Row) -> Instance:
     else:
         parser = "parse_log_pytest" if named == "pytest" else named if named.isidentifier() else ""
         hidden = hidden_of(row, test_command=command, log_parser=parser)
-    return instance_of(row, image, hidden, command, language="" if row.get("print_cmds") else "python")
+    instance = instance_of(row, image, hidden, command, language="" if row.get("print_cmds") else "python")
+    place = instance.task.workspace
+    lifted = replace(place, setup=(images.LIFTED, *place.setup))
+    return replace(instance, task=replace(instance.task, workspace=lifted))
 
 
 def _leaving_a_log(row: Row) -> str:
