@@ -306,7 +306,7 @@ def test_rows_of_pro_are_graded_by_the_programs_beside_them(tmp_path: Path) -> N
     hidden = instance.hidden
     assert (hidden.patch_file, hidden.log_parser, hidden.test_command) == ("/workspace/patch.diff", "told", "")
     assert "\ngit checkout f8e7fea -- tests/test_calc.py\n" in hidden.eval_script
-    assert "run_script.sh tests/test_calc.py)" in hidden.eval_script
+    assert "run_script.sh tests/test_calc.py > " in hidden.eval_script
     (shown,) = open_source(f"{tmp_path}/data/rows.jsonl", tmp_path / "clones", reveal=True).instances()
     assert images.SEALED in shown.task.workspace.setup
 
