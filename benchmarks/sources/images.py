@@ -64,8 +64,8 @@ find .ramify-lifted -mindepth 1 -maxdepth 1 -exec mv {} . ';'
 rmdir .ramify-lifted
 ln -s . "$inner"
 """
-"""Makes a repository that is in a folder of the workspace the workspace itself, and leaves a link where it was: commands
-and installed packages go on to find it there, and patches are those that its set wants."""
+"""Makes a repository that is in a folder of the workspace the workspace itself, and leaves a link where it was:
+commands and installed packages go on to find it there, and patches are those that its set wants."""
 
 
 def applying(patch: bytes) -> str:
