@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -115,7 +116,8 @@ def grade_all(
     *,
     workers: int,
 ) -> Iterator[Verdict]:
-    """A verdict for each prediction, in their order; those known are read from the cache, the others kept there.
+    """A verdict for each prediction, in their order; those known are read from the cache, the others kept there. Those
+    of one instance, which share its checkout, are graded one after the other.
 
     Raises:
         UsageError: a prediction for an instance that the source does not have.
@@ -133,5 +135,12 @@ def grade_all(
         cache.put(instance, prediction.patch, verdict)
         return verdict
 
+    of_instance = defaultdict[str, list[Prediction]](list)
+    for prediction in known:
+        of_instance[prediction.instance_id].append(prediction)
     with ThreadPoolExecutor(workers, thread_name_prefix="grade") as pool:
-        yield from pool.map(one, known)
+        graded = {
+            name: pool.submit(lambda those: iter([*map(one, those)]), those) for name, those in of_instance.items()
+        }
+        for prediction in known:
+            yield next(graded[prediction.instance_id].result())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from threading import Event, Lock
 
 import pytest
 
@@ -15,7 +17,7 @@ from benchmarks.grading import grade, grade_all
 from benchmarks.instances import Instance
 from benchmarks.predictions import Prediction
 from benchmarks.sources import Source, open_source
-from benchmarks.verdicts import Verdict, VerdictCache
+from benchmarks.verdicts import Verdict, VerdictCache, patch_digest
 from sandboxes import Provider
 from sandboxes.namespace import NamespaceProvider
 from tests.instances import FILES, FIXED, HIDDEN_TEST, bare_instance, make_benchmark, patch_of
@@ -158,3 +160,26 @@ def test_the_same_patch_is_graded_once(tmp_path: Path, source: Source, instance:
         assert (verdict.status, verdict.mode) == ("resolved", "hidden")
     cache.close()
     assert runs == ["calc-1"]
+
+
+def test_patches_of_one_instance_are_graded_one_after_the_other_beside_those_of_others(tmp_path: Path) -> None:
+    """They share its checkout. The first one waits until the other instance is graded as well."""
+    instances = {name: bare_instance(name) for name in ("one", "two")}
+    other, busy, grading = Event(), list[str](), Lock()
+
+    def grade_one(instance: Instance, patch: bytes) -> Verdict:
+        with grading:
+            assert instance.id not in busy
+            busy.append(instance.id)
+        if instance.id == "two":
+            other.set()
+        assert other.wait(100)
+        with grading:
+            busy.remove(instance.id)
+        return Verdict(instance.id, "unresolved", patch_digest(patch))
+
+    wanted = [("one", b"a"), ("one", b"b"), ("two", b"c"), ("one", b"d")]
+    predictions = [Prediction(name, "m", patch) for name, patch in wanted]
+    with closing(VerdictCache(tmp_path / "verdicts.jsonl")) as cache:
+        verdicts = list(grade_all(predictions, instances, cache, grade_one, workers=2))
+    assert [(v.instance_id, v.patch_sha256) for v in verdicts] == [(name, patch_digest(p)) for name, p in wanted]

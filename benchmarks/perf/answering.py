@@ -1,4 +1,4 @@
-"""A chat completions server that answers at once, in a process of its own: what it takes of the processor is not ours.
+"""A chat completions server that answers at once, in this process or in one of its own, which takes nothing of ours.
 
 python -m benchmarks.perf.answering PATH         prints its port; ends when its input does
 """
@@ -9,13 +9,17 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any
 
-__all__ = ["TURNS", "server"]
+__all__ = ["TURNS", "Answer", "server", "serving"]
+
+Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""The assistant's message, to the body of a request."""
 
 NUMBERS = count()
 TURNS = ("view", "edit", "shell", "view", "edit", "shell", "edit", "run_tests")
@@ -33,12 +37,25 @@ def server(path: str) -> Iterator[str]:
         process.stdin.close()
 
 
+@contextmanager
+def serving(answer: Answer) -> Iterator[str]:
+    """The base URL of one in this process, that runs as long as the block and says what `answer` does."""
+    http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Answers, answer))
+    thread = threading.Thread(target=http.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{http.server_address[1]}/v1"
+    finally:
+        http.shutdown()
+        thread.join()
+        http.server_close()
+
+
 def main() -> None:
     """Serve until the input ends."""
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    threading.Thread(target=http.serve_forever, daemon=True).start()
-    print(http.server_address[1], flush=True)
-    sys.stdin.read()
+    with serving(_next_turn) as url:
+        print(url.split(":")[2].removesuffix("/v1"), flush=True)
+        sys.stdin.read()
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -48,21 +65,23 @@ class Answers(BaseHTTPRequestHandler):
     wbufsize = -1
     disable_nagle_algorithm = True
 
+    def __init__(self, answer: Answer, *connected: Any) -> None:
+        self._answer = answer
+        super().__init__(*connected)
+
     def do_POST(self) -> None:
         """Answer at once, whole or as a stream of events."""
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        calls = [_call(sum(message["role"] == "assistant" for message in asked["messages"]))]
+        message = {"role": "assistant", "content": None, **self._answer(asked)}
+        ended = "tool_calls" if message.get("tool_calls") else "stop"
         usage = {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050}
         if asked.get("stream"):
-            delta = {"role": "assistant", "content": None, "tool_calls": [{"index": 0} | calls[0]]}
-            chunks = [_body({"delta": delta}), _body({"delta": {}, "finish_reason": "tool_calls"}, usage)]
+            delta = message | {"tool_calls": [{"index": n} | c for n, c in enumerate(message.get("tool_calls", ()))]}
+            chunks = [_body({"delta": delta}), _body({"delta": {}, "finish_reason": ended}, usage)]
             events = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
             self._send("text/event-stream", f"{events}data: [DONE]\n\n")
         else:
-            message = {"role": "assistant", "content": None, "tool_calls": calls}
-            self._send(
-                "application/json", json.dumps(_body({"message": message, "finish_reason": "tool_calls"}, usage))
-            )
+            self._send("application/json", json.dumps(_body({"message": message, "finish_reason": ended}, usage)))
 
     def _send(self, kind: str, text: str) -> None:
         self.send_response(200)
@@ -81,8 +100,9 @@ def _body(choice: Mapping[str, Any], usage: Mapping[str, int] | None = None) -> 
     return {**whole, "choices": [{"index": 0, **choice}], "usage": usage}
 
 
-def _call(turn: int) -> dict[str, Any]:
+def _next_turn(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The tool call of a turn; no two edits are the same."""
+    turn = sum(message["role"] == "assistant" for message in asked["messages"])
     number, tool = next(NUMBERS), TURNS[turn % len(TURNS)]
     arguments = {
         "view": {"path": sys.argv[1]},
@@ -90,7 +110,8 @@ def _call(turn: int) -> dict[str, Any]:
         "shell": {"command": f"echo {number} > note.txt"},
         "run_tests": {},
     }[tool]
-    return {"id": f"call_{number}", "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
+    called = {"name": tool, "arguments": json.dumps(arguments)}
+    return {"tool_calls": [{"id": f"call_{number}", "type": "function", "function": called}]}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,122 @@
+"""What a second wave of rollouts changes, on real tasks in the sandbox: by `mutate`, and by a simulated developer.
+
+    python -m benchmarks.perf.waves SOURCE --out DIR [--policies mutate,developer] [--rollouts 4] [--measurements 60]
+
+Each policy searches every task in two waves, by `ramify bench run`, with the failing tests known. What the first wave
+came to and the final answer are graded by the hidden tests, by `ramify bench grade`. Kept right: of the tasks that the
+first answer resolved, those that the last one resolves; fixed wrong: of the others. The developer
+(`benchmarks.perf.developer`) stands for a model: its summaries, votes and attempts go the way of a model's, and what it
+finds is drawn by lot. Counts test runs, so that a busy machine changes nothing. A batch in DIR is gone on with.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from agent.refine.worth import Changes
+from benchmarks.perf.answering import serving
+from benchmarks.perf.developer import Developer
+from benchmarks.sources import open_source
+
+__all__ = ["cells"]
+
+HEADINGS = (
+    "policy",
+    "tasks with a second wave",
+    "kept right (hidden tests)",
+    "fixed wrong (hidden tests)",
+    "kept right, wave by wave (visible)",
+    "fixed wrong, wave by wave (visible)",
+    "test runs of the first waves, of the second",
+)
+POLICIES = ("mutate", "developer")
+
+
+def main() -> None:
+    """Fill the batches that are missing and print the table."""
+    given = _given()
+    lines = [HEADINGS, ("---",) * len(HEADINGS)]
+    lines += [cells(policy, _refinement(given, policy)) for policy in given.policies.split(",")]
+    print(*(f"| {' | '.join(line)} |" for line in lines), sep="\n", flush=True)
+
+
+def cells(policy: str, refinement: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """A line of the table, from what `ramify bench report --json` says of refinement; None: no task had a second
+    wave."""
+    if refinement is None:
+        return (f"`{policy}`", "0", *[""] * (len(HEADINGS) - 2))
+    hidden, visible = (_changes(refinement[by]) for by in ("hidden", "visible"))
+    spent = ", ".join(str(wave["measurements"]) for wave in refinement["waves"])
+    return (f"`{policy}`", str(refinement["waves"][1]["instances"]), *_rates(hidden), *_rates(visible), spent)
+
+
+def _changes(counts: Mapping[str, Any]) -> Changes:
+    return Changes(*(counts[name] for name in ("kept", "lost", "fixed", "missed")))
+
+
+def _rates(changes: Changes) -> tuple[str, str]:
+    right, wrong = changes.kept + changes.lost, changes.fixed + changes.missed
+    return f"{changes.kept} of {right}", f"{changes.fixed} of {wrong}"
+
+
+def _refinement(given: Namespace, policy: str) -> Mapping[str, Any] | None:
+    out = Path(given.out) / policy
+    instances = open_source(given.source, out / "source").instances()
+    developer = Developer(instances, given.finds, given.takes, given.right)
+    with serving(developer) if policy == "developer" else nullcontext("") as url:
+        _ramify("run", given.source, *_choice(given, url), "--out", str(out))
+    graders = ["--workers", str(given.workers), "--sandbox", given.sandbox]
+    _ramify("grade", str(out), "--source", given.source, "--candidates", *graders)
+    refinement: Mapping[str, Any] | None = json.loads(_ramify("report", str(out), "--json")).get("refinement")
+    return refinement
+
+
+def _choice(given: Namespace, url: str) -> Iterator[str]:
+    settings = {"rollouts": given.rollouts, "rounds": 2, "refine.gate": str(given.gate).lower()}
+    if url:
+        settings |= {"model.base_url": url, "model.stream": "false", "search.name": "best_of_n"}
+    settings["budget.max_measurements"] = given.measurements
+    yield from ("--reveal-tests", "--policy", "openai/developer" if url else "mutate", "--sandbox", given.sandbox)
+    yield from ("--workers", str(given.workers), "--filter", given.filter, "--seed", str(given.seed))
+    for name, value in settings.items():
+        yield from ("-c", f"{name}={value}")
+
+
+def _ramify(*arguments: str) -> str:
+    """What a command of `ramify bench` prints."""
+    command: Sequence[str] = [sys.executable, "-m", "agent", "bench", *arguments]
+    keys = {"OPENAI_API_KEY": os.environ.get("OPENAI_API_KEY", "none")}
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, env={**os.environ, **keys})
+    if done.returncode:
+        sys.exit(f"`ramify bench {arguments[0]}` ended with exit code {done.returncode}; the same command goes on")
+    return done.stdout
+
+
+def _given() -> Namespace:
+    parser = ArgumentParser(prog="python -m benchmarks.perf.waves", description="What a second wave changes.")
+    parser.add_argument("source", help="instances; see `ramify bench run --help`")
+    parser.add_argument("--out", required=True, metavar="DIR", help="where the batches are kept")
+    parser.add_argument("--policies", default=",".join(POLICIES), metavar="NAMES")
+    parser.add_argument("--rollouts", type=int, default=4, metavar="N", help="of a wave")
+    parser.add_argument("--gate", action="store_true", help="no second wave for tasks that the first made easy")
+    parser.add_argument("--measurements", type=int, default=60, metavar="N", help="test runs a task")
+    parser.add_argument("--finds", type=float, default=0.3, metavar="P", help="that the developer finds a part")
+    parser.add_argument("--takes", type=float, default=0.5, metavar="P", help="that it takes one up from one summary")
+    parser.add_argument("--right", type=float, default=0.8, metavar="P", help="that its vote is right")
+    parser.add_argument("--filter", default="", metavar="REGEX", help="only instances in whose id it matches")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument("--sandbox", default="namespace")
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="tasks at the same time")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
