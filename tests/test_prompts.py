@@ -134,7 +134,8 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {"angle": "Look.", "test": "t.py::a", "message": "", "files": ("a.py", "b.py")},
         {"angle": "Look.", "test": "t.py::a", "message": "assert 1", "files": ()},
     ],
-    "chat_plans": [{"wanted": 3}],
+    "chat_plans": [{"wanted": 3, "merged": merged} for merged in (True, False)],
+    "chat_step": [{"step": "Look.", "causes": ["a", "b"][:n], "last": n == 1} for n in (1, 2)],
     "chat_plan": [{"cause": "It is narrow.", "steps": ["Look.", "Mend."], "first": first} for first in (True, False)],
     "chat_wave": [
         {"summaries": ["Attempt 1: better\n- how far: a"], "fence": "attempts-1", "plan": None},

@@ -27,6 +27,16 @@ def test_it_never_runs_two_expansions_at_once():
     assert chosen(Linear(), made) is None
 
 
+def test_where_nothing_is_left_to_do_it_goes_back_to_the_nearest_state_above_where_that_is_wanted():
+    made = tree(node(0), node(1, 0), node(2, 0), node(3, 2))
+    back = Linear(backtrack=True)
+    assert chosen(back, made) == 3
+    for closed, above in ((3, 2), (2, 0), (0, None)):
+        made.close(closed)
+        assert chosen(Linear(), made) is None
+        assert chosen(back, made) == above
+
+
 def test_a_line_of_no_attempts_is_refused():
     with pytest.raises(ValueError, match="attempts=0"):
         Linear(attempts=0)

@@ -18,7 +18,8 @@ from agent.policy import Position, Proposal
 from agent.policy.briefing import remembered, repeating, situation, version, wanted_strategy
 from agent.policy.conversation import BYTES_PER_TOKEN, Conversation
 from agent.policy.forms import NATIVE, TEXT, Form, Heard
-from agent.policy.plans import MOST_PLANS, Plan, plan_of, read_plans, telling, wanted_plans
+from agent.policy.plan_tree import Way, merged, place_of, way
+from agent.policy.plans import MOST_PLANS, Plan, drawn, plan_of, read_plans, telling, wanted_plans
 from agent.policy.priors import briefed
 from agent.policy.repeats import made_before, times
 from agent.policy.transcript import pack
@@ -101,6 +102,9 @@ class ChatPolicy:
     """From 0 to 20: so many plans are drawn by one call before anything is changed, and the n-th child of the root is
     told to follow the n-th of them, round and round (`agent.policy.plans`). The call is nobody's turn. A later wave,
     which knows more, is told none of them. 0: none."""
+    plan_tree: bool = False
+    """Plans that begin with the same steps are one way as far as they do, each step a state of its own
+    (`agent.policy.plan_tree`): for a search that goes back, as `linear` with `backtrack`."""
     _chosen: _Chosen = field(default_factory=_Chosen, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -118,6 +122,8 @@ class ChatPolicy:
             raise ValueError(f"temperatures={self.temperatures}: give numbers from 0 to 2")
         if type(self.plans) is not int or not 0 <= self.plans <= MOST_PLANS:
             raise ValueError(f"plans={self.plans!r}: give a whole number from 0 to {MOST_PLANS}")
+        if self.plan_tree and not self.plans:
+            raise ValueError("plan_tree merges plans, and plans=0 draws none: say how many to draw")
         self._chosen.form = TEXT if self.tool_calls == "text" else NATIVE
         self._chosen.proven = self.tool_calls != "auto"
 
@@ -139,14 +145,17 @@ class ChatPolicy:
         if own >= self.max_repeats or branch >= 2 * self.max_repeats:
             return Proposal((), label=f"{_label(_actions(position), '')}: ended, it did the same again and again")
         seed = rng.getrandbits(31)
+        step = self._way(position, seed)
+        if step is not None and step.branch is None:
+            return Proposal((), label="no step of the plans is left here")
         repeated = repeating(branch, last=own + 1 >= self.max_repeats) if branch > 1 else []
-        given = [*repeated, *self._given(position, seed)]
+        given = [*repeated, *self._given(position, seed, step)]
         answer = self._answer(position, given, seed)
         turns, actions = len(position.steps) + 1, answer.heard.actions
         final = turns >= self.turns(len(position.path) - 1) or any(isinstance(a, (RunTests, Submit)) for a in actions)
         return Proposal(
             actions=actions,
-            message=pack(given, answer.heard.message, answer.left_out),
+            message=pack(given, answer.heard.message, answer.left_out, step.place if step else ()),
             label=_label((*_actions(position), *actions), answer.heard.said),
             usage=answer.usage,
             final=final,
@@ -156,13 +165,13 @@ class ChatPolicy:
         """The most turns that an expansion of a state so many edits below the root may take."""
         return int(self.max_turns_per_node * self.turn_growth**depth)
 
-    def _given(self, position: Position, seed: int) -> list[Message]:
+    def _given(self, position: Position, seed: int, step: Way | None) -> list[Message]:
         """What the model is told before the first turn of an expansion."""
         if position.steps:
             return []
-        plan, fresh = self._plan(position, seed)
+        plan, fresh = (None, step is not None) if self.plan_tree else self._plan(position, seed)
         varied = variation(position) if self.angles and not fresh else None
-        followed = telling(plan, first=fresh) if plan else ""
+        followed = telling(plan, first=fresh) if plan else step.told() if step else ""
         return [
             *self._remembered(position),
             *self._briefed(position),
@@ -185,10 +194,21 @@ class ChatPolicy:
         """The plan that a child of the root is to follow, and whether no other was to."""
         if not self.plans or len(position.path) > 1 or position.hint or position.briefing:
             return None, False
-        return plan_of(position, self.model, partial(self._draw_plans, position, seed))
+        return plan_of(position, self._plans(position, seed))
+
+    def _way(self, position: Position, seed: int) -> Way | None:
+        """What is next on the tree of plans, at the first turn of an expansion that is on it."""
+        if not (self.plans and self.plan_tree) or position.steps:
+            return None
+        place = place_of(position, self.policy_id)
+        return None if place is None else way(position, place, merged(self._plans(position, seed)))
+
+    def _plans(self, position: Position, seed: int) -> list[Plan]:
+        return drawn(position, self.model, partial(self._draw_plans, position, seed))
 
     def _draw_plans(self, position: Position, seed: int) -> list[Plan]:
-        talk = Conversation(position, self._chosen.form, wanted_plans(self.plans), self.context_tokens)
+        wanted = wanted_plans(self.plans, merged=self.plan_tree)
+        talk = Conversation(position, self._chosen.form, wanted, self.context_tokens)
         read = partial(read_plans, most=self.plans)
         return converse(position.ask, self.model, talk.messages(), read, self.max_mends, seed)
 

@@ -1,15 +1,16 @@
 """Plans: several ways to go about a repair, drawn by one question and shared by all that begin at the base state.
 
 Laws: they are drawn once a run and model, and noted at the root; the n-th child of the root is told the n-th, last of
-all, so that all conversations begin with the same bytes. A search that comes back to the root goes on to the next plan:
-one call that samples plans, and backtracking among them, are Tree-Planner's (arXiv 2310.08582).
+all, so that all conversations begin with the same bytes. A search that comes back to the root goes on to the next plan.
+What plans have in common may be done once for all of them (`agent.policy.plan_tree`). One call that samples plans is
+Tree-Planner's (arXiv 2310.08582).
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypedDict
 
 from agent.errors import PolicyError
@@ -19,7 +20,7 @@ from agent.policy import Position
 from agent.prompts import render
 from agent.untrusted import visible
 
-__all__ = ["MOST_PLANS", "Plan", "key_of", "plan_of", "read_plans", "telling", "wanted_plans"]
+__all__ = ["MOST_PLANS", "Plan", "drawn", "key_of", "plan_of", "read_plans", "telling", "wanted_plans"]
 
 log = logging.getLogger(__name__)
 
@@ -45,14 +46,14 @@ def key_of(model: Model) -> str:
     return f"plans/{model.name}"
 
 
-def wanted_plans(count: int) -> list[Message]:
-    """What is asked of the model where plans are drawn."""
-    return [{"role": "user", "content": render("chat_plans", wanted=count)}]
+def wanted_plans(count: int, *, merged: bool = False) -> list[Message]:
+    """What is asked of the model where plans are drawn. `merged`: what they have in common will be done once."""
+    return [{"role": "user", "content": render("chat_plans", wanted=count, merged=merged)}]
 
 
-def plan_of(position: Position, model: Model, draw: Callable[[], list[Plan]]) -> tuple[Plan | None, bool]:
-    """The plan of a child of the root, None where there are none, and whether no child before it had that one. Only the
-    first of the run has them drawn. That no answer could be read is found out once, too."""
+def drawn(position: Position, model: Model, draw: Callable[[], list[Plan]]) -> list[Plan]:
+    """The plans of a run, none where there are none. Only the first to ask has them drawn. That no answer could be read
+    is found out once, too."""
 
     def find() -> dict[str, object]:
         try:
@@ -61,7 +62,12 @@ def plan_of(position: Position, model: Model, draw: Callable[[], list[Plan]]) ->
             log.warning("the search goes on without plans: %s", why)
             return {"plans": [], "problem": str(why)}
 
-    plans = position.once(key_of(model), find)["plans"]
+    plans: list[Plan] = position.once(key_of(model), find)["plans"]
+    return plans
+
+
+def plan_of(position: Position, plans: Sequence[Plan]) -> tuple[Plan | None, bool]:
+    """The plan of a child of the root, None where there are none, and whether no child before it had that one."""
     return (plans[position.index % len(plans)], position.index < len(plans)) if plans else (None, False)
 
 

@@ -24,10 +24,12 @@ SHORT_BYTES = 300
 """A result of so few bytes is never left out: saying so would take as many."""
 
 
-def pack(given: Sequence[Message], answer: Message, left_out: int = 0) -> str:
-    """What `Step.message` holds of a turn: the messages that were put before it, the answer to send back, and how many
-    turns of the branch, from the oldest on, the model was told without their results."""
-    turn = {"given": list(given), "answer": answer} | ({"left_out": left_out} if left_out else {})
+def pack(given: Sequence[Message], answer: Message, left_out: int = 0, plan: Sequence[int] = ()) -> str:
+    """What `Step.message` holds of a turn: the messages that were put before it, the answer to send back, how many
+    turns of the branch, from the oldest on, the model was told without their results, and which step of plans it
+    carries out (`agent.policy.plan_tree.Place`)."""
+    turn: dict[str, Any] = {"given": list(given), "answer": answer}
+    turn |= ({"left_out": left_out} if left_out else {}) | ({"plan": list(plan)} if plan else {})
     return json.dumps(turn, ensure_ascii=True)
 
 
@@ -95,5 +97,5 @@ def unpack(message: str) -> dict[str, Any] | None:
         stored = json.loads(message)
     except ValueError:
         return None
-    packed = isinstance(stored, dict) and stored.keys() - {"left_out"} == {"given", "answer"}
+    packed = isinstance(stored, dict) and stored.keys() - {"left_out", "plan"} == {"given", "answer"}
     return stored if packed else None

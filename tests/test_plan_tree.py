@@ -1,0 +1,118 @@
+"""The tree of plans: what plans share is done once, and where a step fails another is taken at the nearest state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.budget import Budget
+from agent.models import Completion, Message
+from agent.models.scripted import ScriptedModel, answer
+from agent.parts import Parts
+from agent.policy.chat import ChatPolicy
+from agent.policy.plan_tree import Branch, merged
+from agent.policy.plans import Plan
+from agent.result import Result
+from agent.run import Run
+from agent.search.linear import Linear
+from agent.solver import solve
+from agent.value.tests import PassingTests
+from sandboxes import Provider
+from tests.projects import BUG, FIX, means, task
+
+STEPS = {
+    "Note it.": ("write", {"path": "note.txt", "content": "It is the mean."}),
+    "Look at it.": ("view", {"path": "means.py"}),
+    "Break it.": ("write", {"path": "means.py", "content": "def mean(numbers):\n    return None\n"}),
+    "Go on.": ("write", {"path": "more.txt", "content": "more"}),
+    "Mend it.": ("edit", {"path": "means.py", "old": BUG, "new": FIX}),
+}
+PLANS = [["Note it.", "Look at it.", "Break it.", "Go on."], ["note  IT.", "Look at it.", "Mend it."], ["Go on."]]
+
+
+def plan(steps: Sequence[str], cause: str = "a cause") -> Plan:
+    return {"cause": cause, "steps": list(steps)}
+
+
+def size(branches: Sequence[Branch]) -> int:
+    return sum(1 + size(branch.then) for branch in branches)
+
+
+class TestPlansThatAreMerged:
+    def test_are_one_way_as_far_as_they_begin_alike(self) -> None:
+        first, second = merged([plan(PLANS[0], "one"), plan(PLANS[1], "two"), plan(PLANS[2], "one")])
+        assert (first.step, first.causes) == ("Note it.", ("one", "two"))
+        (look,) = first.then
+        assert [(branch.step, branch.causes) for branch in look.then] == [
+            ("Break it.", ("one",)),
+            ("Mend it.", ("two",)),
+        ]
+        assert (second.step, second.then) == ("Go on.", ())
+
+    @given(st.lists(st.lists(st.sampled_from("abcABC"), max_size=5), max_size=8))
+    def test_have_as_many_steps_as_there_are_different_beginnings(self, plans: list[list[str]]) -> None:
+        beginnings = {"".join(steps[:n]).lower() for steps in plans for n in range(1, len(steps) + 1)}
+        assert size(merged([plan(steps) for steps in plans])) == len(beginnings)
+
+
+def follower(plans: Sequence[Sequence[str]] = PLANS) -> ScriptedModel:
+    """Draws the plans, carries out each step that it is told of, and else writes down that it is free."""
+    drawn = [f"Plan {n}: cause {n}\n" + "\n".join(f"1. {s}" for s in steps) for n, steps in enumerate(plans, 1)]
+
+    def says(messages: Sequence[Message]) -> Completion:
+        told = str(messages[-1]["content"])
+        if "different plans for this repair" in told:
+            return answer("\n\n".join(drawn))
+        step = re.search(r"no more than this step: (.*)", told)
+        call = STEPS[step[1]] if step else ("write", {"path": "free.txt", "content": str(len(model.heard))})
+        return answer("So it is.", call, ("run_tests", {}))
+
+    model = ScriptedModel(says)
+    return model
+
+
+def followed(provider: Provider, folder: Path, model: ScriptedModel, nodes: int) -> tuple[Result, Run]:
+    policy = ChatPolicy(model, plans=4, plan_tree=True)
+    search, budget = Linear(backtrack=True), Budget(max_nodes=nodes)
+    repo = folder / "repo" if (folder / "repo").exists() else means(folder / "repo")
+    with Run.open(folder / "run") as run:
+        parts = Parts(provider, policy, search, PassingTests(), budget, baseline_runs=1)
+        return solve(task(repo), parts, run), run
+
+
+@pytest.mark.namespace
+class TestASearch:
+    def test_takes_another_step_at_the_nearest_state_where_one_has_failed(
+        self, provider: Provider, tmp_path: Path
+    ) -> None:
+        model = follower()
+        result, run = followed(provider, tmp_path, model, 20)
+        assert [node.parents for node in run.tree] == [(), (0,), (1,), (2,), (2,)]
+        assert run.tree[3].value < run.tree[2].value
+        assert (result.status, result.best_node) == ("solved", 4)
+        assert len(model.heard) == 1 + 4
+        (told,) = [str(heard[-1]["content"]) for heard in model.heard if "Mend it." in str(heard[-1]["content"])]
+        assert "assumes this cause: cause 2" in told
+        assert "It is the last step." in told
+        assert "in the same words" in str(model.heard[0][-1]["content"])
+
+    def test_goes_on_where_a_sitting_ended_and_is_free_at_the_base_state_when_all_was_tried(
+        self, provider: Provider, tmp_path: Path
+    ) -> None:
+        plans = [["Note it.", "Break it."], ["Note it.", "Go on."]]
+        first, later = follower(plans), follower(plans)
+        followed(provider, tmp_path, first, 3)
+        _, run = followed(provider, tmp_path, later, 6)
+        assert [node.parents for node in run.tree] == [(), (0,), (1,), (1,), (0,), (4,)]
+        assert (len(first.heard), len(later.heard)) == (1 + 2, 3)
+        assert "Carry out this step" not in "".join(str(heard[-1]["content"]) for heard in later.heard[1:])
+
+
+def test_a_tree_of_no_plans_is_refused() -> None:
+    with pytest.raises(ValueError, match="plans=0 draws none"):
+        ChatPolicy(follower(), plan_tree=True)
