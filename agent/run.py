@@ -82,7 +82,8 @@ class Run:
         self._since = Since()
         self.marks: list[Mark] = []
         """How far it had come when each of those waves began."""
-        self._repeats = 0
+        self.repeated: list[NodeId] = []
+        """The known states that expansions led to, one for each, in order."""
         self.earlier: frozenset[str] = frozenset()
         """What waves before the present one proposed at the base state, in canonical form (`agent.proposals`)."""
         self._lock = threading.RLock()
@@ -140,7 +141,7 @@ class Run:
     @property
     def mark(self) -> Mark:
         """How far it has come by now."""
-        return Mark(self.usage, self.elapsed_s, self.tree.ended_expansions, self._repeats)
+        return Mark(self.usage, self.elapsed_s, self.tree.ended_expansions, len(self.repeated))
 
     @property
     def round(self) -> int:
@@ -241,7 +242,7 @@ class Run:
             case Added():
                 self.tree.add(event.node)
             case Merged():
-                self._repeats += 1
+                self.repeated.append(event.node)
                 self.tree.merge(event.parent, event.node, event.label, *_work(event), event.proposal)
             case Remeasured():
                 self.tree.measure_again(event.node, event.evaluation)

@@ -19,6 +19,9 @@ from benchmarks.verdicts import Verdicts, patch_digest
 __all__ = ["Refinement", "WaveCost", "as_text", "refinement"]
 
 
+NOTHING = ("", patch_digest(b""))
+
+
 @dataclass(frozen=True, slots=True)
 class WaveCost:
     """All waves of one number together."""
@@ -90,11 +93,11 @@ def _by_visible(attempt: Attempt) -> Iterator[tuple[bool, bool]]:
 
 
 def _by_hidden(attempt: Attempt, verdicts: Verdicts) -> Iterator[tuple[bool, bool]]:
-    """A patch that does not exist is wrong; none of which the verdict is unknown is counted."""
+    """A patch that does not exist, or changes nothing, is wrong; none of which the verdict is unknown is counted."""
     digests = _waves(attempt)[0]["patch_sha256"], patch_digest(attempt.patch) if attempt.patch else ""
     graded = [verdicts.get((attempt.instance_id, digest)) for digest in digests]
     before, after = (
-        (None if verdict is None else verdict.resolved) if digest else False
+        False if digest in NOTHING else None if verdict is None else verdict.resolved
         for verdict, digest in zip(graded, digests, strict=True)
     )
     if before is not None and after is not None:

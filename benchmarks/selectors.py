@@ -53,19 +53,21 @@ def read_choices(out: Path, attempts: Iterable[Attempt]) -> list[Choice]:
 
 
 def candidates(out: Path) -> Iterator[Prediction]:
-    """Every candidate's patch, to be graded beside the predictions of a batch, but for those that are one.
+    """Every candidate's patch and the best of each wave, to be graded beside the predictions of a batch, but for those
+    that are one, and those that change nothing.
 
     Raises:
         UsageError: the folder is not a batch.
         agent.errors.JournalError: a run cannot be read.
     """
-    model, attempts = read_identity(out).model, read_attempts(out)
-    for choice in read_choices(out, attempts.values()):
-        attempt = attempts[choice.instance_id]
-        for patch in choice.candidates:
-            if patch != patch_digest(attempt.patch):
-                data = (choice.run_dir / "blobs" / patch).read_bytes()
-                yield Prediction(choice.instance_id, model, data, attempt.mode)
+    model = read_identity(out).model
+    for attempt in filter(_may_choose, read_attempts(out).values()):
+        run_dir = out / attempt.instance_id
+        choice = _choice(attempt.instance_id, run_dir)
+        of_waves = (str(wave["patch_sha256"]) for wave in attempt.facts.get("waves", ()))
+        patches = dict.fromkeys((*(choice.candidates if choice else ()), *of_waves))
+        for patch in patches.keys() - {patch_digest(attempt.patch), patch_digest(b""), ""}:
+            yield Prediction(attempt.instance_id, model, (run_dir / "blobs" / patch).read_bytes(), attempt.mode)
 
 
 def standings(choices: Iterable[Choice], verdicts: Verdicts) -> list[Standing]:

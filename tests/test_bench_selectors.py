@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from agent.events import Added, Noted, Started
 from agent.run import Run
 from agent.tournament import rank
 from agent.tournament.note import key, note
-from benchmarks.batch import Attempt, Batch, Identity, read_attempts
+from benchmarks.batch import Attempt, Batch, Identity, read_attempts, read_identity
 from benchmarks.cli import app
 from benchmarks.report import verdicts_file
 from benchmarks.selectors import Standing, candidates, read_choices, standings, summary
@@ -89,6 +90,16 @@ def test_selectors_are_compared_on_instances_whose_candidates_are_all_graded(bat
 def test_what_was_not_chosen_can_be_graded_too(batch):
     left = [(each.instance_id, each.patch, each.mode) for each in candidates(batch)]
     assert sorted(left) == [("a", b"+ 1\n", "hidden"), ("a", b"+ 2\n", "hidden"), ("b", b"+ 1\n", "hidden")]
+
+
+def test_what_a_wave_came_to_is_graded_too_though_it_was_no_candidate(batch):
+    attempt = read_attempts(batch)["a"]
+    (batch / "a" / "blobs" / patch_digest(b"+ 9\n")).write_bytes(b"+ 9\n")
+    waves = [{"patch_sha256": digest} for digest in (patch_digest(b"+ 9\n"), "", patch_digest(b""))]
+    with closing(Batch(batch, read_identity(batch))) as again:
+        again.record(replace(attempt, facts={**attempt.facts, "waves": waves}))
+    left = [each.patch for each in candidates(batch) if each.instance_id == "a"]
+    assert sorted(left) == [b"+ 1\n", b"+ 2\n", b"+ 9\n"]
 
 
 def test_the_report_has_a_line_for_each_selector(batch):

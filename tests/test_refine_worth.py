@@ -68,6 +68,13 @@ class TestARun:
         assert (second.usage, second.seconds) == (Usage(measurements=2), 5.0)
         assert [(wave.expansions, wave.repeats) for wave in (first, second)] == [(3, 1), (1, 0)]
 
+    def test_has_kept_right_what_a_later_wave_came_to_again(self, run: Run) -> None:
+        run.record(Round(3, 4))
+        run.record(Merged(0, 3, elapsed_s=10.0))
+        second, third = waves(run)[1:]
+        assert (second.solved, third.solved, third.value) == (True, True, 1.0)
+        assert changes(waves(run)) == Changes(kept=1, fixed=1)
+
     def test_counts_what_was_refuted_as_wrong(self, run: Run) -> None:
         run.record(Noted(3, "verdict", {"solved": False, "patch": "def"}))
         assert [wave.solved for wave in waves(run)] == [False, False]
@@ -88,6 +95,11 @@ def attempt(name: str, solved: list[bool], first: bytes = b"", last: bytes = b""
     return Attempt(name, "done", "hidden", last, facts={"waves": grown})
 
 
+SPENT = {"tokens": 1, "measurements": 1, "seconds": 1.0, "cost_usd": 0.0, "expansions": 1, "repeats": 0}
+NOTHING_MADE = {"wave": 1, "solved": False, "patch_sha256": patch_digest(b""), **SPENT}
+"""A wave whose best state changes nothing."""
+
+
 def verdict(name: str, patch: bytes) -> tuple[tuple[str, str], Verdict]:
     digest = patch_digest(patch)
     return (name, digest), Verdict(name, "resolved" if patch == RIGHT else "unresolved", digest)
@@ -100,14 +112,15 @@ class TestABatch:
             attempt("b", [True, False], RIGHT, WRONG),
             attempt("c", [False, True], WRONG, RIGHT),
             attempt("d", [False, False], b"", b""),
+            replace(attempt("g", [False, True], b"", RIGHT), facts={"waves": [NOTHING_MADE, NOTHING_MADE]}),
             attempt("e", [False, True], b"not graded", RIGHT),
             attempt("f", [True]),
         ]
-        graded = dict(verdict(name, patch) for name in "abce" for patch in (RIGHT, WRONG))
+        graded = dict(verdict(name, patch) for name in "abceg" for patch in (RIGHT, WRONG))
         found = refinement(attempts, graded)
         assert found is not None
-        assert found.by_visible == Changes(kept=1, lost=1, fixed=2, missed=1)
-        assert found.by_hidden == Changes(kept=1, lost=1, fixed=1, missed=1)
+        assert found.by_visible == Changes(kept=1, lost=1, fixed=2, missed=2)
+        assert found.by_hidden == Changes(kept=1, lost=1, fixed=2, missed=1)
 
     @pytest.mark.parametrize("failed", [RIGHT, WRONG])
     def test_leaves_out_what_the_world_failed_to_grade(self, failed: bytes) -> None:

@@ -21,8 +21,8 @@ __all__ = ["Changes", "Wave", "changes", "waves"]
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """One wave of rollouts, by the states that were made in it. What was spent to compare what it came to counts as its
-    own."""
+    """One wave of rollouts, by the states that were made in it and those that it came to again. What was spent to
+    compare what it came to counts as its own."""
 
     number: int
     """From 1."""
@@ -117,12 +117,14 @@ def waves(run: Run) -> list[Wave]:
     starts = [*run.starts, len(run.tree)]
     finished = Counter(rollout.round for rollout in run.rollouts())
     return [
-        _wave(run, number, finished[number], range(*states), *spent)
+        _wave(run, number, finished[number], range(*states), spent)
         for number, (states, spent) in enumerate(zip(pairwise(starts), pairwise(marks), strict=True), 1)
     ]
 
 
-def _wave(run: Run, number: int, rollouts: int, states: range, begin: Mark, end: Mark) -> Wave:
+def _wave(run: Run, number: int, rollouts: int, made: range, spent: tuple[Mark, Mark]) -> Wave:
+    begin, end = spent
+    states = [*made, *run.repeated[begin.repeats : end.repeats]]
     best = max(states, key=lambda node: _worth(run, node), default=None)
     verdict = {} if best is None else run.note(best, "verdict") or {}
     return Wave(
