@@ -26,5 +26,6 @@ def run_script(
     data = script.encode("utf-8", "surrogateescape")
     if len(data) <= _LONGEST:
         return box.exec([by, "-c", script], timeout_s=timeout_s, env=env)
+    box.remove(_FILE)  # an earlier command may have left a directory there, or a link to somewhere else
     box.write(_FILE, f"rm -f {_FILE}; ".encode() + data)
     return box.exec([by, _FILE], timeout_s=timeout_s, env=env)

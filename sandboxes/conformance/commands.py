@@ -74,6 +74,13 @@ class Commands(Given):
             done = run_script(box, script, timeout_s=100)
             assert (done.exit_code, done.stdout.strip()) == (7, stdout.strip())
 
+    @pytest.mark.parametrize("left", ["mkdir -p /tmp/.ramify.script/x", "ln -s $PWD/victim /tmp/.ramify.script"])
+    def test_nothing_is_in_the_way_of_a_long_script(self, box: Sandbox, left: str) -> None:
+        assert sh(box, left).exit_code == 0
+        assert run_script(box, f"echo ran {'#' * 200_000}", timeout_s=100).stdout == b"ran\n"
+        with pytest.raises(FileNotFoundError):
+            box.read("victim")
+
     def test_every_command_of_a_fork_starts_as_the_first_did(self, box: Sandbox) -> None:
         first = said(box, _CONDITION)
         for _ in range(3):
