@@ -11,12 +11,12 @@ from sandboxes import SandboxError, Workspace
 def main(checkout: Path, patch: Path) -> int:
     """The exit code says whether there is something to propose."""
     task = Task("red-build", "The build is red.", Workspace(path=checkout), "python3 -m pytest -q")
-    run = Path(tempfile.mkdtemp(prefix="bot-")) / "run"
-    try:
-        result = solve(task, load(overrides=["budget.max_seconds=120"]), run)
-    except (RamifyError, SandboxError) as error:
-        print(f"cannot search: {error}")
-        return 2
+    with tempfile.TemporaryDirectory(prefix="bot-") as place:  # keep the run instead if somebody is to look at its tree
+        try:
+            result = solve(task, load(overrides=["budget.max_seconds=120"]), Path(place) / "run")
+        except (RamifyError, SandboxError) as error:
+            print(f"cannot search: {error}")
+            return 2
     patch.write_bytes(result.patch)
     before, after = result.baseline["failed"], result.final["failed"]
     print(f"{result.status}: {before} failed, {after} with the patch; {result.nodes} states in {result.seconds:.0f} s")

@@ -44,3 +44,11 @@ def test_a_recorded_terminal_shows_what_was_drawn_over_and_what_was_printed_abov
         ["$ x", "a", "b", "three", "four"],
         ["$ x", "a", "b", "c", ""],
     ]
+
+
+def test_a_terminal_may_be_read_at_any_byte(monkeypatch):
+    whole = script("record-terminal", monkeypatch).whole
+    said = "a\r\n\x1b[?25l\x1b[38;5;12mone · ★\x1b[0m\r\n\x1b[2K\x1b[1Atwo"
+    pieces = [text for _, text in whole((0.0, bytes([byte])) for byte in said.encode())]
+    assert "".join(pieces) == said
+    assert not [text for text in pieces if "\x1b" in text and not re.search(r"\x1b\[[0-?]*[@-~]", text)]

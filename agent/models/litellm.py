@@ -120,7 +120,8 @@ class LiteLLMModel:
             _, provider, _, _ = self._litellm.get_llm_provider(self._name, api_base=self._base_url)
         except openai.APIError as error:
             raise ConfigError(
-                f"unknown provider in {self._name!r}; for a server of your own write openai/{self._name} and --base-url"
+                f"unknown provider in {self._name!r}; for a server of your own write openai/{self._name} "
+                "and -c model.base_url=URL"
             ) from error
         missing = self._litellm.validate_environment(self._name)["missing_keys"]
         if missing:
