@@ -1,0 +1,311 @@
+"""Every search algorithm played on the states of one run a task, so that no state is made and measured twice for them.
+
+    python -m benchmarks.perf.played SOURCE --out DIR [--searches a,b] [--seeds 0,1] [--measurements 25]
+
+The table is that of `benchmarks.perf.algorithms`, whose batches take many times as long. What `mutate` proposes at a
+state as the n-th follows from the state and n alone, and a state is measured as the same always; so an algorithm that
+asks for what was asked for before is told what that came to, and what is new is done for real, by the engine in the
+task's sandbox. The test runs that a search alone would have made are counted: of the base state, of each state that is
+new to it, and of the verification of its answer. A task that was played in DIR is not played again.
+
+One thing may differ: where two ways lead to one state, `mutate` leaves alone the edits of the way that was gone first,
+and each algorithm has its own first way. How often one went on from such a state is said below the table.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import threading
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+from agent import solver
+from agent.answers import Answers
+from agent.budget import Stop
+from agent.build import make_parts
+from agent.config import given
+from agent.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Spent
+from agent.growth import Growth
+from agent.run import Run
+from agent.scoring import GoalsFirst
+from agent.search import Choice
+from agent.search.registry import SEARCHES, SINGLE_EDITS
+from agent.sitting import Sitting
+from agent.tree import Act, NodeId, Tree
+from agent.value import Evaluation
+from benchmarks.instances import Instance, select
+from benchmarks.perf.algorithms import FOR_MUTATE, HEADINGS, Batch, cells
+from benchmarks.perf.bench import say
+from benchmarks.placing import fitted
+from benchmarks.sources import Source, open_source
+
+__all__ = ["DRAWING", "Play", "Played", "Player"]
+
+DRAWING = frozenset({"adaptive", "clade"})
+"""The algorithms that draw; the others choose the same whatever the seed, and are played with the first alone."""
+POLICY = "mutate/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """One algorithm with one seed."""
+
+    search: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.search}-{self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a play."""
+
+    solved: bool
+    runs: int
+    """Of the tests, all together."""
+    other_ways: int = 0
+    """Expansions of states to which the run that was played on had come by another way."""
+
+
+_Work = tuple[NodeId, Act, NodeId | None, int]
+"""At which state of the whole run, what, with which other branch, and the how-manieth time."""
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What came of one piece of work."""
+
+    event: Added | Merged | Failed | Exhausted | Remeasured
+    closes: bool = False
+    """Nothing more is done at the state afterwards."""
+
+
+@dataclass
+class Player:
+    """The search of the whole run: asks for what the plays need and the run does not have yet."""
+
+    plays: Sequence[Play]
+    limit: int
+    """Runs of the tests that a play may make."""
+    found: dict[str, Played] = field(default_factory=dict)
+    """By the play."""
+    answers: Answers | None = None
+    """Of the whole run, once it has begun."""
+    _outcomes: dict[_Work, _Outcome] = field(default_factory=dict)
+    _runs: dict[NodeId, int] = field(default_factory=dict)
+    """That measuring a state took."""
+    _verdicts: dict[NodeId, tuple[bool, int]] = field(default_factory=dict)
+    """Whether a verification says solved, and the runs that it took."""
+    _asked: _Work | None = None
+    _spent: int = 0
+    _wanted: Iterator[Choice] | None = None
+
+    def select(self, tree: Tree, rng: Random) -> Choice | None:
+        """What a play needs next; None when all have been played."""
+        del rng
+        if self._wanted is None:
+            self._wanted = self._play_all(tree)
+        return next(self._wanted, None)
+
+    def heard(self, event: Event) -> None:
+        """Take note of what the run records."""
+        if isinstance(event, Spent):
+            self._spent += event.usage.measurements
+        elif isinstance(event, Added | Merged | Failed | Exhausted | Remeasured):
+            if self._asked is None:
+                return
+            if (known := self._outcomes.get(self._asked)) is not None:
+                known.closes = isinstance(event, Exhausted)
+            else:
+                self._outcomes[self._asked] = _Outcome(event, isinstance(event, Exhausted))
+                if isinstance(event, Added):
+                    self._runs[event.node.id] = self._spent
+
+    def _play_all(self, tree: Tree) -> Generator[Choice]:
+        base = self._spent
+        for play in self.plays:
+            self.found[str(play)] = yield from self._play(tree, play, base)
+
+    def _play(self, whole: Tree, play: Play, spent: int) -> Generator[Choice, None, Played]:
+        search, part = SEARCHES[play.search](**SINGLE_EDITS.get(play.search, {})), _Part(whole)
+        while spent < self.limit:
+            number = part.tree.ended_expansions
+            if (choice := search.select(part.tree, Random(f"{play.seed}/select/{number}"))) is None:
+                break
+            work = part.work(choice)
+            if work not in self._outcomes:
+                self._asked, self._spent = work, 0
+                yield Choice(work[0], choice.act, work[2], choice.kind)
+                self._asked = None
+            outcome = self._outcomes[work]
+            state = part.take(choice, outcome)
+            if state is not None:
+                spent += self._runs[state]
+                if whole[state].evaluation.solved:
+                    solved, runs = self._verdict(whole, state)
+                    spent += runs
+                    if solved:
+                        return Played(True, spent, part.other_ways)
+        return Played(False, spent, part.other_ways)
+
+    def _verdict(self, whole: Tree, state: NodeId) -> tuple[bool, int]:
+        if state not in self._verdicts:
+            assert self.answers is not None
+            self._spent = 0
+            self._verdicts[state] = bool(self.answers.verdict(whole[state])["solved"]), self._spent
+        return self._verdicts[state]
+
+
+class _Part:
+    """The tree of one play: what the algorithm alone would have found of the whole run's states."""
+
+    def __init__(self, whole: Tree) -> None:
+        self._whole = whole
+        self._outer = [whole.root.id]
+        self._inner = {whole.root.id: 0}
+        self.tree = Tree()
+        self.tree.add(whole.root)
+        self.other_ways = 0
+        self._other_way: set[NodeId] = set()
+
+    def work(self, choice: Choice) -> _Work:
+        """What a choice in the part is in the whole run."""
+        other = None if choice.other is None else self._outer[choice.other]
+        begun = self.tree.begun(choice.node, choice.act, choice.other, POLICY if choice.act == "expand" else "")
+        return self._outer[choice.node], choice.act, other, begun
+
+    def take(self, choice: Choice, outcome: _Outcome) -> NodeId | None:
+        """Record what a choice came to; the state of the whole run that is new to the part, if one is."""
+        event, node, tree = outcome.event, choice.node, self.tree
+        policy = POLICY if choice.act == "expand" else ""
+        self.other_ways += node in self._other_way
+        new: NodeId | None = None
+        match event:
+            case Added() | Merged():
+                state = event.node.id if isinstance(event, Added) else event.node
+                label, proposal = (event.label, event.proposal) if isinstance(event, Merged) else ("", "")
+                if state in self._inner:
+                    tree.merge(node, self._inner[state], label, choice.act, choice.other, policy, proposal)
+                else:
+                    self._add(choice, state)
+                    new = state
+            case Failed():
+                tree.fail(node, event.reason, choice.act, choice.other, policy)
+            case Remeasured():
+                tree.measure_again(node, Evaluation(event.evaluation.value))
+            case Exhausted():
+                pass
+        if outcome.closes:
+            tree.close(node)
+        return new
+
+    def _add(self, choice: Choice, state: NodeId) -> None:
+        number, here = len(self.tree), self._whole[state]
+        parents = (choice.node,) if choice.other is None else (choice.node, choice.other)
+        self._inner[state] = number
+        self._outer.append(state)
+        if [self._outer[parent] for parent in parents] != list(here.parents) or choice.node in self._other_way:
+            self._other_way.add(number)
+        kind = "fuse" if choice.act == "fuse" else choice.kind
+        self.tree.add(replace(here, id=number, parents=parents, kind=kind))
+
+
+@dataclass
+class _Endless:
+    """Growth that goes on when something is solved."""
+
+    growth: Growth
+    error: Exception | None = None
+
+    def grow(self, cancel: threading.Event, done: Callable[[], Stop | None]) -> Stop:
+        """Until all is played."""
+        del done
+        stop = self.growth.grow(cancel, lambda: None)
+        self.error = self.growth.error
+        return stop
+
+
+def play(source: Source, instance: Instance, directory: Path, player: Player, sandbox: str) -> None:
+    """Play on the states of one task."""
+    settings = given((), {"policy.name": "mutate", "sandbox.kind": sandbox})
+    source.prepare(instance)
+    task, cancel = fitted(instance.task, settings), threading.Event()
+
+    def begin(sitting: Sitting, scorer: GoalsFirst) -> Growth:
+        player.answers = Answers(sitting, scorer)
+        return _Endless(solver.search(sitting, scorer))
+
+    with Run.open(directory) as run, ExitStack() as held:
+        parts = replace(make_parts(settings, run, held, cancel), search=player)
+        dumped = settings.model_dump(mode="json")
+        solver.solve(task, parts, run, settings=dumped, cancel=cancel, on_event=player.heard, begin=begin)
+
+
+def main() -> None:
+    """Play what is not played yet, print the table."""
+    asked = _asked()
+    source = open_source(asked.source, Path(asked.out).absolute() / ".clones", reveal=True)
+    instances = select(source.instances(), pattern=asked.filter)
+    seeds = [int(seed) for seed in asked.seeds.split(",")]
+    plays = [
+        Play(name, seed) for name in asked.searches.split(",") for seed in (seeds if name in DRAWING else seeds[:1])
+    ]
+
+    def played(instance: Instance) -> Mapping[str, Played]:
+        return _played(source, instance, Path(asked.out).absolute(), plays, asked)
+
+    with ThreadPoolExecutor(asked.workers) as pool:
+        tasks = list(pool.map(played, instances))
+    print("|".join(["", *HEADINGS, ""]), "|".join(["", *["---"] * len(HEADINGS), ""]), sep="\n")
+    for name in asked.searches.split(","):
+        batches = [_batch([task[str(each)] for task in tasks]) for each in plays if each.search == name]
+        print("|".join(["", *cells(name, batches), ""]))
+    ways = sum(each.other_ways for task in tasks for each in task.values())
+    print(f"\n`mutate`, failing tests known, at most {asked.measurements} test runs a task, on {asked.source}")
+    print(f"Expansions of states to which the whole run had come by another way: {ways}")
+
+
+def _played(
+    source: Source, instance: Instance, out: Path, plays: Sequence[Play], asked: Namespace
+) -> dict[str, Played]:
+    said, directory = out / f"{instance.id}.json", out / instance.id
+    if not said.exists():
+        shutil.rmtree(directory, ignore_errors=True)
+        player = Player(plays, asked.measurements)
+        play(source, instance, directory, player, asked.sandbox)
+        said.write_text(json.dumps({name: asdict(each) for name, each in player.found.items()}))
+        shutil.rmtree(directory)
+    found = {name: Played(**each) for name, each in json.loads(said.read_text()).items()}
+    if missing := [str(each) for each in plays if str(each) not in found]:
+        sys.exit(f"{said} lacks {', '.join(missing)}: remove it, or give another --out")
+    say(f"{instance.id}: solved by {sum(each.solved for each in found.values())} of {len(found)}")
+    return found
+
+
+def _batch(tasks: Sequence[Played]) -> Batch:
+    return Batch(len(tasks), sum(each.runs for each in tasks), tuple(each.runs for each in tasks if each.solved))
+
+
+def _asked() -> Namespace:
+    parser = ArgumentParser(prog="python -m benchmarks.perf.played", description="Searches on the same states.")
+    parser.add_argument("source", help="instances; see `ramify bench run --help`")
+    parser.add_argument("--out", required=True, metavar="DIR", help="where what was played is kept")
+    parser.add_argument("--searches", default=",".join(FOR_MUTATE), metavar="NAMES")
+    parser.add_argument("--filter", default="", metavar="REGEX", help="only instances in whose id it matches")
+    parser.add_argument("--seeds", default="0,1,2,3,4", metavar="NUMBERS", help="of those that draw")
+    parser.add_argument("--measurements", type=int, default=25, metavar="N", help="test runs a task; default: 25")
+    parser.add_argument("--sandbox", default="namespace")
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="tasks at the same time")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
