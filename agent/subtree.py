@@ -70,14 +70,13 @@ class Subtree(Tree):
             self._link(node_id)
             self.ended_expansions += self.ended(inner) - self._counted[inner]
             self._counted[inner] = self.ended(inner)
-            self._tell(inner)
+            self._views.changed(inner)
 
     def changed_below(self, node_id: NodeId) -> None:
         """Tell the views of the part."""
         if (inner := self._inner.get(node_id)) is not None:
             self.in_flight = self.pending_below(0)
-            for view in self._views.values():
-                view.changed_below(inner)
+            self._views.changed_below(inner)
         else:
             self._elsewhere = None
 

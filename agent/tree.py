@@ -7,11 +7,12 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from agent.edges import Edges
+from agent.lineage import Lineage
 from agent.node import ROOT, Act, Attempt, Node, NodeId, Step
 from agent.proposals import Proposals, proposal_of
 from agent.subtrees import Subtrees
 from agent.value import Evaluation
-from agent.views import View
+from agent.views import View, Views
 
 __all__ = ["Act", "Attempt", "Node", "NodeId", "Step", "Tree", "View"]
 
@@ -34,9 +35,7 @@ class Tree:
         self.edges = Edges()
         self._nodes: list[Node] = []
         self._by_hash: dict[str, NodeId] = {}
-        self._children: list[list[NodeId]] = []
-        self._edit_parents: list[NodeId | None] = []
-        self._depths: list[int] = []
+        self._lineage = Lineage()
         self._subtrees = Subtrees()
         self._begun: list[int] = []
         self._ended: list[int] = []
@@ -57,7 +56,7 @@ class Tree:
         """Choices that are in flight."""
         self._pending: Counter[NodeId] = Counter()
         self._best: NodeId = ROOT
-        self._views: dict[Hashable, View] = {}
+        self._views = Views()
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -90,28 +89,23 @@ class Tree:
 
     def common_ancestor(self, one: NodeId, other: NodeId) -> Node:
         """The deepest state that both come from, along edit parents; one of them where it is above the other."""
-        while one != other:
-            if self._depths[one] >= self._depths[other]:
-                one = self._nodes[one].parents[0]
-            else:
-                other = self._nodes[other].parents[0]
-        return self._nodes[one]
+        return self._nodes[self._lineage.common(one, other)]
 
     def children(self, node_id: NodeId) -> list[Node]:
         """The nodes whose edit was made in this state, oldest first."""
-        return [self._nodes[child] for child in self._children[node_id]]
+        return [self._nodes[child] for child in self._lineage.children(node_id)]
 
     def above(self, node_id: NodeId) -> NodeId | None:
         """The id of the state that the node's edit was made in; None for the root."""
-        return self._edit_parents[node_id]
+        return self._lineage.above(node_id)
 
     def path(self, node_id: NodeId) -> tuple[Node, ...]:
         """From the root to the node, along edit parents."""
-        return tuple(self._nodes[n] for n in reversed(self._upwards(node_id)))
+        return tuple(self._nodes[n] for n in self._lineage.path(node_id))
 
     def depth(self, node_id: NodeId) -> int:
         """Edits between the root and the node."""
-        return self._depths[node_id]
+        return self._lineage.depth(node_id)
 
     def visits(self, node_id: NodeId) -> int:
         """Measured nodes in the subtree, the node itself included."""
@@ -183,17 +177,11 @@ class Tree:
 
     def view(self, key: Hashable, make: Callable[[Tree], _V]) -> _V:
         """The view of this key, made by `make` when it is asked for first and kept up to date from then on."""
-        if key not in self._views:
-            view = make(self)
-            for node in self._nodes:
-                view.changed(node.id)
-                view.changed_below(node.id)
-            self._views[key] = view
-        return self._views[key]  # type: ignore[return-value]  # the key stands for the type
+        return self._views.kept(key, lambda: make(self), len(self))
 
     def forget(self, key: Hashable) -> None:
         """Drop the view of this key, if there is one: nobody asks for it any more."""
-        self._views.pop(key, None)
+        self._views.forget(key)
 
     def add(self, node: Node) -> None:
         """Record a measured state. Only the fold calls this."""
@@ -201,9 +189,8 @@ class Tree:
             raise ValueError(f"node {node.id} recorded out of order: {len(self._nodes)} expected")
         self._nodes.append(node)
         self._by_hash.setdefault(node.state_hash, node.id)
-        self._children.append([])
-        self._edit_parents.append(node.parents[0] if node.parents else None)
-        self._depths.append(self._depths[node.parents[0]] + 1 if node.parents else 0)
+        above = node.parents[0] if node.parents else None
+        self._lineage.add(above)
         self._begun.append(0)
         self._ended.append(0)
         self._attempts.append([])
@@ -214,20 +201,18 @@ class Tree:
         self.edges.grow()
         for rank, parent in enumerate(node.parents):
             self.edges.add(parent, node.id, "edit" if rank == 0 else "reference")
-        if node.parents:
-            self._children[node.parents[0]].append(node.id)
-            if node.parents[0] in self._pruned:
-                self._pruned.add(node.id)
-                self._closed.add(node.id)
-        self._subtrees.add(self._edit_parents[node.id], node.value, self.expandable(node.id))
-        self._tell(node.id)
-        self._tell_below(node.id)
-        if node.kind == "fuse":
-            self._end_work(node.parents[0], "fuse", node.parents[-1], "")
-        elif node.parents:
-            self._attempts[node.parents[0]].append(Attempt(node.id, label=node.label, policy_id=node.policy_id))
-            self.proposals.led(node.parents[0], node.id, proposal_of(node.steps))
-            self._end_work(node.parents[0], "expand", None, node.policy_id)
+        if above in self._pruned:
+            self._pruned.add(node.id)
+            self._closed.add(node.id)
+        self._subtrees.add(above, node.value, self.expandable(node.id))
+        self._views.changed(node.id)
+        self._views.changed_below(node.id)
+        if above is not None and node.kind == "fuse":
+            self._end_work(above, "fuse", node.parents[-1], "")
+        elif above is not None:
+            self._attempts[above].append(Attempt(node.id, label=node.label, policy_id=node.policy_id))
+            self.proposals.led(above, node.id, proposal_of(node.steps))
+            self._end_work(above, "expand", None, node.policy_id)
 
     def merge(
         self,
@@ -250,12 +235,7 @@ class Tree:
         self._end_work(parent, act, other, policy_id)
 
     def fail(
-        self,
-        node_id: NodeId,
-        reason: str = "",
-        act: Act = "expand",
-        other: NodeId | None = None,
-        policy_id: str = "",
+        self, node_id: NodeId, reason: str = "", act: Act = "expand", other: NodeId | None = None, policy_id: str = ""
     ) -> None:
         """Record work that ended without a state. That two branches cannot be merged is no failure of either."""
         if act != "fuse":
@@ -268,7 +248,7 @@ class Tree:
         """Record another measurement of the node's state."""
         self._measured_again.setdefault(node_id, []).append(evaluation)
         self._end_work(node_id, "measure", None, "")
-        self._tell_below(node_id)
+        self._views.changed_below(node_id)
 
     def leave(self, node_id: NodeId, policy_id: str) -> None:
         """Record that one policy of several has nothing left to propose at the node."""
@@ -278,19 +258,19 @@ class Tree:
         """Record that the node has nothing left to propose."""
         if self.expandable(node_id):
             self._closed.add(node_id)
-            self._tell(node_id)
+            self._views.changed(node_id)
             self._subtrees.close(node_id)
-            self._tell_below(node_id)
+            self._views.changed_below(node_id)
 
     def prune(self, node_id: NodeId) -> None:
         """Record that the node and all below it, now and later, are never to be expanded again."""
-        below = self._downwards(node_id)
+        below = self._lineage.subtree(node_id)
         self._pruned.update(below)
         self._closed.update(below)
         self._subtrees.close_all(below)
         for each in below:
-            self._tell(each)
-            self._tell_below(each)
+            self._views.changed(each)
+            self._views.changed_below(each)
 
     def begin(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> None:
         """Mark work at the node as in flight. Only the engine calls this and `end`."""
@@ -306,35 +286,13 @@ class Tree:
         self._works[work] += change
         if act == "expand":
             self._pending[node_id] += change
-        self._tell(node_id)
+        self._views.changed(node_id)
         self._subtrees.fly(node_id, change)
-        self._tell_below(node_id)
+        self._views.changed_below(node_id)
 
     def _end_work(self, node_id: NodeId, act: Act, other: NodeId | None, policy_id: str) -> None:
         self._works[node_id, act, other, policy_id] += 1
         self._begun[node_id] += act == "expand"
         self._ended[node_id] += 1
         self.ended_expansions += 1
-        self._tell(node_id)
-
-    def _tell(self, node_id: NodeId) -> None:
-        for view in self._views.values():
-            view.changed(node_id)
-
-    def _tell_below(self, node_id: NodeId) -> None:
-        for view in self._views.values():
-            view.changed_below(node_id)
-
-    def _upwards(self, node_id: NodeId) -> list[NodeId]:
-        """The node and every state above it, the root last."""
-        found = [node_id]
-        while (above := self._edit_parents[found[-1]]) is not None:
-            found.append(above)
-        return found
-
-    def _downwards(self, node_id: NodeId) -> list[NodeId]:
-        """The node and every state below it."""
-        found = [node_id]
-        for each in found:
-            found.extend(self._children[each])
-        return found
+        self._views.changed(node_id)

@@ -23,13 +23,26 @@ def test_seeds_that_differ_give_a_mean_and_a_range():
 
 
 @pytest.mark.namespace
-def test_a_batch_is_made_once(tmp_path: Path, namespaces: Path):
+def test_a_batch_is_made_once_and_says_what_a_play_on_the_states_of_one_run_says(tmp_path: Path, namespaces: Path):
     command = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q -p no:cacheprovider"
-    source = make_benchmark(tmp_path / "set", test_cmd=command, requirements=[])
-    options = ["--out", str(tmp_path / "out"), "--searches", "best_first", "--seeds", "0", "--measurements", "9"]
-    table = [sys.executable, "-m", "benchmarks.perf.algorithms", str(source), *options]
-    first = subprocess.run(table, capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent)
+    source = str(make_benchmark(tmp_path / "set", test_cmd=command, requirements=[]))
+    options = ["--searches", "best_first", "--seeds", "0", "--measurements", "9"]
+    first = table("algorithms", source, "--out", str(tmp_path / "out"), *options)
     assert "|`best_first`|1|1.0 of 1|" in first.stdout
-    again = subprocess.run(table, capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent)
+    again = table("algorithms", source, "--out", str(tmp_path / "out"), *options)
     assert again.stdout == first.stdout
     assert "0 of 1 instances to do" in again.stderr
+    options[1] = "adaptive,best_first"
+    played = table("played", source, "--out", str(tmp_path / "played"), *options)
+    assert lines(played, "best_first") == lines(first, "best_first")
+    assert len(lines(played, "adaptive")) == 1
+    assert table("played", source, "--out", str(tmp_path / "played"), *options).stdout == played.stdout
+
+
+def table(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"benchmarks.perf.{script}", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent)
+
+
+def lines(done: subprocess.CompletedProcess[str], search: str) -> list[str]:
+    return [line for line in done.stdout.splitlines() if line.startswith(f"|`{search}`|")]
