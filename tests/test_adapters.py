@@ -307,13 +307,17 @@ def test_what_talks_to_the_runner_is_a_trick_and_what_programs_do_is_none(framew
 
 
 def test_a_doctest_goes_by_the_same_name_when_lines_above_it_move():
-    binary = "     Running unittests src/lib.rs (target/debug/deps/calc-c6626fb655a8d231)\n\nrunning 0 tests\n\n"
-    counted = "test result: ok. {} passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.3s\n\n"
-    lines = ("src/lib.rs - double (line {}) ... ok", "src/lib.rs - double (line {}) - compile ... ok")
-    for moved in (0, 40):
-        ran = [f"test {line.format(number + moved)}\n" for number in (9, 12) for line in lines]
-        said = binary + counted.format(0) + "   Doc-tests calc\n\nrunning 4 tests\n" + "".join(ran[::-1])
-        found = report(ADAPTERS["cargo"], (said + counted.format(4)).encode(), 0)
+    ended = "test result: {}; 0 ignored; 0 measured; 0 filtered out; finished in 0.3s\n\n"
+    begins = "     Running unittests src/lib.rs (target/debug/deps/calc-c6626fb655a8d231)\n\nrunning 0 tests\n\n"
+    begins += ended.format("ok. 0 passed; 0 failed") + "   Doc-tests calc\n\nrunning 3 tests\n"
+    for moved in (0, 90):
+        ran = (
+            f"test src/lib.rs - double (line {12 + moved}) ... FAILED\n"
+            f"test src/lib.rs - double (line {9 + moved}) ... ok\n"
+            f"test src/lib.rs - double (line {9 + moved}) - compile ... ok\n"
+        )
+        found = report(ADAPTERS["cargo"], (begins + ran + ended.format("FAILED. 2 passed; 1 failed")).encode(), 101)
         double = "calc::doc::src/lib.rs - double"
-        assert set(found.outcomes) == {double, f"{double} (2)", f"{double} - compile", f"{double} - compile (2)"}
+        ends = {test: outcome.value for test, outcome in found.outcomes.items()}
+        assert ends == {double: "passed", f"{double} (2)": "failed", f"{double} - compile": "passed"}
         assert found.valid
