@@ -132,6 +132,10 @@ def test_what_git_does_not_take_cannot_be_allowed(repo, patch):
     assert [rule for rule, _ in rules(repo, patch, allow=frozenset(RULES))] == ["apply"]
 
 
+def test_what_is_no_patch_is_called_so_without_git_s_own_advice(repo):
+    assert [each.reason for each in check(repo, b"junk")] == ["error: there is no git patch in it"]
+
+
 def test_the_repository_is_only_read(repo, tmp_path):
     def state():
         return {p: p.stat().st_mtime_ns for p in repo.rglob("*")}

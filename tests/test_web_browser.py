@@ -88,6 +88,16 @@ def test_a_click_on_a_state_shows_all_there_is_to_know_of_it(visit):
     assert "tokens in100" in seen["Cost"]
 
 
+def test_a_state_without_an_edit_of_its_own_says_where_its_changes_come_from(visit):
+    page = visit()
+    click_state(page, 5)
+    assert "a shell command may have changed files" in page.locator("#tabpanel").text_content()
+    page.evaluate("ramify.facts.nodes[5].kind = 'fuse'")
+    page.locator("#tab-tests").click()
+    page.locator("#tab-diff").click()
+    page.get_by_text("What its parents changed, merged").wait_for()
+
+
 def test_what_a_run_recorded_is_shown_as_text(visit):
     page = visit()
     click_state(page, 1)

@@ -126,6 +126,7 @@ def _applied(
         repo.git.apply("--cached", "--whitespace=nowarn", str(file))
     except GitCommandError as error:
         reason = error.stderr.strip().removeprefix("stderr: ").strip("'").splitlines()[0]
+        reason = reason.replace('No valid patches in input (allow with "--allow-empty")', "there is no git patch in it")
         return (Finding("apply", "", escaped(reason)),)
     found = [each for changed in _changes(repo, base) for each in _findings(repo, changed, big_bytes)]
     return tuple(each for each in found if each.rule not in allow)
