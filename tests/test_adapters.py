@@ -192,9 +192,12 @@ def test_tests_of_one_name_in_a_file_are_told_apart_and_in_two_files_have_to_agr
     assert told.doubts
 
 
-def test_an_xml_report_that_declares_entities_is_not_read():
+def test_an_xml_report_that_declares_entities_or_an_unknown_encoding_is_not_read():
     bomb = b'<!DOCTYPE t [<!ENTITY a "aaa">]><testsuite><testcase classname="a" name="&a;"/></testsuite>'
     assert not report(ADAPTERS["junit"], bomb, 0).valid
+    for encoding in ("none-such", "utf-7"):
+        unread = f'<?xml version="1.0" encoding="{encoding}"?><testsuites/>'.encode()
+        assert not report(ADAPTERS["junit"], unread, 0).valid
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -20,5 +20,8 @@ def root(data: bytes) -> ET.Element:
         raise expat.ExpatError("it has a document type, which no test runner writes")
 
     parser.StartDoctypeDeclHandler = refuse
-    parser.Parse(data, True)
+    try:
+        parser.Parse(data, True)
+    except (LookupError, ValueError) as error:
+        raise expat.ExpatError(f"it has an encoding that cannot be read: {error}") from error
     return ET.fromstring(data)  # noqa: S314  # with no document type there is no entity to expand
