@@ -117,7 +117,8 @@ def grade_all(
     workers: int,
 ) -> Iterator[Verdict]:
     """A verdict for each prediction, in their order; those known are read from the cache, the others kept there. Those
-    of one instance, which share its checkout, are graded one after the other.
+    of one instance, which share its checkout, are graded one after the other. Whoever stops early, or is stopped by an
+    error, waits for the instances that are being graded and begins no other.
 
     Raises:
         UsageError: a prediction for an instance that the source does not have.
@@ -142,5 +143,8 @@ def grade_all(
         graded = {
             name: pool.submit(lambda those: iter([*map(one, those)]), those) for name, those in of_instance.items()
         }
-        for prediction in known:
-            yield next(graded[prediction.instance_id].result())
+        try:
+            for prediction in known:
+                yield next(graded[prediction.instance_id].result())
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Lock
@@ -183,3 +183,21 @@ def test_patches_of_one_instance_are_graded_one_after_the_other_beside_those_of_
     with closing(VerdictCache(tmp_path / "verdicts.jsonl")) as cache:
         verdicts = list(grade_all(predictions, instances, cache, grade_one, workers=2))
     assert [(v.instance_id, v.patch_sha256) for v in verdicts] == [(name, patch_digest(p)) for name, p in wanted]
+
+
+def test_whoever_stops_grading_waits_for_what_is_being_graded_alone(tmp_path: Path) -> None:
+    names, stopped, begun = [str(number) for number in range(50)], Event(), list[str]()
+
+    def grade_one(instance: Instance, patch: bytes) -> Verdict:
+        begun.append(instance.id)
+        if len(begun) > 1:
+            stopped.wait(0.2)
+        return Verdict(instance.id, "unresolved", patch_digest(patch))
+
+    predictions = [Prediction(name, "m", b"a") for name in names]
+    with closing(VerdictCache(tmp_path / "verdicts.jsonl")) as cache:
+        verdicts = grade_all(predictions, {name: bare_instance(name) for name in names}, cache, grade_one, workers=1)
+        assert isinstance(verdicts, Generator)
+        assert next(verdicts).instance_id == "0"
+        verdicts.close()
+    assert len(begun) < len(names)

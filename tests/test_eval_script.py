@@ -108,7 +108,11 @@ def test_what_no_patch_can_carry_is_there_when_the_tests_run(
     seen = instance.hidden.eval_script.replace(f"{START}'", f"{START}'\ntest $(wc -c < 'base/a b.png') = 4 || exit 1")
     wanted = replace(instance.hidden, eval_script=seen, assets=(("base/a b.png", f"{pictures}/a.png"),))
     assert graded(source, replace(instance, hidden=wanted), provider, FIXED).status == "resolved"
-    for address, reason in ((f"{pictures}/b.png", "404"), ("file:///etc/passwd", "no address")):
+    for address, reason in (
+        (f"{pictures}/b.png", "404"),
+        ("file:///etc/passwd", "no address"),
+        (f"{pictures}/a b.png", "control characters"),
+    ):
         lacking = replace(wanted, assets=(("base/a.png", address),))
         verdict = graded(source, replace(instance, hidden=lacking), provider, FIXED)
         assert verdict.status == "error"

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from http.client import HTTPException
 from pathlib import PurePosixPath
 from shlex import quote
 from typing import Any
-from urllib.error import URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -64,7 +64,7 @@ def _fetched(path: str, address: str) -> bytes:
     try:
         with urlopen(address, timeout=TIMEOUT_S) as answer:  # noqa: S310  # its scheme was looked at
             data: bytes = answer.read(BYTES + 1)
-    except (URLError, OSError, ValueError) as error:
+    except (OSError, HTTPException, ValueError) as error:
         raise InstanceBroken(f"{path}, which the tests need, cannot be had from {address}: {error}") from error
     if len(data) > BYTES:
         raise InstanceBroken(f"{path}, which the tests need, is larger than {BYTES >> 20} MiB at {address}")
