@@ -311,6 +311,16 @@ def test_rows_of_pro_are_graded_by_the_programs_beside_them(tmp_path: Path) -> N
     assert images.SEALED in shown.task.workspace.setup
 
 
+def test_programs_that_cannot_be_read_are_a_fault_of_their_row_alone(tmp_path: Path) -> None:
+    write(tmp_path / "run_scripts" / rows.PRO["instance_id"], {"run_script.sh": b"echo\n", "parser.py": b"\xff"})
+    others = [{**rows.PRO, "instance_id": name} for name in ("other", "long" * 100)]
+    (tmp_path / "rows.json").write_text(json.dumps([rows.PRO, *others]))
+    found = list(open_source(f"{tmp_path}/rows.json", tmp_path / "clones").instances())
+    assert [each.id for each in found] == ["row-1", "other", "row-3"]
+    assert all("cannot be read" in found[number].fault for number in (0, 2))
+    assert found[1].fault == ""
+
+
 def test_the_statement_of_pro_has_what_its_tests_ask_for() -> None:
     instance = read(rows.PRO)
     assert instance.task.statement == (
@@ -420,6 +430,15 @@ def test_a_table_that_cannot_be_used_is_named_with_the_row(tmp_path: Path, conte
     (tmp_path / "rows.json").write_text(json.dumps(content))
     with pytest.raises(UsageError, match=message):
         list(open_source(str(tmp_path / "rows.json"), tmp_path / "clones", reveal=True).instances())
+
+
+def test_rows_of_an_array_that_are_none_leave_the_others_alone(tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text(json.dumps([7, rows.CLASSIC]))
+    found = list(open_source(str(tmp_path / "rows.json"), tmp_path / "clones").instances())
+    assert [(each.id, each.fault.partition(", ")[2]) for each in found] == [
+        ("row-1", "instance 1: it is not a JSON object"),
+        ("astropy__astropy-12907", ""),
+    ]
 
 
 BROKEN = {"not JSON": '{"instance_id": "cut', "no object": "7", "lacks": '{"instance_id": "lacking"}'}

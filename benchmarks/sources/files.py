@@ -21,7 +21,7 @@ _ABOUT = ("dataset_info.json", "dataset_infos.json", "state.json", "dataset_dict
 
 
 def read_rows(files: Iterable[Path]) -> Iterator[Row | ValueError]:
-    """The rows of these files, in their order; in the place of a line that holds none, why.
+    """The rows of these files, in their order; in the place of one that cannot be read, why.
 
     Raises:
         UsageError: a file holds no rows, or its format cannot be read here.
@@ -93,14 +93,14 @@ def _words(path: str) -> set[str]:
     return {re.sub(r"-\d+-of-\d+.*", "", part) for part in stem.split("/")}
 
 
-def _array(file: Path) -> Iterator[Row]:
+def _array(file: Path) -> Iterator[Row | ValueError]:
     try:
         rows = json.loads(file.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"cannot read instances from {file}: {error}") from error
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+    if not isinstance(rows, list):
         raise UsageError(f"{file} is not a JSON array of objects, an instance each")
-    yield from rows
+    yield from (row if isinstance(row, dict) else ValueError("it is not a JSON object") for row in rows)
 
 
 def _parquet(file: Path) -> Iterator[Row]:

@@ -20,8 +20,11 @@ def folder_beside(file: Path) -> Path | None:
     return next((folder for folder in near if folder.is_dir()), None)
 
 
-def with_programs(row: Row, folder: Path) -> Row:
-    """The row, with columns for the programs that are there for it."""
+def with_programs(row: Row, folder: Path) -> Row | ValueError:
+    """The row, with columns for the programs that are there for it; why there are none, where they cannot be read."""
     place = folder / Path(str(row.get("instance_id", ""))).name
     files = {name: place / name for name in (RUNNER, PARSER)}
-    return {**row, **{name: file.read_text("utf-8") for name, file in files.items() if file.is_file()}}
+    try:
+        return {**row, **{name: file.read_text("utf-8") for name, file in files.items() if file.is_file()}}
+    except (OSError, ValueError) as error:
+        return ValueError(f"its programs in {place} cannot be read: {error}")
