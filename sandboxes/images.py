@@ -6,6 +6,7 @@ import io
 import re
 import tarfile
 import time
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,9 @@ __all__ = [
 BASE_IMAGE = "ramify-base:latest"
 """Made by scripts/base-image; never pulled, so that nobody else's image of that name can take its place."""
 
+_PART = r"[a-zA-Z0-9\[][\w.:@+\[\]-]*"
+_NAME = re.compile(rf"{_PART}(?:/{_PART})*", re.ASCII)
+"""What an engine is asked for: other names would lead to other places of its API."""
 _PULL_SPACE_BYTES = 6 << 30
 _GO_DIRECTORY = 1 << 31
 """Of a file mode as the engine, which is written in Go, has it."""
@@ -45,17 +49,15 @@ def find(client: DockerClient, name: str) -> Image:
     """The image called `name`, pulled when the engine lacks it.
 
     Raises:
-        ImageMissing: it is neither here nor to be had from its registry.
+        ImageMissing: it is neither here nor to be had from its registry, or no image can have that name.
         RegistryBusy, RegistryDown: its registry has had too many requests, or fails.
         StoreFull: there is no space to pull it.
     """
-    from docker.errors import ImageNotFound
-
+    if not _NAME.fullmatch(name):
+        raise ImageMissing(f"no image can be called {name!r}")
     for spelling in _spellings(name):
-        try:
-            return client.images.get(spelling)
-        except ImageNotFound:
-            continue
+        if (image := _here(client, spelling)) is not None:
+            return image
     if name == BASE_IMAGE:
         raise ImageMissing(f"there is no image {name}; make it with scripts/base-image (`make image`), or name another")
     _require_space(client, _PULL_SPACE_BYTES, f"pulling {name}")
@@ -67,6 +69,21 @@ def find(client: DockerClient, name: str) -> Image:
             "registry"
         ) from error
     return client.images.get(name)
+
+
+def _here(client: DockerClient, name: str) -> Image | None:
+    """The image of that name, None where the engine lacks it. A name that is none is the image's fault, not the
+    engine's, which would be everybody's."""
+    from docker.errors import APIError, ImageNotFound
+
+    try:
+        return client.images.get(name)
+    except ImageNotFound:
+        return None
+    except APIError as error:
+        if error.status_code != HTTPStatus.BAD_REQUEST:
+            raise
+        raise ImageMissing(f"no image can be called {name!r}: {error.explanation}") from error
 
 
 def _spellings(name: str) -> tuple[str, ...]:

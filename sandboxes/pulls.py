@@ -52,25 +52,28 @@ class _Registry:
         self._waits = 0
         self._given_up = False
 
-    def answered(self) -> None:
-        """It works: the next failure is waited out again."""
-        self._given_up = False
+    def left_of(self, name: str, attempt: Callable[[], str], pause: Callable[[float], None]) -> str:
+        """The problem of an attempt, when one that may pass has been waited for. One thread waits; others see what
+        became of it, all at once, and after a wait for nothing each asks only once."""
+        while True:
+            before = self._waits
+            problem = attempt()
+            if not _may_pass(problem):
+                self._given_up = False
+                return problem
+            with self._waiting:
+                if self._waits == before:
+                    return problem if self._given_up else self._waited_out(name, problem, attempt, pause)
 
-    def waited_out(self, name: str, problem: str, attempt: Callable[[], str], pause: Callable[[float], None]) -> str:
-        """The problem that is left of one that may pass, when it has been waited for. One thread waits; others see
-        what became of it, and after a wait for nothing each asks only once."""
-        before = self._waits
-        with self._waiting:
-            if self._waits != before:
-                problem = attempt()
-            for wait_s in () if self._given_up else PATIENCE_S:
-                if not _may_pass(problem):
-                    break
-                log.warning("%s: %s; the registry is left alone for %.0f s", name, problem, wait_s)
-                pause(wait_s)
-                problem = attempt()
-            self._waits += 1
-            self._given_up = _may_pass(problem)
+    def _waited_out(self, name: str, problem: str, attempt: Callable[[], str], pause: Callable[[float], None]) -> str:
+        for wait_s in PATIENCE_S:
+            log.warning("%s: %s; the registry is left alone for %.0f s", name, problem, wait_s)
+            pause(wait_s)
+            problem = attempt()
+            if not _may_pass(problem):
+                break
+        self._waits += 1
+        self._given_up = _may_pass(problem)
         return problem
 
 
@@ -101,11 +104,7 @@ def pull(
     with _BY_NAME.setdefault(name, threading.Lock()):
         if _there(client, name):
             return
-        problem = attempt()
-        if _may_pass(problem):
-            problem = registry.waited_out(name, problem, attempt, pause)
-        else:
-            registry.answered()
+        problem = registry.left_of(name, attempt, pause)
     if problem:
         raise _failure(name, problem)
 

@@ -17,6 +17,7 @@ from docker import DockerClient
 
 __all__ = ["Engine", "Registry", "registry"]
 
+WAIT_S = 100
 _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 _BUSY = {"errors": [{"code": "TOOMANYREQUESTS", "message": "You have reached your pull rate limit."}]}
 
@@ -126,12 +127,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Engine(ThreadingHTTPServer):
-    """Has no image, and answers each pull with the next of `answers`: lines of its stream, `silent`, or `gone` for a
-    connection that breaks; the last is repeated."""
+    """Has no image, knows that no name has capitals, and answers each pull with the next of `answers`: lines of its
+    stream, `silent`, or `gone` for a connection that breaks; the last is repeated. Lines with a barrier come when as
+    many pulls as it says wait there."""
 
     daemon_threads = True
 
-    def __init__(self, *answers: bytes | str) -> None:
+    def __init__(self, *answers: bytes | str | tuple[threading.Barrier, bytes]) -> None:
         super().__init__(("127.0.0.1", 0), _Pulled)
         self.answers = list(answers)
         self.over = threading.Event()
@@ -151,8 +153,9 @@ class _Pulled(BaseHTTPRequestHandler):
     server: Engine
 
     def do_GET(self) -> None:
-        body = b'{"message": "No such image"}'
-        self.send_response(404)
+        no_name = self.path != self.path.lower()
+        body = b'{"message": "%s"}' % (b"invalid reference format" if no_name else b"No such image")
+        self.send_response(400 if no_name else 404)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -162,6 +165,9 @@ class _Pulled(BaseHTTPRequestHandler):
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if answer == "silent":
             self.server.over.wait()
+        if isinstance(answer, tuple):
+            answer[0].wait(WAIT_S)
+            answer = answer[1]
         if isinstance(answer, bytes):
             self.send_response(200)
             self.end_headers()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -167,6 +168,24 @@ class TestFailures:
             for thread in threads:
                 thread.join()
         assert len(failed) == AT_ONCE + 1
+
+    def test_who_waited_for_a_registry_pulls_beside_the_others_that_did(self) -> None:
+        registry, pulled = unheard(), b'{"status": "Pulled"}\n'
+        three, two = threading.Barrier(3), threading.Barrier(2)
+        answers = (*[(three, error("unexpected EOF"))] * 3, pulled, *[(two, pulled)] * 2)
+        with Engine(*answers) as engine, closing(engine.client()) as client, ThreadPoolExecutor(3) as pool:
+            list(pool.map(lambda name: pull(client, f"{registry}/{name}", lambda _: None), "abc"))
+        assert not two.broken
+
+    @pytest.mark.parametrize("name", ["docker.io/Owner/Name:latest", "owner/../../containers", "http://x/y", "a b", ""])
+    def test_an_image_that_can_have_no_such_name_is_its_own_fault(self, name: str) -> None:
+        with (
+            Engine(b"") as engine,
+            closing(engine.client()) as client,
+            pytest.raises(ImageMissing, match="no image can be called"),
+            translated(),
+        ):
+            find(client, name)
 
     def test_an_image_whose_name_sounds_like_a_failure_is_none(self) -> None:
         with (
