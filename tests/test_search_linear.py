@@ -37,6 +37,21 @@ def test_where_nothing_is_left_to_do_it_goes_back_to_the_nearest_state_above_whe
         assert chosen(back, made) == above
 
 
+def test_no_state_that_it_goes_back_to_is_tried_for_ever():
+    made, back = tree(node(0), node(1, 0), node(2, 0)), Linear(attempts=2, backtrack=True)
+    for end in ("failed", "known"):
+        assert chosen(back, made) == 2
+        made.fail(2) if end == "failed" else made.merge(2, 1)
+    made.merge(0, 1)
+    assert chosen(back, made) == 0
+    made.add(node(3, 0))
+    made.close(3)
+    for _ in range(2):
+        assert chosen(back, made) == 0
+        made.merge(0, 1)
+    assert chosen(back, made) is None
+
+
 def test_a_line_of_no_attempts_is_refused():
     with pytest.raises(ValueError, match="attempts=0"):
         Linear(attempts=0)

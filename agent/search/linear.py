@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from random import Random
 
 from agent.search import Choice, Reason
-from agent.tree import Tree
+from agent.tree import NodeId, Tree
 
 __all__ = ["Linear"]
 
@@ -16,7 +17,7 @@ class Linear:
     """Expand the newest node, once. An expansion that failed is tried again; nothing runs beside it."""
 
     attempts: int = 3
-    """Expansions of one node that may end without a new node, at least 1."""
+    """Expansions of one node in a row that may end without a new node, at least 1."""
     backtrack: bool = False
     """Where nothing is left to do at the newest node, go on from the nearest above it: depth first."""
 
@@ -29,9 +30,14 @@ class Linear:
         del rng
         if tree.in_flight:
             return None
-        last = len(tree) - 1
-        if tree.expandable(last) and (left := self.attempts - tree.expansions(last)) > 0:
-            return Choice(last, reasons=(Reason(last, {"score": last, "attempts_left": left}),))
-        above = tree.path(last)[-2::-1] if self.backtrack else ()
-        open_ = next((node.id for node in above if tree.expandable(node.id)), None)
-        return None if open_ is None else Choice(open_, reasons=(Reason(open_, {"score": open_}),))
+        node_id: NodeId | None = len(tree) - 1
+        while node_id is not None:
+            if tree.expandable(node_id) and (left := self._left(tree, node_id)) > 0:
+                return Choice(node_id, reasons=(Reason(node_id, {"score": node_id, "attempts_left": left}),))
+            node_id = tree.above(node_id) if self.backtrack else None
+        return None
+
+    def _left(self, tree: Tree, node_id: NodeId) -> int:
+        """How many more expansions of the node may end without a new node."""
+        without = takewhile(lambda made: made.child is None or made.known, reversed(tree.attempts(node_id)))
+        return self.attempts - sum(1 for _ in without)
