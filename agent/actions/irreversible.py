@@ -161,7 +161,7 @@ def _opened(pipeline: list[list[str]]) -> Iterator[str]:
         if plain:
             yield _spelled(plain)
         if told and _name(plain[0] if plain else "") in _SAYING:
-            for said in {" ".join(plain[1:]), *plain[1:]}:
+            for said in dict.fromkeys([" ".join(plain[1:]), *plain[1:]]):
                 yield from _simple_commands(said.removeprefix("-e ").replace("\\n", "\n"))
 
 
