@@ -8,6 +8,7 @@
     python -m benchmarks.perf.startup       the start of the command, beside mini-swe-agent
     python -m benchmarks.perf.journal_size  what a branch of 200 turns takes in the journal
     python -m benchmarks.perf.search_sim    what every search finds on landscapes with known optima
+    python -m benchmarks.perf.played        every search on the states of one run a task
     python -m benchmarks.perf.overhead      what a batch costs an instance, and how that grows with their number
     python -m benchmarks.perf.killed        a batch that is killed three times beside one that is left alone
     python -m benchmarks.perf.page          how fluent the page of 5,000 states is in a browser

@@ -6,7 +6,8 @@ The table is that of `benchmarks.perf.algorithms`, whose batches take many times
 state as the n-th follows from the state and n alone, and a state is measured as the same always; so an algorithm that
 asks for what was asked for before is told what that came to, and what is new is done for real, by the engine in the
 task's sandbox. The test runs that a search alone would have made are counted: of the base state, of each state that is
-new to it, and of the verification of its answer. A task that was played in DIR is not played again.
+new to it, and of the verification of what it takes for solved. A task that was played in DIR with as many test runs is
+not played again.
 
 One thing may differ: where two ways lead to one state, `mutate` leaves alone the edits of the way that was gone first,
 and each algorithm has its own first way. How often one went on from such a state is said below the table.
@@ -33,6 +34,7 @@ from agent.build import make_parts
 from agent.config import given
 from agent.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Spent
 from agent.growth import Growth
+from agent.journal import write_atomically
 from agent.run import Run
 from agent.scoring import GoalsFirst
 from agent.search import Choice
@@ -276,12 +278,14 @@ def main() -> None:
 def _played(
     source: Source, instance: Instance, out: Path, plays: Sequence[Play], asked: Namespace
 ) -> dict[str, Played]:
-    said, directory = out / f"{instance.id}.json", out / instance.id
+    said, directory = out / f"{instance.id}-{asked.measurements}.json", out / instance.id
     if not said.exists():
         shutil.rmtree(directory, ignore_errors=True)
         player = Player(plays, asked.measurements)
         play(source, instance, directory, player, asked.sandbox)
-        said.write_text(json.dumps({name: asdict(each) for name, each in player.found.items()}))
+        if any(str(each) not in player.found for each in plays):
+            sys.exit(f"{directory} ended before all was played on it")
+        write_atomically(said, json.dumps({name: asdict(each) for name, each in player.found.items()}).encode())
         shutil.rmtree(directory)
     found = {name: Played(**each) for name, each in json.loads(said.read_text()).items()}
     if missing := [str(each) for each in plays if str(each) not in found]:
