@@ -1,7 +1,7 @@
 """The tree of plans: plans that begin with the same steps are one way as far as they do, and each step is carried out
 once for all of them.
 
-Laws: the n-th child of a state carries out the n-th of the steps that come after it, in the order of the plans; where
+Laws: the n-th attempt at a state carries out the n-th of the steps that come after it, in the order of the plans; where
 all were tried, or the state is worth less than the one before it, nothing is left to propose, so that the search goes
 back to the nearest state at which a step is left. Of the base state alone there are further children, who are free.
 
