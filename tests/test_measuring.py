@@ -146,6 +146,26 @@ class TestThree(TestOne): pass
     assert report.collected == 5
 
 
+def test_wanted_tests_that_a_plugin_has_made_are_found(provider, tmp_path):
+    conftest = """import pytest
+
+class Case(pytest.Item):
+    def runtest(self): pass
+
+def pytest_pycollect_makeitem(collector, name, obj):
+    if name == "CASES":
+        return [Case.from_parent(collector, name=each) for each in obj]
+"""
+    tests = """CASES = ["case one", "case two"]
+
+def test_plain(): pass
+"""
+    lab = Lab(provider, tmp_path, {"conftest.py": conftest, "test_kinds.py": tests})
+    for each in ("case two", "test_plain"):
+        report = run_suite(provider, lab.task, lab.base, lab.base, (wanted := f"test_kinds.py::{each}",))
+        assert outcomes(report) == {wanted: "passed"}
+
+
 def test_tests_end_in_every_manner(provider, tmp_path):
     lab = Lab(
         provider,

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 from importlib.machinery import SourceFileLoader
+from os import stat  # tests patch that of `os`
 from typing import Any, Dict, Iterator, List, Tuple
 
 from _pytest.assertion import rewrite
@@ -18,7 +19,10 @@ from .stops import is_source
 REWRITTEN: Dict[str, Tuple[str, Any]] = {}
 """Per file the digest of its text, and its code with pytest's assertions."""
 COMPILED: Dict[str, Tuple[Tuple[int, ...], Any]] = {}
-"""Per file what the file system says of it (`identity`), and its code."""
+"""Per file what the file system says of it (`identity`), and its code: what other processes found."""
+FOUND: Dict[str, Tuple[Tuple[int, ...], Any]] = {}
+"""The same, found by this process. It does not go by that itself: what it writes and imports twice may be as long and
+as old as before, since the clock of files has ticks."""
 
 
 def of_workspace(workspace: str, module: Any) -> bool:
@@ -74,7 +78,8 @@ def keep_rewritten() -> None:
 
 
 def keep_compiled(workspace: str) -> None:
-    """From now on no source of the workspace is read twice, unless it is another file by then."""
+    """From now on no source of the workspace is compiled that other processes have compiled, unless it is another file
+    by now."""
     original: Any = SourceFileLoader.get_code
 
     def get_code(loader: SourceFileLoader, name: str) -> Any:
@@ -87,21 +92,22 @@ def keep_compiled(workspace: str) -> None:
         if known is not None and known[0] == found:
             return known[1]
         code = original(loader, name)
-        COMPILED[path] = (found, code)
+        FOUND[path] = (found, code)
         return code
 
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]  # pytest's tests have a loader of their own
 
 
 def identity(path: str) -> Tuple[int, ...]:
-    """What no edit leaves as it was: nobody can put back the time at which a file's status changed."""
-    facts = os.stat(path)
-    return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+    """What no edit leaves as it was: nobody can put back the time at which a file's status changed. Files that were
+    unpacked together have it in common, so a link to another of them tells by its number."""
+    facts = stat(path)
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
 def packed() -> Dict[str, Any]:
     """What is kept, for another process; `marshal` can say it."""
-    return {"rewritten": REWRITTEN, "compiled": COMPILED}
+    return {"rewritten": REWRITTEN, "compiled": {**COMPILED, **FOUND}}
 
 
 def unpack(kept: Dict[str, Any]) -> None:

@@ -35,10 +35,14 @@ def covers(wanted: Collection[str], nodeid: str) -> bool:
     return any("::".join(parts[:end]) in wanted for end in range(1, len(parts) + 1))
 
 
-def leading(wanted: Collection[str]) -> frozenset[str]:
-    """The ids of what has to be looked into for these: their files, classes and unparametrised functions."""
-    parts = [each.split("[", 1)[0].split("::") for each in wanted]
-    return frozenset("::".join(each[:end]) for each in parts for end in range(1, len(each) + 1))
+def leading(wanted: Collection[str]) -> dict[str, set[str]]:
+    """What has to be looked into for these, their files and classes, and the names that are wanted in each."""
+    names: dict[str, set[str]] = {}
+    for file, _, rest in (each.partition("::") for each in wanted):
+        for name in rest.split("[", 1)[0].split("::"):
+            names.setdefault(file, set()).add(name)
+            file += "::" + name
+    return names
 
 
 class Attempt:
@@ -64,6 +68,7 @@ class Reporter:
         self.say = self.channel.say
         self.wanted = frozenset(orders["wanted"])
         self.leading = leading(self.wanted)
+        self.narrowed: tuple[pytest.Collector | None, set[str]] = (None, set())
         self.wanted_files: frozenset[str] = frozenset()
         self.attempt: Attempt | None = None
         self.root = ""
@@ -115,8 +120,15 @@ class Reporter:
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self, collector: pytest.Collector, name: str) -> list[pytest.Item] | None:
         """A function or class is passed over when no wanted test is in it."""
-        nodeid = collector.nodeid + "::" + name
-        return None if not self.wanted or nodeid in self.leading or covers(self.wanted, nodeid) else []
+        if self.narrowed[0] is not collector:
+            self.narrowed = collector, self.only(collector)
+        return [] if self.narrowed[1] and name not in self.narrowed[1] else None
+
+    def only(self, collector: Any) -> set[str]:
+        """The names to look at in a file or class; none: all. A wanted test that no function or class there is called
+        like may come from any: a plugin has named or made it."""
+        names = set() if covers(self.wanted, collector.nodeid) else self.leading.get(collector.nodeid, set())
+        return names if names.issubset(dir(collector.obj)) else set()
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
