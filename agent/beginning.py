@@ -57,12 +57,13 @@ def begin(
     delivery = Delivery(as_json, patch_out, work_tree.path if apply and work_tree else None, summary_md)
     name = slug(wanted.statement or wanted.goals[0])
     task = _task(name, wanted, work_tree, settings)
+    from agent.build import check, start
+
     directory = new_run_dir(out, name)
+    check(settings)
     if work_tree and work_tree.dirty:
         _say(f"{work_tree.path} has uncommitted changes; the search starts from them as they are")
     _say(f"run {directory}")
-    from agent.build import start
-
     return conduct(partial(start, task, settings, directory), delivery)
 
 

@@ -43,9 +43,25 @@ from sandboxes import Provider
 if TYPE_CHECKING:
     from agent.policy.mutate import MutatePolicy
 
-__all__ = ["limits", "make_parts", "resume", "start", "unpriced"]
+__all__ = ["check", "limits", "make_parts", "resume", "start", "unpriced"]
 
 _T = TypeVar("_T")
+
+
+def check(settings: Settings) -> None:
+    """Make what needs no run and give it back, so that a fault of the settings is told before there is a run.
+
+    Raises:
+        agent.errors.ConfigError: an unknown search, model or value, a missing key.
+    """
+    with ExitStack() as held:
+        models = partial(_model, settings, held, Halt(), None)
+        _search(settings)
+        for choice in _policies(settings):
+            if choice.name not in WORDLESS:
+                models(choice.name)
+        _value(settings, models)
+        wave_parts(settings, models)
 
 
 def start(

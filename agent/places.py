@@ -26,14 +26,18 @@ def runs_dir() -> Path:
 
 
 def new_run_dir(wanted: Path | None, name: str) -> Path:
-    """The directory of a new run: `wanted`, or one under `runs_dir()` named by the time and the issue.
+    """The directory of a new run: `wanted`, or one under `runs_dir()` named by the time and the issue. What of a run is
+    there that recorded nothing is gone on with.
 
     Raises:
         agent.errors.UsageError: there is something already.
     """
     if wanted is None:
         wanted = runs_dir() / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{name}"
-    if (wanted / "journal.jsonl").exists():
+    journal = wanted / "journal.jsonl"
+    if journal.is_file() and not journal.stat().st_size:
+        return wanted
+    if journal.exists():
         raise UsageError(f"--out {wanted} holds a run; go on with it: ramify resume {wanted}")
     if wanted.exists() and (not wanted.is_dir() or any(wanted.iterdir())):
         raise UsageError(f"--out {wanted} exists and is not empty; name a new directory")

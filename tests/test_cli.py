@@ -123,6 +123,12 @@ class TestRefusals:
         assert said.returncode == 3
         assert "-c value.model=PROVIDER/NAME" in said.stderr
 
+    def test_a_model_without_its_key_is_told_before_there_is_a_run(self, ramify, repo, tmp_path):
+        command = ("solve", "--issue", "x", "--repo", repo, "-c", "model.base_url=http://127.0.0.1:9/v1")
+        refused(ramify(*command, "--policy", "openai/tiny"), 3, "set OPENAI_API_KEY")
+        refused(ramify(*command, "--value", "judge", "-c", "value.model=openai/tiny"), 3, "set OPENAI_API_KEY")
+        assert not (tmp_path / "state").exists()
+
     def test_a_price_that_is_none_is_refused_and_says_what_one_looks_like(self, ramify, repo):
         refused(ramify("solve", "--issue", "x", "--repo", repo, "--model-price", "three"), 2, "three", "such as 3,15")
         said = ramify("solve", "--issue", "x", "--repo", repo, "--model-price", "3,-1")
@@ -138,6 +144,12 @@ class TestRefusals:
         (tmp_path / "full" / "thesis.txt").touch()
         refused(ramify("solve", "--issue", "x", "--repo", repo, "--out", recorded), 2, f"ramify resume {recorded}")
         refused(ramify("solve", "--issue", "x", "--repo", repo, "--out", "full"), 2, "not empty")
+
+    def test_a_run_that_recorded_nothing_may_be_begun_again(self, ramify, repo, tmp_path):
+        Run.open(tmp_path / "begun").close()
+        refused(ramify("resume", "begun"), 2, "start it again with solve")
+        again = ("solve", "--issue", "x", "--repo", repo, "--out", "begun", "--value", "judge")
+        refused(ramify(*again), 3, "-c value.model=PROVIDER/NAME")
 
     def test_a_place_for_the_patch_that_does_not_exist_is_refused_before_anything_is_spent(self, ramify, repo):
         refused(ramify("solve", "--issue", "x", "--repo", repo, "--patch-out", "no/fix.patch"), 2, "no/fix.patch")
