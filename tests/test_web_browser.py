@@ -259,6 +259,9 @@ def test_the_served_page_of_a_running_search_follows_it_while_nobody_reads_in_it
     page.clock.fast_forward(1000 * HOUR_S)
     drawn(page, "frames")
     assert len(visited.asked) == asked, "it would take away what is read"
+    assert (
+        page.locator(".toolbar > [role=status]").text_content() == "Shows nothing new while you read, choose or type."
+    )
     page.evaluate("ramify.store.set({ selected: null })")
     drawn(page, "frames")
     pass_an_hour(page)
@@ -267,6 +270,17 @@ def test_the_served_page_of_a_running_search_follows_it_while_nobody_reads_in_it
     pass_an_hour(page)
     assert drawn(page, "count") == 6
     assert page.evaluate("ramify.facts.refresh_s") is None, "it has ended"
+
+
+def test_a_run_that_has_no_state_yet_is_followed_whatever_is_done_with_the_page(served, tmp_path):
+    run = write(tmp_path / "run", told()[:1])
+    page = served("runs/run.html").page
+    page.mouse.move(500, 400)
+    page.mouse.wheel(0, -400)
+    assert drawn(page, "count") == 0
+    write(run, told()[:2])
+    pass_an_hour(page)
+    assert drawn(page, "count") == 1
 
 
 def test_a_refresh_keeps_how_the_tree_is_seen_though_it_has_grown(served, tmp_path):

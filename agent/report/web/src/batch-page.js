@@ -20,7 +20,13 @@ export function showBatch(facts) {
   const drawn = facts.batches.length ? makeCurves(facts, last.unit) : null;
   const dark = h("button", { id: "theme", "aria-label": "Dark or light", onclick: turn }, "◐");
   document.body.append(
-    h("header", { class: "toolbar" }, h("h1", {}, facts.title), h("div", { class: "gap" }), dark),
+    h(
+      "header",
+      { class: "toolbar" },
+      h("h1", {}, facts.title),
+      h("div", { class: "gap quiet", role: "status" }),
+      dark,
+    ),
     h(
       "main",
       { class: "report" },

@@ -76,8 +76,10 @@ export function makeDrawing({ facts, history, store }) {
     show: (id) => camera.show(scene.places[id], READABLE),
     where: (id) => camera.toScreen(scene.places[id]),
     focus: () => canvas.focus(),
-    view: () =>
-      camera.fits(bounds(scene.places, scene.mode)) ? null : viewOf(canvas, camera, scene.places),
+    view() {
+      const usual = !facts.nodes.length || camera.fits(bounds(scene.places, scene.mode));
+      return usual ? null : viewOf(canvas, camera, scene.places);
+    },
     look({ id, at, k }) {
       if (scene.places[id]) camera.put(scene.places[id], at, k);
     },

@@ -3,6 +3,7 @@
 import { keepView, takeView } from "./preferences.js";
 
 const SCROLLED = ".report, .panel, .wide";
+const WAITING = "Shows nothing new while you read, choose or type.";
 const READ_OR_TYPED_IN = "input:not([type=range]), select, textarea";
 
 export const passedOn = () => takeView() ?? {};
@@ -10,7 +11,8 @@ export const passedOn = () => takeView() ?? {};
 export function keepFresh(facts, { view, attended = () => false }) {
   if (!facts.refresh_s) return;
   setInterval(() => {
-    if (document.hidden || busy() || attended()) return;
+    if (document.hidden) return;
+    if (busy() || attended()) return say(WAITING);
     keepView({ ...view(), scrolled: scrolled(), focus: document.activeElement.id });
     location.reload();
   }, 1000 * facts.refresh_s);
@@ -20,6 +22,11 @@ export function settle({ scrolled = [], focus }) {
   const elements = document.querySelectorAll(SCROLLED);
   scrolled.forEach(([left, top], at) => elements[at]?.scrollTo(left, top));
   if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
+}
+
+function say(words) {
+  const place = document.querySelector(".gap");
+  if (place.textContent !== words) place.textContent = words;
 }
 
 const scrolled = () =>

@@ -16,7 +16,7 @@ export function makeToolbar(page) {
     h("h1", { title: facts.run }, facts.title),
     h("span", { class: `chip ${facts.status}`, title: facts.stop }, facts.status.replace("_", " ")),
     legend(facts),
-    h("div", { class: "gap" }),
+    h("div", { class: "gap quiet", role: "status" }),
     makeSearch(page),
     makeFilterMenu(page),
     facts.tournaments.length
