@@ -63,6 +63,7 @@ def _command(method: Method) -> Callable[..., None]:
         max_length: Annotated[int, typer.Option(metavar="N", min=1, help="Tokens of a row.")] = 2048,
         beta: Annotated[float, typer.Option(metavar="X", help="Of DPO and KTO.")] = 0.1,
         prompt_loss: Annotated[bool, typer.Option("--prompt-loss", help="Of SFT: learn prompts, too.")] = False,
+        group_by_length: Annotated[bool, typer.Option("--group-by-length", help="Rows of a length together.")] = False,
         save_steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps between checkpoints.")] = 200,
         cpu: Annotated[bool, typer.Option("--cpu", help="In float32 on the processor.")] = False,
         width: Annotated[int, typer.Option(metavar="N", help="Of a model from nothing, a multiple of 64.")] = 192,
@@ -82,7 +83,7 @@ def _command(method: Method) -> Callable[..., None]:
 
 
 _CHOSEN = ("model", "lora", "epochs", "max_steps", "batch", "accumulate", "rate", "warmup_steps", "max_length", "beta",
-           "prompt_loss", "save_steps", "cpu", "seed")  # fmt: skip
+           "prompt_loss", "group_by_length", "save_steps", "cpu", "seed")  # fmt: skip
 
 
 def _train(

@@ -206,12 +206,19 @@ class TestScoring:
         ({"by": "luck"}, "policy.by=luck: one of mutate, uniform, counts"),
         ({"by": "counts"}, "with policy.counts=FILE"),
         ({"by": "model"}, "with policy.model=NAME"),
-        ({"by": "both", "model": "openai/tiny"}, "policy.by=both"),
+        ({"by": "mutate+counts"}, "policy.by=mutate\\+counts"),
     ],
 )
 def test_a_ranking_that_does_not_exist_or_lacks_something_is_refused(options: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         chosen(options, lambda name: pytest.fail(name))
+
+
+def test_several_rank_together_where_their_names_are_joined(tmp_path: Path) -> None:
+    Counts(4, 2, {}).write(tmp_path / "counts.json")
+    ranking, others = chosen({"by": "counts+mutate", "counts": tmp_path / "counts.json", "width": 3}, pytest.fail)
+    assert ranking.version == f"counts@{Counts(4, 2, {}).digest}+mutate"
+    assert others == {"width": 3}
 
 
 @pytest.mark.namespace

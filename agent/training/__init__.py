@@ -62,6 +62,8 @@ class Wanted:
     """Of DPO and KTO: how far the policy may go from the one it began as."""
     prompt_loss: bool = False
     """Of SFT: prompts are learned, too, as a model from nothing needs."""
+    group_by_length: bool = False
+    """Rows of about the same length go together, so that little is padded."""
     save_steps: int = 200
     log_steps: int = 10
     cpu: bool = False

@@ -95,6 +95,7 @@ def _config(order: dict[str, Any], out: Path) -> tuple[Any, Any]:
         "use_cpu": order["cpu"],
         "bf16": not order["cpu"],
         "activation_checkpointing": not order["cpu"],
+        "train_sampling_strategy": "group_by_length" if order["group_by_length"] else "random",
         "report_to": "none",
         "disable_tqdm": True,
     }

@@ -15,6 +15,8 @@ LINES = 160
 """Line numbers that are tokens."""
 PAD, END = "<pad>", "<end>"
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+TOKENIZED = 50_000
+"""Rows that a tokenizer is made of, at most."""
 HEAD = 64
 """Width of an attention head."""
 
@@ -67,7 +69,7 @@ def _tokenizer(rows: list[dict[str, Any]], vocabulary: int, positions: int) -> A
 
 
 def _texts(rows: list[dict[str, Any]]) -> Iterator[str]:
-    for row in rows:
+    for row in rows[:: 1 + len(rows) // TOKENIZED]:
         for messages in row.values():
             if isinstance(messages, list):
                 yield from (str(message.get("content") or "") for message in messages if "content" in message)

@@ -18,7 +18,7 @@ from agent.policy.edit.counts import counted
 from agent.run import Run
 from benchmarks.flywheel import idioms
 from benchmarks.flywheel.leaks import leaks
-from benchmarks.flywheel.sharing import GENERATED, options, served
+from benchmarks.flywheel.sharing import GENERATED, options, serve, trained
 from benchmarks.rounds import scores
 from benchmarks.rounds.exporting import export
 from benchmarks.rounds.playing import Conditions, flags_of, play
@@ -75,7 +75,8 @@ def _served(args: argparse.Namespace, out: Path, held: ExitStack) -> list[str]:
         max_steps=args.steps, epochs=1000.0, batch=16, rate=1e-3, warmup_steps=20, max_length=1024, prompt_loss=True,
         cpu=args.cpu, log_steps=20,
     )  # fmt: skip
-    server = served(args, out, wanted, held)
+    server = trained(args, out, wanted)
+    serve(args, server, out, held)
     return flags_of("model", out, server.served, f"{server.root}/v1")
 
 

@@ -24,9 +24,10 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from agent import training
+from agent import serving, training
 from agent.config import given
 from agent.export.dataset import runs_in
+from agent.models import Model
 from agent.models.openai import OpenAIModel
 from agent.models.scoring import ScoringModel
 from agent.policy.edit.counts import Counts, counted
@@ -36,9 +37,9 @@ from agent.run import Run
 from agent.settings import Settings
 from benchmarks.flywheel import idioms, orders, swept
 from benchmarks.flywheel.leaks import leaks
-from benchmarks.flywheel.orders import Tried
+from benchmarks.flywheel.orders import Remembered, Tried
 from benchmarks.flywheel.pieces import edited
-from benchmarks.flywheel.sharing import GENERATED, options, served
+from benchmarks.flywheel.sharing import GENERATED, options, serve, trained
 from benchmarks.rounds import scores
 from benchmarks.rounds.exporting import export
 from benchmarks.synthetic.making import Material, Recipe
@@ -58,17 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     runs = runs_in([out / "trees"])
     with ExitStack() as held:
         counted(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
-    manifest = export(runs, "edit", out / "rows")
+    manifest = export(runs, "edit", out / "rows", near=None)
     found = leaks(out / "rows", out / "bugs")
     print(f"{len(runs)} trees, {manifest.get('rows', manifest)} rows; leaks: {len(found)}", *found[:5], sep="\n  ")
-    learned: dict[str, Ranking] = {
-        "uniform": Uniform(), "mutate": Likeliest(), "counts": ByCounts(Counts.read(out / "counts.json"))
-    }  # fmt: skip
     with ExitStack() as held:
-        if args.train_python:
-            learned["model"] = _served(args, out, held)
-            learned["both"] = Together((learned["model"], learned["counts"]))
-        _compare(out, learned)
+        _compare(out, _learned(args, out, held))
     return int(bool(found))
 
 
@@ -157,16 +152,38 @@ def _tried(out: Path, split: str) -> Iterator[Tried]:
         yield from orders.read(path)
 
 
-def _served(args: argparse.Namespace, out: Path, held: ExitStack) -> Ranking:
+def _learned(args: argparse.Namespace, out: Path, held: ExitStack) -> dict[str, Ranking]:
+    """All that are compared. A model is asked once for a bug, whoever needs its answer."""
+    mutate, counts = Likeliest(), ByCounts(Counts.read(out / "counts.json"))
+    learned: dict[str, Ranking] = {
+        "uniform": Uniform(), "mutate": mutate, "counts": counts, "counts+mutate": Together((counts, mutate))
+    }  # fmt: skip
+    if args.train_python:
+        model = Remembered(ByModel(_trained(args, out, held)))
+        learned |= {"model": model}
+        learned |= {f"model+{name}": Together((model, learned[name])) for name in ("counts", "mutate", "counts+mutate")}
+    if args.train_python and args.base:
+        before = serving.Server(str(args.base), "before", port=args.port + 1, cpu=args.cpu)
+        learned["model before the trees"] = ByModel(_asked(args, before, out, held))
+    return learned
+
+
+def _trained(args: argparse.Namespace, out: Path, held: ExitStack) -> Model:
+    """A model trained on the rows of `out`: from nothing, or only what is right, where a base knows the rest."""
     wanted = training.Wanted(
-        max_steps=args.steps, epochs=1000.0, batch=16, rate=2e-3, warmup_steps=20, max_length=768, prompt_loss=True,
-        cpu=args.cpu, log_steps=20, tiny=TINY,
+        model=str(args.base or ""), max_steps=args.steps, epochs=1000.0, batch=args.batch, rate=args.rate,
+        warmup_steps=20, max_length=768, prompt_loss=not args.base, cpu=args.cpu, log_steps=20, tiny=TINY,
     )  # fmt: skip
-    server = served(args, out, wanted, held)
+    return _asked(args, trained(args, out, wanted), out, held)
+
+
+def _asked(args: argparse.Namespace, server: serving.Server, out: Path, held: ExitStack) -> Model:
+    """A model that is served until `held` ends."""
+    serve(args, server, out, held)
     os.environ.setdefault("OPENAI_API_KEY", "none")  # our own server asks for no key, the client for any
     model = OpenAIModel(f"openai/{server.served}", base_url=f"{server.root}/v1")
     held.callback(model.close)
-    return ByModel(ScoringModel(model))
+    return ScoringModel(model)
 
 
 def _compare(out: Path, learned: Mapping[str, Ranking]) -> None:
@@ -196,6 +213,9 @@ def _options() -> argparse.ArgumentParser:
     parser = options("python -m benchmarks.flywheel.figures", __doc__, width=60, workers=1, steps=1000)
     parser.add_argument("--mutants", type=int, default=400, help="of each repository that is trained on, at most")
     parser.add_argument("--held-out-mutants", type=int, default=400, help="of each that is not, at most")
+    parser.add_argument("--base", type=Path, help="checkpoint that the training begins with; default: nothing")
+    parser.add_argument("--batch", type=int, default=16, help="rows of a step")
+    parser.add_argument("--rate", type=float, default=2e-3, help="of learning")
     parser.add_argument("--cpu-s", type=float, default=1.0, help="of the processor, for the tests on one version")
     return parser
 

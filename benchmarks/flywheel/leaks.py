@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.export.duplicates import likeness, sketch, words
+from benchmarks.flywheel.copies import Copies
 from benchmarks.ledger import read_lines
-from benchmarks.synthetic.functions import LEAST_WORDS, NEAR, normal
+from benchmarks.synthetic.functions import normal
 
 __all__ = ["leaks"]
 
@@ -33,8 +33,7 @@ _NUMBER = re.compile(r"^<L\d+>", re.MULTILINE)
 class _HeldOut:
     repositories: frozenset[str]
     functions: frozenset[tuple[str, str, str]]
-    texts: frozenset[str]
-    sketches: Sequence[frozenset[int]]
+    copies: Copies
 
 
 def leaks(rows: Path, bugs: Path) -> list[str]:
@@ -54,26 +53,16 @@ def _of_row(row: Mapping[str, Any], known: Mapping[str, Any], held: _HeldOut) ->
         yield f"{task}: the repository {bug['repo']} is held out"
     if (bug["repo"], bug["path"], bug["function"]) in held.functions:
         yield f"{task}: {bug['path']} {bug['function']} is held out"
-    if any(_copied(text, held) for text in (bug["code"], _shown(row))):
+    if any(map(held.copies.hold, (bug["code"], _shown(row)))):
         yield f"{task}: {bug['path']} {bug['function']} is nearly a copy of a function that is held out"
 
 
 def _held_out(bugs: Sequence[Mapping[str, Any]]) -> _HeldOut:
-    texts = frozenset(bug["code"] for bug in bugs)
     return _HeldOut(
         frozenset(bug["repo"] for bug in bugs if bug["split"] == "repositories"),
         frozenset((bug["repo"], bug["path"], bug["function"]) for bug in bugs),
-        texts,
-        [sketch(words(text)) for text in sorted(texts) if len(words(text)) >= LEAST_WORDS],
+        Copies([bug["code"] for bug in bugs]),
     )
-
-
-def _copied(text: str, held: _HeldOut) -> bool:
-    said = words(text)
-    if len(said) < LEAST_WORDS:
-        return text in held.texts
-    mine = sketch(said)
-    return any(likeness(mine, each) >= NEAR for each in held.sketches)
 
 
 def _shown(row: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import takewhile
 from pathlib import Path
@@ -18,7 +18,7 @@ from agent.actions import Edit, Observation
 from agent.events import Added, Noted, Started
 from agent.export.licences import licence_of
 from agent.measure import Outcome, SuiteReport
-from agent.models import directly
+from agent.models import Ask, directly
 from agent.node import ROOT, Node, Step
 from agent.policy import Position
 from agent.policy.edit import EditPolicy
@@ -33,7 +33,7 @@ from benchmarks.rounds.scores import Played
 from benchmarks.synthetic.making import Material, Recipe
 from sandboxes import Snapshot
 
-__all__ = ["Tried", "enumerated", "grown", "read", "write"]
+__all__ = ["Remembered", "Tried", "enumerated", "grown", "read", "write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,26 @@ class Tried:
         order = ranked(ranking, choices, places, directly, Random(str(self.row["instance_id"]))).order
         wrong = len(list(takewhile(lambda entry: not self.mends[entry.index], order)))
         return Played(wrong < len(order), min(wrong + 1, len(order)))
+
+
+@dataclass(slots=True)
+class Remembered:
+    """A ranking whose answers are kept."""
+
+    ranking: Ranking
+    known: dict[tuple[Choice, ...], Sequence[float]] = field(default_factory=dict)
+
+    @property
+    def version(self) -> str:
+        """The ranking's."""
+        return self.ranking.version
+
+    def weights(self, choices: Sequence[Choice], ask: Ask, rng: Random) -> Sequence[float]:
+        """Those of the ranking."""
+        key = tuple(choices)
+        if key not in self.known:
+            self.known[key] = self.ranking.weights(choices, ask, rng)
+        return self.known[key]
 
 
 def enumerated(material: Material, recipe: Recipe, bug: Broken, width: int) -> Tried:

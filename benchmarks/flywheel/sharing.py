@@ -1,4 +1,4 @@
-"""What both programs of the flywheel share: options, and the model that is trained and served."""
+"""What both programs of the flywheel share: options, and how a model is trained and served."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent import serving, training
 
-__all__ = ["GENERATED", "options", "served"]
+__all__ = ["GENERATED", "options", "serve", "trained"]
 
 GENERATED = ("combined", "unseen")
 """The generated repositories that are held out."""
@@ -40,9 +40,12 @@ def options(prog: str, description: str | None, *, width: int, workers: int, ste
     return parser
 
 
-def served(args: argparse.Namespace, out: Path, wanted: training.Wanted, held: ExitStack) -> serving.Server:
-    """A model trained on the rows of `out`, served until `held` ends."""
+def trained(args: argparse.Namespace, out: Path, wanted: training.Wanted) -> serving.Server:
+    """How a model is served that is trained on the rows of `out` now."""
     training.train(training.plan("sft", [out / "rows"], wanted), out / "training", python=args.train_python)
-    server = serving.Server(str(out / "training" / "model"), "edit-model", port=args.port, cpu=args.cpu)
-    held.enter_context(serving.running(server, str(args.serve_python), log=out / "server.log"))
-    return server
+    return serving.Server(str(out / "training" / "model"), "edit-model", port=args.port, cpu=args.cpu)
+
+
+def serve(args: argparse.Namespace, server: serving.Server, out: Path, held: ExitStack) -> None:
+    """Until `held` ends."""
+    held.enter_context(serving.running(server, str(args.serve_python), log=out / f"{server.served}.log"))

@@ -17,31 +17,33 @@ __all__ = ["chosen"]
 
 
 def chosen(options: Mapping[str, Any], models: Callable[[str], Model]) -> tuple[Ranking, dict[str, Any]]:
-    """The ranking, and the options that say nothing of it. `by` says who ranks; a file of counts or a model that is
-    named says it as well, and both together where both are.
+    """The ranking, and the options that say nothing of it. `by` says who ranks, several joined by a plus; without it a
+    file of counts and a model rank where they are named, and `mutate` where none is.
 
     Raises:
         ConfigError: nobody ranks by that name, or what it needs is not named or no such thing.
     """
     others = dict(options)
     counts, model = others.pop("counts", None), others.pop("model", None)
-    named = "model" if model else "counts" if counts else "mutate"
-    by = others.pop("by", "both" if model and counts else named)
-    match by:
+    named = [name for name, given in (("model", model), ("counts", counts)) if given]
+    by = str(others.pop("by", "+".join(named) or "mutate"))
+    rankings = [_ranking(name, by, counts, model, models) for name in by.split("+")]
+    return rankings[0] if len(rankings) == 1 else Together(tuple(rankings)), others
+
+
+def _ranking(name: str, by: str, counts: Any, model: Any, models: Callable[[str], Model]) -> Ranking:
+    match name:
         case "mutate":
-            return Likeliest(), others
+            return Likeliest()
         case "uniform":
-            return Uniform(), others
+            return Uniform()
         case "counts" if counts:
-            return ByCounts(Counts.read(Path(str(counts)))), others
+            return ByCounts(Counts.read(Path(str(counts))))
         case "model" if model:
-            return ByModel(_scoring(str(model), models)), others
-        case "both" if model and counts:
-            known = ByCounts(Counts.read(Path(str(counts))))
-            return Together((ByModel(_scoring(str(model), models)), known)), others
+            return ByModel(_scoring(str(model), models))
     raise ConfigError(
         f"policy.by={by}: one of mutate, uniform, counts (with policy.counts=FILE), model (with policy.model=NAME), "
-        "both (with both)"
+        "or several joined by a plus, as counts+mutate"
     )
 
 

@@ -1,0 +1,162 @@
+"""Warm-up: rows for the compact policy from plain Python source, of which no test was run.
+
+    python -m benchmarks.flywheel.warmup --out ROWS --source DIR... --apart REPOSITORY...
+
+Each function is broken by the operators that bugs are made with (`benchmarks.synthetic`), and the row is the edit that
+gives it back. What a model learns from them is what functions look like, and what of one looks wrong. Law: no row is of
+a function of a repository that is kept apart, nor of a near copy of one, nor of a folder that bears its name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from io import StringIO
+from math import inf
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from agent.actions import Edit
+from agent.policy.edit.context import contexts
+from agent.policy.edit.features import alike
+from agent.policy.mutate.candidates import compiles
+from benchmarks.flywheel.copies import Copies
+from benchmarks.flywheel.swept import KINDS
+from benchmarks.synthetic.functions import Function, functions
+from benchmarks.synthetic.mutants import LINES, Mutant, mutants
+
+__all__ = ["broken", "main", "rows"]
+
+LARGEST = 300_000
+"""Bytes of a file that is looked at."""
+LONGEST = 1500
+"""Characters of a function that is broken."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the rows in the form of an export, and print how many there are."""
+    args = _options().parse_args(argv)
+    args.out.mkdir(parents=True)
+    held = [each for folder in args.apart for each in _functions(folder)]
+    files = sorted({path for folder in args.source for path in folder.rglob("*.py")} - _below(args))
+    Random(args.seed).shuffle(files)
+    work = partial(rows, copies=Copies([each.text for each in held]), a_function=args.a_function, seed=args.seed)
+    count, seen, end = 0, set[bytes](), time.monotonic() + args.seconds
+    with get_context("fork").Pool(args.workers) as pool, (args.out / "train.jsonl").open("w", encoding="utf-8") as out:
+        for found in pool.imap_unordered(work, files, chunksize=4):
+            for name, lines in found:
+                if name not in seen and count < args.rows:
+                    seen.add(name)
+                    count += len(lines)
+                    out.writelines(lines)
+            if count >= args.rows or time.monotonic() > end:
+                break
+    manifest = {"format": "edit", "rows": count, "counts": {"policy": {"warm-up": count}}}
+    (args.out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(f"{count} rows of {len(seen)} functions; {len(held)} functions and their copies kept apart\n")
+    return 0
+
+
+def rows(path: Path, copies: Copies, a_function: int, seed: int) -> list[tuple[bytes, list[str]]]:
+    """What names each function of a file that may be learned from, and its rows as JSON lines."""
+    found = []
+    for function, text in _texts(path):
+        if not copies.hold(function.text):
+            rng = Random(f"{seed}/{function.text}")
+            lines = [json.dumps(row) + "\n" for row in broken(function, text, a_function, rng)]
+            found.append((blake2b(function.text.encode("utf-8", "replace"), digest_size=8).digest(), lines))
+    return found
+
+
+def broken(function: Function, text: str, count: int, rng: Random) -> Iterator[Mapping[str, Any]]:
+    """At most so many rows of a function, of whichever operators break it; `text` is a file with nothing else."""
+    waiting: defaultdict[str, list[Mutant]] = defaultdict(list)
+    for mutant in mutants(function.path, text.encode()):
+        if mutant.operator in KINDS:
+            waiting[mutant.operator].append(mutant)
+    for _ in range(count):
+        if not waiting:
+            return
+        group = waiting[name := rng.choice(sorted(waiting))]
+        mutant = group.pop(rng.randrange(len(group)))
+        if not group:
+            del waiting[name]
+        if compiles(mutant.wrong) and (row := _row(mutant)):
+            yield row
+
+
+def _row(mutant: Mutant) -> dict[str, Any] | None:
+    edit = _restoring(mutant)
+    [context] = contexts(edit.path, mutant.wrong, [edit.line or 0])
+    if not edit.old or not context.holds([edit]):
+        return None
+    return {
+        "prompt": [{"role": "user", "content": context.prompt}],
+        "completion": [{"role": "assistant", "content": context.action([edit])}],
+        "provenance": {"source": mutant.function.path, "operator": mutant.operator},
+    }
+
+
+def _restoring(mutant: Mutant) -> Edit:
+    wrong, right = (list(StringIO(each.decode())) for each in (mutant.wrong, mutant.right))
+    head, tail = alike(wrong, right)
+    old, new = "".join(wrong[head : len(wrong) - tail]), "".join(right[head : len(right) - tail])
+    return Edit(mutant.function.path, old, new, head + 1)
+
+
+def _texts(path: Path) -> Iterator[tuple[Function, str]]:
+    """The functions of a file, each with a file that holds it alone, as far as it stands there by itself."""
+    for function, text in _sources(path):
+        method = text.startswith("    ") and not text.startswith("     ")
+        if (method or not text[0].isspace()) and LINES[0] <= text.count("\n") and len(text) <= LONGEST:
+            yield function, f"class _:\n{text}" if method else text
+
+
+def _functions(folder: Path) -> Iterator[Function]:
+    for path in folder.rglob("*.py"):
+        yield from (function for function, _ in _sources(path))
+
+
+def _sources(path: Path) -> Iterator[tuple[Function, str]]:
+    """With their lines as they are; nothing of a file that is no Python, or a very large one."""
+    data = path.read_bytes() if path.is_file() and path.stat().st_size <= LARGEST else b""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            known, lines = list(functions(str(path), data)), list(StringIO(data.decode()))
+    except (ValueError, SyntaxError, RecursionError):
+        return
+    for function in known:
+        text = "".join(lines[function.first - 1 : function.last])
+        yield function, text if text.endswith("\n") else text + "\n"
+
+
+def _below(args: argparse.Namespace) -> set[Path]:
+    """Files below folders that bear the name of a repository that is kept apart."""
+    names = {folder.name for folder in args.apart}
+    return {path for folder in args.source for path in folder.rglob("*.py") if names & {path.stem, *path.parts}}
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.flywheel.warmup", description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="a folder that is made")
+    parser.add_argument("--source", type=Path, action="append", required=True, help="a folder of Python files")
+    parser.add_argument("--apart", type=Path, action="append", default=[], help="a repository that is not learned from")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="at most")
+    parser.add_argument("--seconds", type=float, default=inf, help="after which no more are made")
+    parser.add_argument("--a-function", type=int, default=5, help="rows of one function, at most")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
