@@ -35,11 +35,12 @@ from agent.policy.edit.ranking import ByCounts, ByModel, Likeliest, Ranking, Tog
 from agent.providers import make_provider
 from agent.run import Run
 from agent.settings import Settings
-from benchmarks.flywheel import idioms, orders, swept
-from benchmarks.flywheel.leaks import leaks
+from benchmarks.flywheel import idioms, orders, swept, warmup
+from benchmarks.flywheel.leaks import HELD_OUT, copied, leaks
 from benchmarks.flywheel.orders import Remembered, Tried
 from benchmarks.flywheel.pieces import edited
 from benchmarks.flywheel.sharing import GENERATED, options, serve, trained
+from benchmarks.ledger import read_lines
 from benchmarks.rounds import scores
 from benchmarks.rounds.exporting import export
 from benchmarks.synthetic.making import Material, Recipe
@@ -60,10 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     with ExitStack() as held:
         counted(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
     manifest = export(runs, "edit", out / "rows", near=None)
-    found = leaks(out / "rows", out / "bugs")
+    base = _base(args, out)
+    found = [*leaks(out / "rows", out / "bugs"), *copied(out / "plain", out / "bugs")]
     print(f"{len(runs)} trees, {manifest.get('rows', manifest)} rows; leaks: {len(found)}", *found[:5], sep="\n  ")
     with ExitStack() as held:
-        _compare(out, _learned(args, out, held))
+        _compare(out, _learned(args, out, base, held))
     return int(bool(found))
 
 
@@ -152,29 +154,55 @@ def _tried(out: Path, split: str) -> Iterator[Tried]:
         yield from orders.read(path)
 
 
-def _learned(args: argparse.Namespace, out: Path, held: ExitStack) -> dict[str, Ranking]:
+def _base(args: argparse.Namespace, out: Path) -> Path | None:
+    """A model of plain source, by default that of the repositories that are trained on; None where it is not wanted."""
+    if not args.warm_up:
+        return None
+    if not (out / "plain" / "manifest.json").exists():
+        shutil.rmtree(out / "plain", ignore_errors=True)
+        known = args.repository or [out / "idioms" / name for name in ("seen", *GENERATED)]
+        apart = [each for each in known if each.name in (args.hold_out if args.repository else GENERATED)]
+        held = [row["code"] for name in HELD_OUT for row in read_lines(out / "bugs" / f"{name}.jsonl")]
+        folders = args.source or [each for each in known if each not in apart]
+        source = warmup.Source(
+            folders,
+            apart,
+            held,
+            rows=args.warm_up,
+            a_function=args.rows_a_function,
+            workers=args.workers,
+            seed=args.seed,
+        )
+        print(source.write(out / "plain"), flush=True)
+    wanted = replace(_wanted(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True)
+    training.train(training.plan("sft", [out / "plain"], wanted), out / "base", python=args.train_python)
+    return out / "base" / "model"
+
+
+def _wanted(args: argparse.Namespace) -> training.Wanted:
+    return training.Wanted(
+        epochs=1000.0, batch=args.batch, rate=args.rate, warmup_steps=20, max_length=768, cpu=args.cpu, log_steps=20,
+        tiny=TINY | {"width": args.model_width},
+    )  # fmt: skip
+
+
+def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitStack) -> dict[str, Ranking]:
     """All that are compared. A model is asked once for a bug, whoever needs its answer."""
     mutate, counts = Likeliest(), ByCounts(Counts.read(out / "counts.json"))
     learned: dict[str, Ranking] = {
         "uniform": Uniform(), "mutate": mutate, "counts": counts, "counts+mutate": Together((counts, mutate))
     }  # fmt: skip
     if args.train_python:
-        model = Remembered(ByModel(_trained(args, out, held)))
+        wanted = replace(_wanted(args), max_steps=args.steps, prompt_loss=not base)  # a base knows what code looks like
+        if base:
+            wanted = replace(wanted, model=str(base), rate=args.rate / 4)
+        model = Remembered(ByModel(_asked(args, trained(args, out, wanted), out, held)))
         learned |= {"model": model}
         learned |= {f"model+{name}": Together((model, learned[name])) for name in ("counts", "mutate", "counts+mutate")}
-    if args.train_python and args.base:
-        before = serving.Server(str(args.base), "before", port=args.port + 1, cpu=args.cpu)
+    if args.train_python and base:
+        before = serving.Server(str(base), "before", port=args.port + 1, cpu=args.cpu)
         learned["model before the trees"] = ByModel(_asked(args, before, out, held))
     return learned
-
-
-def _trained(args: argparse.Namespace, out: Path, held: ExitStack) -> Model:
-    """A model trained on the rows of `out`: from nothing, or only what is right, where a base knows the rest."""
-    wanted = training.Wanted(
-        model=str(args.base or ""), max_steps=args.steps, epochs=1000.0, batch=args.batch, rate=args.rate,
-        warmup_steps=20, max_length=768, prompt_loss=not args.base, cpu=args.cpu, log_steps=20, tiny=TINY,
-    )  # fmt: skip
-    return _asked(args, trained(args, out, wanted), out, held)
 
 
 def _asked(args: argparse.Namespace, server: serving.Server, out: Path, held: ExitStack) -> Model:
@@ -213,9 +241,14 @@ def _options() -> argparse.ArgumentParser:
     parser = options("python -m benchmarks.flywheel.figures", __doc__, width=60, workers=1, steps=1000)
     parser.add_argument("--mutants", type=int, default=400, help="of each repository that is trained on, at most")
     parser.add_argument("--held-out-mutants", type=int, default=400, help="of each that is not, at most")
-    parser.add_argument("--base", type=Path, help="checkpoint that the training begins with; default: nothing")
     parser.add_argument("--batch", type=int, default=16, help="rows of a step")
-    parser.add_argument("--rate", type=float, default=2e-3, help="of learning")
+    parser.add_argument("--rate", type=float, default=2e-3, help="of learning; a quarter of it after a warm-up")
+    parser.add_argument("--model-width", type=int, default=TINY["width"], help="a multiple of 64")
+    parser.add_argument("--warm-up", type=int, default=0, metavar="ROWS", help="of plain source, learned first")
+    parser.add_argument("--warm-up-steps", type=int, default=800, help="of that training")
+    parser.add_argument("--rows-a-function", type=int, default=25, help="of plain source, at most")
+    parser.add_argument("--source", type=Path, action="append", default=[], metavar="DIR",
+                        help="plain source; default: the repositories that are trained on")  # fmt: skip
     parser.add_argument("--cpu-s", type=float, default=1.0, help="of the processor, for the tests on one version")
     return parser
 

@@ -23,7 +23,7 @@ from benchmarks.flywheel.copies import Copies
 from benchmarks.ledger import read_lines
 from benchmarks.synthetic.functions import normal
 
-__all__ = ["leaks"]
+__all__ = ["HELD_OUT", "copied", "leaks"]
 
 HELD_OUT = ("lines", "repositories")
 _NUMBER = re.compile(r"^<L\d+>", re.MULTILINE)
@@ -41,6 +41,12 @@ def leaks(rows: Path, bugs: Path) -> list[str]:
     held = _held_out([row for name in HELD_OUT for row in _read(bugs / f"{name}.jsonl")])
     known = {row["instance_id"]: row for row in _read(bugs / "train.jsonl")}
     return [leak for row in _read(rows / "train.jsonl") for leak in _of_row(row, known, held)]
+
+
+def copied(rows: Path, bugs: Path) -> list[str]:
+    """The files of all rows from plain source (`benchmarks.flywheel.warmup`) that show a function that is held out."""
+    held = _held_out([row for name in HELD_OUT for row in _read(bugs / f"{name}.jsonl")])
+    return [row["provenance"]["source"] for row in _read(rows / "train.jsonl") if held.copies.hold(_shown(row))]
 
 
 def _of_row(row: Mapping[str, Any], known: Mapping[str, Any], held: _HeldOut) -> Iterator[str]:

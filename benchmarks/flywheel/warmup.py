@@ -12,14 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from io import StringIO
-from math import inf
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -34,7 +33,7 @@ from benchmarks.flywheel.swept import KINDS
 from benchmarks.synthetic.functions import Function, functions
 from benchmarks.synthetic.mutants import LINES, Mutant, mutants
 
-__all__ = ["broken", "main", "rows"]
+__all__ = ["Source", "broken", "main", "rows"]
 
 LARGEST = 300_000
 """Bytes of a file that is looked at."""
@@ -42,27 +41,59 @@ LONGEST = 1500
 """Characters of a function that is broken."""
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where rows come from, and how many."""
+
+    folders: Sequence[Path]
+    """Of Python files."""
+    apart: Sequence[Path] = ()
+    """Repositories that nothing is learned from."""
+    held_out: Sequence[str] = ()
+    """Functions that nothing is learned from, as of `benchmarks.synthetic.functions.normal`."""
+    rows: int = 1_000_000
+    """At most."""
+    a_function: int = 5
+    """Rows of one function, at most."""
+    workers: int = 1
+    seed: int = 0
+
+    def write(self, out: Path) -> dict[str, Any]:
+        """The rows in the form of an export, in the folder `out`, which is made; their manifest."""
+        out.mkdir(parents=True)
+        held = [*self.held_out, *(each.text for folder in self.apart for each in _functions(folder))]
+        work = partial(rows, copies=Copies(held), a_function=self.a_function, seed=self.seed)
+        count, seen = 0, set[bytes]()
+        with get_context("spawn").Pool(self.workers) as pool, (out / "train.jsonl").open("w", encoding="utf-8") as file:
+            for found in pool.imap(work, self._files(), chunksize=4):
+                for name, lines in found:
+                    if name not in seen and count < self.rows:
+                        seen.add(name)
+                        count += len(lines)
+                        file.writelines(lines)
+                if count >= self.rows:
+                    break
+        manifest = {"format": "edit", "rows": count, "functions": len(seen), "counts": {"policy": {"warm-up": count}}}
+        (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        return manifest
+
+    def _files(self) -> list[Path]:
+        """In an order drawn by the seed, without those that bear the name of a repository that is kept apart."""
+        names = {folder.name for folder in self.apart}
+        found = sorted({path for folder in self.folders for path in folder.rglob("*.py")})
+        known = [path for path in found if not names & {path.stem, *path.parts}]
+        Random(self.seed).shuffle(known)
+        return known
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the rows in the form of an export, and print how many there are."""
+    """Write the rows, and print how many there are."""
     args = _options().parse_args(argv)
-    args.out.mkdir(parents=True)
-    held = [each for folder in args.apart for each in _functions(folder)]
-    files = sorted({path for folder in args.source for path in folder.rglob("*.py")} - _below(args))
-    Random(args.seed).shuffle(files)
-    work = partial(rows, copies=Copies([each.text for each in held]), a_function=args.a_function, seed=args.seed)
-    count, seen, end = 0, set[bytes](), time.monotonic() + args.seconds
-    with get_context("fork").Pool(args.workers) as pool, (args.out / "train.jsonl").open("w", encoding="utf-8") as out:
-        for found in pool.imap_unordered(work, files, chunksize=4):
-            for name, lines in found:
-                if name not in seen and count < args.rows:
-                    seen.add(name)
-                    count += len(lines)
-                    out.writelines(lines)
-            if count >= args.rows or time.monotonic() > end:
-                break
-    manifest = {"format": "edit", "rows": count, "counts": {"policy": {"warm-up": count}}}
-    (args.out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{count} rows of {len(seen)} functions; {len(held)} functions and their copies kept apart\n")
+    source = Source(
+        args.source, args.apart, rows=args.rows, a_function=args.a_function, workers=args.workers, seed=args.seed
+    )
+    manifest = source.write(args.out)
+    sys.stdout.write(f"{manifest['rows']} rows of {manifest['functions']} functions\n")
     return 0
 
 
@@ -139,19 +170,12 @@ def _sources(path: Path) -> Iterator[tuple[Function, str]]:
         yield function, text if text.endswith("\n") else text + "\n"
 
 
-def _below(args: argparse.Namespace) -> set[Path]:
-    """Files below folders that bear the name of a repository that is kept apart."""
-    names = {folder.name for folder in args.apart}
-    return {path for folder in args.source for path in folder.rglob("*.py") if names & {path.stem, *path.parts}}
-
-
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.flywheel.warmup", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="a folder that is made")
     parser.add_argument("--source", type=Path, action="append", required=True, help="a folder of Python files")
     parser.add_argument("--apart", type=Path, action="append", default=[], help="a repository that is not learned from")
     parser.add_argument("--rows", type=int, default=1_000_000, help="at most")
-    parser.add_argument("--seconds", type=float, default=inf, help="after which no more are made")
     parser.add_argument("--a-function", type=int, default=5, help="rows of one function, at most")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
