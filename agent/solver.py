@@ -21,6 +21,7 @@ from agent.growth import Begin, Growth
 from agent.parts import Parts
 from agent.result import Result
 from agent.run import Run
+from agent.salvage import salvaging
 from agent.scoring import GoalsFirst
 from agent.sitting import Sitting
 from agent.task import Task
@@ -56,6 +57,17 @@ def solve(
     scorer = base.measure(sitting, base.make(sitting, settings or {}))
     answers = Answers(sitting, scorer)
     grower = (begin or search)(sitting, scorer)
+    with salvaging(sitting, answers):
+        return _answer(sitting, grower, answers)
+
+
+def search(sitting: Sitting, scorer: GoalsFirst, order: Formations = ()) -> Growth:
+    """What grows a tree by searching; `order` is as for `agent.engine.Grower`."""
+    return Grower(scorer.task, sitting.parts, sitting.run, scorer, sitting.asker, sitting.once, sitting.on_event, order)
+
+
+def _answer(sitting: Sitting, grower: Growth, answers: Answers) -> Result:
+    run, parts = sitting.run, sitting.parts
     try:
         if parts.waves:
             stop = Waves(sitting, parts.waves, grower, answers).grow()
@@ -68,11 +80,6 @@ def solve(
         raise
     nothing_came = stop in (Stop.EXHAUSTED, Stop.FINISHED) and len(run.tree) == 1
     return answers.finish(stop, grower.error if stop is Stop.FAILED or nothing_came else None)
-
-
-def search(sitting: Sitting, scorer: GoalsFirst, order: Formations = ()) -> Growth:
-    """What grows a tree by searching; `order` is as for `agent.engine.Grower`."""
-    return Grower(scorer.task, sitting.parts, sitting.run, scorer, sitting.asker, sitting.once, sitting.on_event, order)
 
 
 def _until_solved(grower: Growth, answers: Answers, cancel: threading.Event) -> Stop:

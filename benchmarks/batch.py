@@ -223,4 +223,8 @@ def _difference(there: Identity, wanted: Identity) -> str:
     old, new = asdict(there), asdict(wanted)
     said = ", ".join(f"{key} {old[key]!r} and not {new[key]!r}" for key in old if old[key] != new[key])
     changed = there.source == wanted.source and there.suite != wanted.suite
-    return f"{said} (the instances of {there.source} have changed since)" if changed else said
+    return (
+        f"{said} (the instances of {there.source} have changed since, or this version grades them in another way)"
+        if changed
+        else said
+    )

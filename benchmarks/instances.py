@@ -91,8 +91,8 @@ class Instance:
     language: str = "python"
     """Of the tests, in small letters; empty: the set does not say."""
     fault: str = ""
-    """Why its row cannot be used: it is then named wherever instances are, and neither tried nor graded; empty: it
-    can."""
+    """Why its row cannot be used: it is then named wherever instances are, no search is begun for it, and it is not
+    graded; empty: it can."""
 
     @property
     def id(self) -> str:

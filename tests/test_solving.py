@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -178,6 +179,30 @@ def test_cancelling_keeps_the_run(attempt):
     again, run = attempt(edits(*texts, FIX))
     assert (again.status, len(run.tree)) == ("solved", 10)
     assert [n.label for n in run.tree][1:] == [f"edit {n}" for n in range(9)]
+
+
+def test_what_is_cancelled_leaves_the_best_patch_at_once_and_takes_it_away_with_the_answer(attempt, repo, tmp_path):
+    """It is there while a policy is still at work, and while the answer is verified."""
+    (repo / "means.py").write_text((repo / "means.py").read_text().replace("min(numbers)\n", "min(numbers) + 1\n"))
+    git(repo, "commit", "-qam", "a second bug")
+    cancel, left = threading.Event(), tmp_path / "run" / "salvaged.patch"
+    seen = []
+
+    def answer(position):
+        if len(position.path) == 1 and position.index == 0:
+            return Proposal((Edit("means.py", BUG, FIX),))
+        cancel.set()
+        give_up = time.monotonic() + 100
+        while not left.exists() and time.monotonic() < give_up:
+            time.sleep(0.05)
+        seen.append(left.read_bytes())
+        return Proposal(())
+
+    result, _run = attempt(Scripted(answer), cancel=cancel)
+    assert (result.status, result.verified, result.stop) == ("improved", True, Stop.INTERRUPTED)
+    assert seen == [result.patch]
+    assert FIX.encode() in result.patch
+    assert not left.exists()
 
 
 def test_a_solved_run_is_not_searched_again(attempt):

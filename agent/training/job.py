@@ -216,9 +216,9 @@ def _draw(history: list[dict[str, Any]], file: Path) -> None:
         points = [(each["step"], each[name]) for each in history if name in each]
         if points:
             axes.plot(*zip(*points, strict=True), marker="o", markersize=3, label=label)
+            axes.legend()
     axes.set(xlabel="step", ylabel="loss")
     axes.grid(alpha=0.3)
-    axes.legend()
     figure.savefig(str(file), dpi=120, metadata={"Software": None})
 
 
