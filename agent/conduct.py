@@ -146,7 +146,8 @@ def _interruptible() -> Iterator[_Interruption]:
         interruption.cancel.set()
         for each in before:
             signal.signal(each, signal.SIG_DFL)
-        _say("stopping; the best patch so far is kept (once more: end at once)")
+        _say("stopping; the best patch so far is kept: salvaged.patch in the run until it is verified")
+        _say("(once more: end at once)")
 
     before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
