@@ -52,8 +52,10 @@ def check(settings: Settings) -> None:
     """Make what needs no run and give it back, so that a fault of the settings is told before there is a run.
 
     Raises:
+        agent.errors.MemoryUnusable: the file of the memory is none.
         agent.errors.ConfigError: an unknown search, model or value, a missing key.
     """
+    attaching.recall(settings.memory, None)
     with ExitStack() as held:
         models = partial(_model, settings, held, Halt(), None)
         _search(settings)
