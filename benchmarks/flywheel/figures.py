@@ -156,7 +156,7 @@ def _tried(out: Path, split: str) -> Iterator[Tried]:
 
 def _base(args: argparse.Namespace, out: Path) -> Path | None:
     """A model of plain source, by default that of the repositories that are trained on; None where it is not wanted."""
-    if not args.warm_up:
+    if not (args.warm_up and args.train_python):
         return None
     if not (out / "plain" / "manifest.json").exists():
         shutil.rmtree(out / "plain", ignore_errors=True)
