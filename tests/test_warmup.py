@@ -12,7 +12,7 @@ import pytest
 
 from agent.training import Data
 from benchmarks.flywheel import warmup
-from benchmarks.flywheel.copies import Copies
+from benchmarks.synthetic.copies import Copies
 from benchmarks.synthetic.functions import functions
 from tests.projects import commit
 

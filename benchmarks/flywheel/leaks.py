@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.flywheel.copies import Copies
 from benchmarks.ledger import read_lines
+from benchmarks.synthetic.copies import Copies
 from benchmarks.synthetic.functions import normal
 
 __all__ = ["HELD_OUT", "copied", "leaks"]

@@ -28,8 +28,8 @@ from agent.actions import Edit
 from agent.policy.edit.context import contexts
 from agent.policy.edit.features import alike
 from agent.policy.mutate.candidates import compiles
-from benchmarks.flywheel.copies import Copies
 from benchmarks.flywheel.swept import KINDS
+from benchmarks.synthetic.copies import Copies
 from benchmarks.synthetic.functions import Function, functions
 from benchmarks.synthetic.mutants import LINES, Mutant, mutants
 

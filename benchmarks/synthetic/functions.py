@@ -6,19 +6,13 @@ Law: a family is never divided between splits, so that nothing learned on one si
 from __future__ import annotations
 
 import ast
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from agent.export.duplicates import likeness, sketch, words
+from benchmarks.synthetic.copies import NEAR, Copies
 
-__all__ = ["LEAST_WORDS", "NEAR", "Families", "Function", "functions", "normal"]
-
-NEAR = 0.7
-"""Functions of which so many word triples are common are one family."""
-LEAST_WORDS = 20
-"""Shorter ones are only if they are the same."""
+__all__ = ["Families", "Function", "functions", "normal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +59,10 @@ class Families:
         """`texts` as of `normal`; `near` is in (0, 1]."""
         self._parents = list(range(len(texts)))
         self._names = [sha256(text.encode()).hexdigest()[:12] for text in texts]
-        said = [words(text) for text in texts]
-        sketches = [sketch(each) for each in said]
-        known: dict[str, int] = {}
-        holders: defaultdict[int, list[int]] = defaultdict(list)
+        copies = Copies(near=near)
         for number, text in enumerate(texts):
-            self._join(number, known.setdefault(text, number))
-            if len(said[number]) < LEAST_WORDS:
-                continue
-            common = Counter(other for each in sketches[number] for other in holders[each])
-            for other, shared in common.items():
-                enough = shared >= near * min(len(sketches[number]), len(sketches[other])) / 2
-                if enough and likeness(sketches[number], sketches[other]) >= near:
-                    self._join(number, other)
-            for each in sketches[number]:
-                holders[each].append(number)
+            for other in copies.meet(text):
+                self._join(number, other)
 
     def of(self, number: int) -> str:
         """What names the family of a function, by its place among the texts: its first member's digest."""
