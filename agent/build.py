@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from agent import solver
 from agent.budget import Budget, Purse
@@ -17,7 +17,7 @@ from agent.delegation.attempts import going
 from agent.delegation.coordinating import Delegation
 from agent.delegation.working import Workers
 from agent.discarding import forget_unrecorded
-from agent.errors import ConfigError, UsageError
+from agent.errors import UsageError
 from agent.events import Event
 from agent.flights import Formations
 from agent.growth import Begin
@@ -25,23 +25,16 @@ from agent.memory import attaching
 from agent.models import Model
 from agent.models.halt import Halt
 from agent.models.prices import UNPRICED_LIMITS, listed
+from agent.named import model_of, policies_of, policy_of, search_of, value_of
 from agent.parts import Parts
 from agent.places import STORE
-from agent.policy import Policy
 from agent.providers import make_provider
 from agent.run import Run
-from agent.search import Search
-from agent.search.registry import SEARCHES, SINGLE_EDITS
-from agent.settings import WORDLESS, Choice, ModelSettings, Settings
+from agent.settings import WORDLESS, Settings
 from agent.solver import Result
 from agent.task import Task, load_task
-from agent.value import Value
-from agent.value.registry import VALUES
 from agent.wave_parts import wave_parts
 from sandboxes import Provider
-
-if TYPE_CHECKING:
-    from agent.policy.mutate import MutatePolicy
 
 __all__ = ["check", "limits", "make_parts", "resume", "start", "unpriced"]
 
@@ -57,12 +50,12 @@ def check(settings: Settings) -> None:
     """
     attaching.recall(settings.memory, None)
     with ExitStack() as held:
-        models = partial(_model, settings, held, Halt(), None)
-        _search(settings)
-        for choice in _policies(settings):
+        models = partial(model_of, settings, held, Halt(), None)
+        search_of(settings)
+        for choice in policies_of(settings):
             if choice.name not in WORDLESS:
                 models(choice.name)
-        _value(settings, models)
+        value_of(settings, models)
         wave_parts(settings, models)
 
 
@@ -153,7 +146,7 @@ def _delegation(
 ) -> Begin:
     """Parts are searched in the sandboxes and with the budget of the whole; the first policy that is a model divides
     the issue."""
-    planner = _model(settings, held, parts.halt, make, settings.proposing) if settings.proposing else None
+    planner = model_of(settings, held, parts.halt, make, settings.proposing) if settings.proposing else None
 
     def search(settings: Settings, run: Run, held: ExitStack) -> Parts:
         made = make_parts(settings, run, held, cancel, parts.budget, make, parts.provider)
@@ -180,9 +173,9 @@ def make_parts(
     """
     budget = Budget(**limits(settings), parent=parent)
     halt = Halt(cancel, lambda: budget.left_s)
-    models = partial(_model, settings, held, halt, make)
-    policy, *others = (_policy(choice, settings.model, run, models) for choice in _policies(settings))
-    search = _search(settings)
+    models = partial(model_of, settings, held, halt, make)
+    policy, *others = (policy_of(choice, settings.model, run, models) for choice in policies_of(settings))
+    search = search_of(settings)
     if provider is None:
         provider = make_provider(settings, run.journal.directory / STORE)
         held.callback(provider.close)
@@ -190,7 +183,7 @@ def make_parts(
         provider=provider,
         policy=policy,
         search=search,
-        value=_value(settings, models),
+        value=value_of(settings, models),
         budget=budget,
         halt=halt,
         baseline_runs=settings.measure.baseline_runs,
@@ -199,7 +192,7 @@ def make_parts(
         others=tuple(others),
         gate=settings.gate,
         allowed=settings.sandbox.allow,
-        localise=any(choice.name in WORDLESS for choice in _policies(settings)),
+        localise=any(choice.name in WORDLESS for choice in policies_of(settings)),
         waves=wave_parts(settings, models),
     )
 
@@ -213,105 +206,8 @@ def limits(settings: Settings) -> dict[str, Any]:
 
 def unpriced(settings: Settings) -> bool:
     """Whether the price of a model that is asked is unknown."""
-    asked = {choice.name for choice in _policies(settings) if choice.name not in WORDLESS}
-    asked |= {str(choice.options["model"]) for choice in _policies(settings) if "model" in choice.options}
+    asked = {choice.name for choice in policies_of(settings) if choice.name not in WORDLESS}
+    asked |= {str(choice.options["model"]) for choice in policies_of(settings) if "model" in choice.options}
     asked |= {str(settings.value.options["model"])} if "model" in settings.value.options else set()
     asked |= {name for name in (settings.tournament.model, settings.refine.model) if name}
     return settings.model.price is None and not all(listed(name, settings.model.base_url) for name in asked)
-
-
-def _search(settings: Settings) -> Search:
-    name, options = settings.searching.name, settings.searching.options
-    if name not in SEARCHES:
-        raise ConfigError(f"unknown search {name!r}: one of {', '.join(SEARCHES)}")
-    if name == "strategies" and settings.policy.name in WORDLESS:
-        raise ConfigError(
-            f"the search `strategies` asks its policy for strategies in words, and `{settings.policy.name}` has none: "
-            "name a model with --policy, or another search with --search"
-        )
-    if settings.policy.name in WORDLESS:
-        options = {**SINGLE_EDITS.get(name, {}), **options}
-    return _construct(SEARCHES[name], options, f"search.{name}")
-
-
-def _policies(settings: Settings) -> tuple[Choice, ...]:
-    """All that propose, each once."""
-    named = (settings.policy, *settings.panel)
-    for choice in named:
-        if sum(other.name == choice.name for other in named) > 1:
-            raise ConfigError(f"the policy {choice.name!r} is named twice; it would only compete with itself")
-    return named
-
-
-def _policy(choice: Choice, spoken_to: ModelSettings, run: Run, models: Callable[[str], Model]) -> Policy:
-    if choice.name == "mutate":
-        return _mutate(choice.options, run)
-    if choice.name == "edit":
-        return _edit(choice.options, run, models)
-    from agent.models.abilities import abilities
-    from agent.policy.chat import ChatPolicy
-
-    known = abilities(choice.name, spoken_to.base_url)
-    given = {
-        "tool_calls": "text" if spoken_to.tool_calls == "auto" and known.tools is False else spoken_to.tool_calls,
-        "context_tokens": spoken_to.context_tokens or known.context_tokens,
-    }
-    return _construct(ChatPolicy, {**given, **choice.options, "model": models(choice.name)}, "policy.chat")
-
-
-def _mutate(options: Mapping[str, Any], run: Run) -> MutatePolicy:
-    from agent.measure.spectrum import Spectrum
-    from agent.policy.mutate import MutatePolicy
-
-    known = {
-        "spectrum": lambda: Spectrum.from_json(run.note(0, "spectrum") or {}),
-        "patch": run.journal.get_blob,
-    }
-    return _construct(MutatePolicy, {**options, **known}, "policy.mutate")
-
-
-def _edit(options: Mapping[str, Any], run: Run, models: Callable[[str], Model]) -> Policy:
-    from agent.policy.edit import EditPolicy
-    from agent.policy.edit.choosing import chosen
-
-    ranking, others = chosen(options, models)
-    return _construct(EditPolicy, {**others, "mutate": _mutate({}, run), "ranking": ranking}, "policy.edit")
-
-
-def _model(settings: Settings, held: ExitStack, halt: Halt, make: Callable[..., Model] | None, name: str) -> Model:
-    from agent.models import registry
-
-    model = (make or registry.make)(
-        name, halt=halt, **settings.model.model_dump(exclude={"tool_calls", "context_tokens"})
-    )
-    held.callback(model.close)
-    return model
-
-
-def _value(settings: Settings, models: Callable[[str], Model]) -> Value:
-    """What states are worth; a model that is asked for it is the policy's unless another is named."""
-    name, options = settings.value.name, dict(settings.value.options)
-    if name not in VALUES:
-        raise ConfigError(f"unknown value {name!r}: one of {', '.join(VALUES)}")
-    if name == "tests":
-        return _construct(VALUES[name], options, "value.tests")
-    wanted = options.pop("model", settings.proposing)
-    if wanted is None:
-        raise ConfigError(
-            f"the value `{name}` asks a model, and the policy `mutate` is none: name one with "
-            "-c value.model=PROVIDER/NAME, or take --value tests"
-        )
-    return _construct(VALUES[name], {**options, "model": models(str(wanted))}, f"value.{name}")
-
-
-def _construct(kind: type[_T], options: Mapping[str, Any], where: str) -> _T:
-    """An implementation from its keywords, which are its settings."""
-    assert dataclasses.is_dataclass(kind)
-    known = [f.name for f in dataclasses.fields(kind) if f.init]
-    for key in options:
-        if key not in known:
-            raise ConfigError(f"unknown setting `{where}.{key}`: one of {', '.join(known) or 'none'}")
-    try:
-        return kind(**options)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"`{where}`: {error}") from error

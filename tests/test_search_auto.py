@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from rich.console import Console
 
-from agent.build import _search
 from agent.config import load
 from agent.events import Added
+from agent.named import search_of
 from agent.report.progress import Progress
 from agent.report.why import explain
 from agent.search.astar import AStar
@@ -83,14 +83,14 @@ def test_what_is_chosen_is_the_choice_of_the_algorithm_that_is_named(made):
 
 @pytest.mark.parametrize(("policy", "single"), [("mutate", True), ("openai/tiny", False)])
 def test_is_what_runs_unless_another_is_named_and_knows_the_policys_grain(policy, single):
-    assert _search(load(flags={"policy.name": policy})) == Auto(single_edits=single)
+    assert search_of(load(flags={"policy.name": policy})) == Auto(single_edits=single)
 
 
 def test_single_edits_have_defaults_of_their_own_and_what_is_given_goes_before():
     given = {"policy.name": "mutate", "search.name": "mcts"}
-    assert _search(load(flags=given)) == Mcts(c=1.4, alpha=0.5)
-    assert _search(load(flags=given | {"search.c": 0.3})) == Mcts(c=0.3, alpha=0.5)
-    assert _search(load(flags=given | {"policy.name": "openai/tiny"})) == Mcts()
+    assert search_of(load(flags=given)) == Mcts(c=1.4, alpha=0.5)
+    assert search_of(load(flags=given | {"search.c": 0.3})) == Mcts(c=0.3, alpha=0.5)
+    assert search_of(load(flags=given | {"policy.name": "openai/tiny"})) == Mcts()
     assert all(SEARCHES[name](**options) for name, options in SINGLE_EDITS.items())
 
 
