@@ -100,6 +100,9 @@ class ModelSettings(BaseModel):
     """Seconds from the question to the end of the answer."""
     max_concurrent: Annotated[int, Field(ge=1)] | None = None
     """Questions to one provider at the same time, all workers and runs of this process together."""
+    warm: bool = True
+    """Questions that begin alike wait until the first of them is being answered, so that the provider has read their
+    beginning; false for one that keeps no beginnings."""
     context_tokens: Annotated[int, Field(ge=2000)] | None = None
     """How much the model can read, where the price list does not know it; above it the oldest results are left out."""
 

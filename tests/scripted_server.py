@@ -28,12 +28,17 @@ class Reply:
     """Blocks that are sent before the fault. The headers are the first block; a stream has one for each event."""
     drip_s: float = 0.0
     """Seconds between two bytes of what comes after the headers."""
+    gate: threading.Event | None = None
+    """What comes after the first `after` blocks is sent when it is set; the connection is closed where it never is."""
 
     def fails(self, fault: Literal["cut", "stall"], after: int) -> Reply:
         return replace(self, fault=fault, after=after)
 
     def drips(self, seconds: float) -> Reply:
         return replace(self, drip_s=seconds)
+
+    def waits(self, gate: threading.Event, after: int) -> Reply:
+        return replace(self, gate=gate, after=after)
 
     def plain(self) -> Reply:
         """Unstreamed, whatever is asked for."""
@@ -226,6 +231,9 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
                         self.close_connection = True
                         if reply.fault == "stall":
                             server.over.wait()
+                        return
+                    if reply.gate and number == reply.after and not reply.gate.wait(100):
+                        self.close_connection = True
                         return
                     self._write(block, reply.drip_s if number else 0)
             except (BrokenPipeError, ConnectionResetError):  # the client has gone

@@ -62,9 +62,14 @@ class _End:
 
 
 def read(
-    source: Source[T], deadlines: Deadlines, halt: Halt, model: str, now: Callable[[], float] = time.monotonic
+    source: Source[T],
+    deadlines: Deadlines,
+    halt: Halt,
+    model: str,
+    heard: Callable[[T], None] = lambda piece: None,
+    now: Callable[[], float] = time.monotonic,
 ) -> list[T]:
-    """All pieces of an answer.
+    """All pieces of an answer; `heard` is told of each as it comes.
 
     Raises:
         Transient: a deadline passed.
@@ -87,6 +92,7 @@ def read(
             raise item
         pieces.append(item)
         clock.heard()
+        heard(item)
 
 
 def _pump(source: Source[T], queue: SimpleQueue[T | _End | BaseException]) -> None:

@@ -18,7 +18,8 @@ from agent.models.faults import meaning
 from agent.models.halt import Halt
 from agent.models.pace import pace_of
 from agent.models.prices import Price, listed
-from agent.models.retry import UNKNOWN, Retry, Transient
+from agent.models.retry import UNKNOWN, Begun, Retry, Transient
+from agent.models.warming import NO_PROMPT, prompt_of
 from agent.models.wire import completion, storable
 
 if TYPE_CHECKING:
@@ -41,11 +42,13 @@ class LiteLLMModel:
         stream: bool = True,
         deadlines: Deadlines | None = None,
         max_concurrent: int | None = None,
+        warm: bool = True,
         halt: Halt | None = None,
         retry: Retry | None = None,
     ) -> None:
         """A `price`, the fields of `Price` in order, goes before litellm's list; `body` holds further fields of each
-        request, which go before ours; `max_concurrent` holds for all models of that provider together.
+        request, which go before ours; `max_concurrent` holds for all models of that provider together, and so does
+        `warm`: those that begin alike wait for the first (`agent.models.warming`).
 
         Raises:
             ConfigError: litellm does not know the provider, or its key is not set.
@@ -63,6 +66,7 @@ class LiteLLMModel:
         self._retry = retry or Retry(sleep=self._halt.sleep)
         provider = self._provider()
         self._pace = pace_of(base_url or provider, max_concurrent)
+        self._warm = warm
         self._marks = needs_marks(provider, name)
 
     @property
@@ -87,12 +91,14 @@ class LiteLLMModel:
         body = {"messages": said, **self._stream, **self.sampling(sampling)}
         if tools:
             body["tools"] = list(tools)
-        return self._retry.run(lambda: self._ask(body), self._pace)
+        patience_s = self._deadlines.first_token_s
+        prompt = prompt_of(self._name, tools, messages, patience_s) if self._warm else NO_PROMPT
+        return self._retry.run(lambda begun: self._ask(body, begun), self._pace, prompt)
 
     def close(self) -> None:
         """Nothing to do: its connections are kept for the whole process, for all models."""
 
-    def _ask(self, body: Mapping[str, Any]) -> Completion:
+    def _ask(self, body: Mapping[str, Any], begun: Begun) -> Completion:
         import httpx
 
         options = {
@@ -105,7 +111,7 @@ class LiteLLMModel:
             "_skip_mcp_handler": True,  # it would import a package that litellm does not depend on
         }
         call = _Call(self._litellm, {**options, **body}, self._name, _switchboard())
-        pieces = read(call, self._deadlines, self._halt, self._name)
+        pieces = read(call, self._deadlines, self._halt, self._name, lambda piece: begun())
         response = self._litellm.stream_chunk_builder(pieces, body["messages"]) if body.get("stream") else pieces[0]
         if response is None:
             raise Transient(f"{self._name}: the answer is empty", usage=UNKNOWN)

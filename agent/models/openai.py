@@ -7,7 +7,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from agent.errors import ConfigError
@@ -18,7 +18,8 @@ from agent.models.halt import Halt
 from agent.models.pace import pace_of
 from agent.models.plug import Plug
 from agent.models.prices import Price
-from agent.models.retry import UNKNOWN, Retry, Transient
+from agent.models.retry import UNKNOWN, Begun, Retry, Transient
+from agent.models.warming import NO_PROMPT, Prompt, prompt_of
 from agent.models.wire import completion, decode
 
 if TYPE_CHECKING:
@@ -46,11 +47,13 @@ class OpenAIModel:
         stream: bool = True,
         deadlines: Deadlines | None = None,
         max_concurrent: int | None = None,
+        warm: bool = True,
         halt: Halt | None = None,
         retry: Retry | None = None,
     ) -> None:
         """`base_url` defaults to OPENAI_BASE_URL; `price` has the fields of `Price` in order; `body` holds further
-        fields of each request, which go before ours; `max_concurrent` holds for all models of that server together.
+        fields of each request, which go before ours; `max_concurrent` holds for all models of that server together,
+        and so does `warm`: those that begin alike wait for the first (`agent.models.warming`).
 
         Raises:
             ConfigError: there is no key, or `base_url` is not a URL.
@@ -71,6 +74,7 @@ class OpenAIModel:
         self._halt = halt or Halt()
         self._retry = retry or Retry(sleep=self._halt.sleep)
         self._pace = pace_of(base_url or "openai", max_concurrent)
+        self._warm = warm
         self._lines = [_Line(name, base_url, self._deadlines)]
 
     @property
@@ -95,30 +99,34 @@ class OpenAIModel:
         if tools:
             body["tools"] = list(tools)
         body |= self._stream | self.sampling(sampling)
-        return self.answer("/chat/completions", body, lambda said: completion(said, self._name, self._price))
+        patience_s = self._deadlines.first_token_s
+        prompt = prompt_of(self._name, tools, messages, patience_s) if self._warm else NO_PROMPT
+        return self.answer("/chat/completions", body, lambda said: completion(said, self._name, self._price), prompt)
 
-    def answer(self, path: str, body: Mapping[str, Any], read: Callable[[Any], Completion]) -> Completion:
+    def answer(
+        self, path: str, body: Mapping[str, Any], read: Callable[[Any], Completion], prompt: Prompt = NO_PROMPT
+    ) -> Completion:
         """What `read` makes of the server's answer to a request at `path`; it raises `Transient` where the request is
-        worth another try.
+        worth another try. `prompt` is what others may have in common with it.
 
         Raises:
             agent.errors.RamifyError: as `agent.models.Model.complete`.
         """
-        return self._retry.run(lambda: read(self._ask(path, body)), self._pace)
+        return self._retry.run(lambda begun: read(self._ask(path, body, begun)), self._pace, prompt)
 
     def close(self) -> None:
         """See `agent.models.Model`."""
         while self._lines:
             self._lines.pop().cut()
 
-    def _ask(self, path: str, body: Mapping[str, Any]) -> Any:
+    def _ask(self, path: str, body: Mapping[str, Any], begun: Begun) -> Any:
         try:
             line = self._lines.pop()
         except IndexError:  # all are in use
             line = _Line(self._name, self._base_url, self._deadlines)
         line.path, line.body = path, body
         try:
-            data = b"".join(read(line, self._deadlines, self._halt, self._name))
+            data = b"".join(read(line, self._deadlines, self._halt, self._name, partial(_told, begun)))
         finally:
             if not line.was_cut:
                 self._lines.append(line)
@@ -131,6 +139,12 @@ def _certificates() -> ssl.SSLContext:
     import httpx
 
     return httpx.create_ssl_context()
+
+
+def _told(begun: Begun, piece: bytes) -> None:
+    """A piece of an answer has come. Comments alone say that it has not begun."""
+    if b"data:" in piece or not piece.lstrip().startswith(b":"):
+        begun()
 
 
 class _Line:

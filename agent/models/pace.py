@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from agent.models.halt import POLL_S
+from agent.models.warming import NO_PROMPT, PrefixCache, Prompt
 
 __all__ = ["Pace", "pace_of"]
 
 
 class Pace:
-    """A wait that the provider asked for, which holds for everybody, and how many may ask at the same time.
+    """A wait that the provider asked for, which holds for everybody, how many may ask at the same time, and who goes
+    ahead of those that begin alike (`agent.models.warming`).
 
     Thread-safe.
     """
@@ -22,8 +24,11 @@ class Pace:
     def __init__(self, most: int | None = None) -> None:
         self.most = most
         """Requests at the same time, at least 1; None is no limit."""
+        self.behind = 0
+        """How many wait now for the answer to another to begin."""
         self._asking = 0
         self._closed_until = -math.inf
+        self._cache = PrefixCache()
         self._changed = threading.Condition()
 
     def close(self, until: float) -> None:
@@ -32,29 +37,47 @@ class Pace:
             self._closed_until = max(self._closed_until, until)
 
     @contextmanager
-    def turn(self, pause: Callable[[float], None], now: Callable[[], float] = time.monotonic) -> Iterator[None]:
-        """Wait, by `pause` of seconds, until the provider may be asked; the block is the request.
+    def turn(
+        self, pause: Callable[[float], None], now: Callable[[], float] = time.monotonic, prompt: Prompt = NO_PROMPT
+    ) -> Iterator[Callable[[], None]]:
+        """Wait, by `pause` of seconds, until the provider may be asked; the block is the request. What it is given is
+        to be called as soon as the answer begins.
 
         Raises:
             Exception: what `pause` raises, which ends the waiting.
         """
-        self._enter(pause, now)
+        first, answered = self._enter(pause, now, prompt), False
+
+        def begun() -> None:
+            nonlocal answered
+            if not answered:
+                answered = True
+                with self._changed:
+                    self._cache.begun(prompt, first, now())
+                    self._changed.notify_all()
+
         try:
-            yield
+            yield begun
         finally:
             with self._changed:
                 self._asking -= 1
-                self._changed.notify()
+                self._cache.given_up(first)
+                self._changed.notify_all()
 
-    def _enter(self, pause: Callable[[float], None], now: Callable[[], float]) -> None:
+    def _enter(self, pause: Callable[[float], None], now: Callable[[], float], prompt: Prompt) -> frozenset[bytes]:
+        """The blocks of the prompt that nobody else warms."""
+        until = now() + prompt.patience_s
         while True:
             with self._changed:
                 left_s = self._closed_until - now()
-                if left_s <= 0 and (self.most is None or self._asking < self.most):
+                behind = now() < until and self._cache.is_coming(prompt, now())
+                if left_s <= 0 and not behind and (self.most is None or self._asking < self.most):
                     self._asking += 1
-                    return
+                    return self._cache.warm(prompt, now())
                 if left_s <= 0:
+                    self.behind += behind
                     self._changed.wait(POLL_S)
+                    self.behind -= behind
             pause(max(0.0, left_s))
 
 
