@@ -19,7 +19,7 @@ from sandboxes.checkout import Repository, pack, repository
 from sandboxes.fork import Fork
 from sandboxes.frames import Guest, Upload
 from sandboxes.launch import Layout
-from sandboxes.preparing import SETUP_TIMEOUT_S, give, listed, run_all
+from sandboxes.preparing import SETUP_TIMEOUT_S, give, listed, run_all, settled_in
 from sandboxes.skeleton import HOSTS
 
 __all__ = ["ENV", "SETUP_DISK_BYTES", "SHARED", "Founding", "variables"]
@@ -87,15 +87,16 @@ class Founding:
         return settled
 
     def informed(self) -> Founding:
-        """The same, with the user and the environment that commands have inside an image."""
-        if not self.layout.user and "BASH_ENV" not in self.layout.env:
+        """The same, with the user and the environment that commands have inside an image, and its repository found."""
+        if not (self.layout.user or "BASH_ENV" in self.layout.env or self.workspace.nested):
             return self
         before = self._state("store", "/", self.layout.key)
         try:
             with Fork.lease(self.guest, "", self.limits, id=before) as fork:
                 who = account(fork.read, self.layout.user) if self.layout.user else ROOT
                 env = who.at_home(variables(self.layout, self.workspace))
-                layout = replace(self.layout, env=activated(fork, env))
+                workdir = settled_in(fork, self.workspace, self.layout.workdir)
+                layout = replace(self.layout, env=activated(fork, env), workdir=workdir)
                 return replace(self, layout=layout, account=who)
         finally:
             self.guest.ask("discard", ids=[before])

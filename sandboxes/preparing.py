@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
+import posixpath
 from collections.abc import Mapping, Sequence
 
-from sandboxes import Sandbox, SetupFailed
+from sandboxes import Sandbox, SetupFailed, Workspace
 from sandboxes.accounts import OWN
 from sandboxes.checkout import Repository, names
 from sandboxes.scripts import run_script
 
-__all__ = ["SETUP_TIMEOUT_S", "give", "listed", "run_all"]
+__all__ = ["SETUP_TIMEOUT_S", "give", "listed", "run_all", "settled_in"]
 
 SETUP_TIMEOUT_S = 3600.0
 _LISTING_TIMEOUT_S = 120.0
 _TAIL_BYTES = 4000
 _SHOWN = 2000
 """Characters of a command."""
+_REPOSITORIES = 'test -e .git || for each in */.git .[!.]*/.git; do test ! -e "$each" || echo "${each%/.git}"; done'
 log = logging.getLogger(__name__)
 
 
@@ -42,6 +44,16 @@ def give(box: Sandbox, user: int, group: int) -> None:
     done = box.exec(["/bin/sh", "-c", OWN, "sh", str(user), str(group)], timeout_s=SETUP_TIMEOUT_S)
     if done.stdout:
         log.info("the workspace belonged to others; it is given to user %d", user)
+
+
+def settled_in(box: Sandbox, workspace: Workspace, workdir: str) -> str:
+    """Where the workspace of an image is: a folder of `workdir`, the first by name, if the repository may be there and
+    is."""
+    if workspace.path is not None or not workspace.nested:
+        return workdir
+    done = box.exec(["/bin/sh", "-c", _REPOSITORIES], timeout_s=_LISTING_TIMEOUT_S, cwd=workdir)
+    folder, _, _ = done.stdout.decode("utf-8", "surrogateescape").partition("\n")
+    return posixpath.join(workdir, folder) if folder else workdir
 
 
 def listed(box: Sandbox) -> Repository:

@@ -32,6 +32,9 @@ class Workspace:
     """A checkout on this machine. It is copied, never written. None: the image already holds the repository."""
     mount: str | None = None
     """Absolute path of the workspace inside. None: the same path as outside (namespace), `/workspace` (docker)."""
+    nested: bool = False
+    """Without a path: where the image has no repository at `mount` and one in a folder of it, that folder is the
+    workspace."""
     image: str | None = None
     """Docker image; ignored by providers that use this machine's own files."""
     environment: tuple[str, ...] = ()

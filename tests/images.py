@@ -143,3 +143,17 @@ def conda_image(engine: docker.DockerClient, user: str = "", owner: str = "0:0")
     finally:
         source.remove(force=True)
     return f"{name}:latest"
+
+
+def nested_image(engine: docker.DockerClient, image: str) -> str:
+    """A `conda_image` whose repository is at /testbed/limits, beside a file. The caller removes it."""
+    moving = "cd / && mv testbed limits && mkdir testbed && mv limits testbed && touch testbed/beside"
+    source = engine.containers.create(image, ["-c", moving], entrypoint="sh", user="0:0", network_mode="none")
+    try:
+        source.start()
+        assert source.wait()["StatusCode"] == 0, source.logs()
+        name = f"{image.partition(':')[0]}-nested"
+        source.commit(name, "latest", changes="WORKDIR /testbed")
+    finally:
+        source.remove(force=True)
+    return f"{name}:latest"

@@ -18,7 +18,7 @@ from sandboxes.commit import CommitProvider
 from sandboxes.conformance import LIMITS
 from sandboxes.conformance.given import said
 from sandboxes.docker import DockerProvider
-from tests.images import conda_image
+from tests.images import conda_image, nested_image
 
 pytestmark = pytest.mark.docker
 
@@ -72,6 +72,24 @@ def test_every_command_has_the_environment_that_bash_would_activate(box: Sandbox
 def test_the_repository_of_the_image_is_the_workspace_and_git_works_in_it(box: Sandbox) -> None:
     assert box.workdir == "/testbed"
     assert said(box, "git log --format=%s; git status --porcelain") == "second\nfirst"
+
+
+def test_a_repository_in_a_folder_of_the_images_workspace_is_the_workspace(
+    provider: Provider, engine: docker.DockerClient, image: str
+) -> None:
+    nested = nested_image(engine, image)
+    try:
+        base = provider.create(Workspace(image=nested, nested=True, setup=("pwd > /opt/set-up",)))
+        with provider.at(base) as box:
+            assert said(box, "pwd; cat /opt/set-up; ls /testbed; git status --porcelain") == (
+                "/testbed/limits\n/testbed/limits\nbeside\nlimits"
+            )
+            box.write("limits.py", b"")
+            assert provider.diff(base, box.snapshot()).startswith(b"diff --git a/limits.py b/limits.py\n")
+        with provider.at(provider.create(Workspace(image=image, nested=True))) as box:
+            assert said(box, "pwd") == "/testbed"
+    finally:
+        engine.images.remove(nested, force=True)
 
 
 def test_commands_run_as_the_images_user_who_owns_the_workspace_and_what_is_written_to_it(

@@ -11,17 +11,20 @@ from typing import Any
 import docker
 import pytest
 
+from agent.measure import SuiteReport
+from agent.measure.measurer import find_baseline
 from agent.measure.reading import COMMAND
 from benchmarks.checking import check
-from benchmarks.grading import grade
+from benchmarks.grading import examine, grade
 from benchmarks.instances import Instance
 from benchmarks.sources import Source, open_source
 from sandboxes import Provider
 from sandboxes.conformance import LIMITS
 from sandboxes.conformance.given import said
 from sandboxes.docker import DockerProvider
-from tests.images import conda_image
+from tests.images import conda_image, nested_image
 from tests.instances import write
+from tests.rows import LIVE
 
 pytestmark = pytest.mark.docker
 
@@ -104,6 +107,31 @@ def test_a_row_is_graded_in_its_image_by_the_files_of_its_test_patch(
     assert (found.valid, found.gold, found.empty) == (True, "", "")
     verdict = grade(instance, FIX.replace("n <= LIMIT", "n > LIMIT").encode(), source, provider)
     assert (verdict.status, verdict.failing) == ("unresolved", ("test_more.py::test_below",))
+
+
+def test_a_repository_in_a_folder_of_the_testbed_is_patched_there_and_tested_once_from_the_testbed(
+    image: str, engine: docker.DockerClient, provider: Provider, tmp_path: Path
+) -> None:
+    nested = nested_image(engine, image)
+    commands = {"test_cmds": ["python -m pytest -rA -p no:cacheprovider > beside"], "print_cmds": ["cat beside"]}
+    tests = {
+        "FAIL_TO_PASS": ["limits/test_more.py::test_below"],
+        "PASS_TO_PASS": ["limits/test_limits.py::test_beyond"],
+    }
+    try:
+        source, instance = opened(tmp_path, {**LIVE, **classic(nested), **commands, **tests})
+        found = check(instance, source, provider)
+        assert (found.valid, found.gold, found.empty) == (True, "", "")
+        report = examine(instance, instance.hidden.patch, source, provider).report
+        assert report is not None
+        assert len(report.outcomes) == 3
+        assert baseline_of(instance, provider).failures == ("limits/test_limits.py::test_at_the_limit",)
+    finally:
+        engine.images.remove(nested, force=True)
+
+
+def baseline_of(instance: Instance, provider: Provider) -> SuiteReport:
+    return find_baseline(provider, instance.task, provider.create(instance.task.workspace))
 
 
 def test_what_came_after_the_base_commit_and_where_it_came_from_cannot_be_looked_up(

@@ -12,7 +12,6 @@ from sandboxes import Workspace
 
 __all__ = [
     "ALONE",
-    "LIFTED",
     "SEALED",
     "SEALED_WHERE_KEPT",
     "applying",
@@ -43,29 +42,6 @@ git() { command git -c safe.directory='*' -c user.name=ramify -c user.email=rami
 git checkout -q --detach "$(git commit-tree -m base "HEAD^{tree}")"
 git for-each-ref --format='delete %(refname)' | git update-ref --no-deref --stdin"""
 """Makes HEAD the only commit there is, for histories that show what to undo; comes before `SEALED`."""
-
-
-LIFTED = """set -e
-test ! -e .git || exit 0
-inner=$(find . -mindepth 2 -maxdepth 2 -name .git -print -quit)
-inner=$(basename "${inner%/.git}")
-test -n "$inner" || { echo "there is no repository in $PWD nor in a folder of it" >&2; exit 1; }
-mv "$inner" .ramify-lifted
-for entry in .ramify-lifted/* .ramify-lifted/.[!.]*; do
-    name=$(basename "$entry")
-    if test "$name" = "$inner" || { test -e "$name" && test -e "$entry"; }; then
-        echo "the repository in $PWD/$inner cannot take the place of $PWD: both have $name" >&2
-        exit 1
-    fi
-done
-ls -A | sed 's|^|/|' >> .ramify-lifted/.git/info/exclude
-echo "/$inner" >> .ramify-lifted/.git/info/exclude
-find .ramify-lifted -mindepth 1 -maxdepth 1 -exec mv {} . ';'
-rmdir .ramify-lifted
-ln -s . "$inner"
-"""
-"""Makes a repository that is in a folder of the workspace the workspace itself, and leaves a link where it was:
-commands and installed packages go on to find it there, and patches are those that its set wants."""
 
 
 def applying(patch: bytes) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.instances import Instance
+from benchmarks.instances import Hidden, Instance
 from benchmarks.sources import columns, images, scripts
 from benchmarks.sources.columns import Row
 from benchmarks.sources.swebench import TESTBED, hidden_of, instance_of
@@ -18,27 +18,41 @@ _DEFINED = "def parser"
 
 def live(row: Row) -> Instance:
     """A row of SWE-bench-Live (`evaluation/evaluation.py` there); its commands run one after the other. Few of its
-    images have the repository in a folder of the testbed."""
-    command = "; ".join(command for column in _COMMANDS for command in _list(row, column))
+    images have the repository in a folder of the testbed, where the patch goes; commands run in the testbed."""
+    printing = bool(row.get("print_cmds"))
+    command = _shown(row) if printing else "; ".join((*_list(row, "rebuild_cmds"), *_list(row, "test_cmds")))
     image = images.image_of(row, images.published(row["instance_id"], owner="starryzhang"))
+    instance = instance_of(row, image, _hidden(row, command), command, language="" if printing else "python")
+    place = replace(instance.task.workspace, nested=True)
+    return replace(instance, task=replace(instance.task, workspace=place))
+
+
+def _shown(row: Row) -> str:
+    """What a solver runs where the log is printed at last: it ends as the tests did."""
+    building, testing, printing = (_list(row, column) for column in _COMMANDS)
+    return _in_testbed("; ".join((*building, *testing, "ended=$?", *printing, "(exit $ended)")))
+
+
+def _hidden(row: Row, command: str) -> Hidden:
     named = columns.first(row, "log_parser", "parser")
     if _DEFINED in named:
         hidden = hidden_of(row, eval_script=_leaving_a_log(row), log_parser="told")
-        hidden = replace(hidden, reader=scripts.reader_of(named))
-    else:
-        parser = "parse_log_pytest" if named == "pytest" else named if named.isidentifier() else ""
-        hidden = hidden_of(row, test_command=command, log_parser=parser)
-    instance = instance_of(row, image, hidden, command, language="" if row.get("print_cmds") else "python")
-    place = instance.task.workspace
-    lifted = replace(place, setup=(images.LIFTED, *place.setup))
-    return replace(instance, task=replace(instance.task, workspace=lifted))
+        return replace(hidden, reader=scripts.reader_of(named))
+    parser = "parse_log_pytest" if named == "pytest" else named if named.isidentifier() else ""
+    printed = parser and row.get("print_cmds")
+    script = scripts.eval_script(".", columns.patch(row["test_patch"]), command) if printed else ""
+    return hidden_of(row, test_command=command, eval_script=script, log_parser=parser, mount=".")
+
+
+def _in_testbed(command: str) -> str:
+    return f"cd {TESTBED}; {command}"
 
 
 def _leaving_a_log(row: Row) -> str:
     """The script for a row whose parser is a program."""
     building, testing, printing = (_list(row, column) for column in _COMMANDS)
-    before = "; ".join((*building, *(testing if printing else ())))
-    return scripts.kept(TESTBED, columns.patch(row["test_patch"]), "; ".join(printing or testing), before or "true")
+    before = _in_testbed("; ".join((*building, *(testing if printing else ()))))
+    return scripts.kept(".", columns.patch(row["test_patch"]), _in_testbed("; ".join(printing or testing)), before)
 
 
 def _list(row: Row, column: str) -> list[str]:

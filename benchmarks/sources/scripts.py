@@ -34,7 +34,7 @@ def reader_of(program: str) -> Reader:
 
 
 def kept(mount: str, test_patch: bytes, command: str, before: str) -> str:
-    """As `eval_script`, for a log that a `Reader` gets.
+    """As `eval_script`, for a log that a `Reader` gets, of all that is printed after `before`.
 
     Raises:
         ValueError: not a patch.
@@ -42,15 +42,14 @@ def kept(mount: str, test_patch: bytes, command: str, before: str) -> str:
     return "\n".join([*_prepared(mount, test_patch, before), f"bash -c {quote(command)} > {_LOG} 2>&1", "exit 0", ""])
 
 
-def eval_script(mount: str, test_patch: bytes, command: str, *, before: str = "true") -> str:
-    """The script that grades what is checked out at `mount`: what `command` prints is read, of what is to be done
-    before it nothing.
+def eval_script(mount: str, test_patch: bytes, command: str) -> str:
+    """The script that grades what is checked out at `mount`: what `command` prints is read.
 
     Raises:
         ValueError: not a patch.
     """
     lines = [
-        *_prepared(mount, test_patch, before),
+        *_prepared(mount, test_patch, "true"),
         ": '>>>>> Start Test Output'",
         f"bash -c {quote(command)}",
         ": '>>>>> End Test Output'",

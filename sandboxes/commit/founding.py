@@ -25,7 +25,7 @@ from sandboxes.commit.states import MAX_LAYERS, State, States, flatten
 from sandboxes.engine import labels
 from sandboxes.founding import ENV, SETUP_DISK_BYTES
 from sandboxes.images import BASE_IMAGE, environment_of, find, outward, plain_name
-from sandboxes.preparing import give, listed, run_all
+from sandboxes.preparing import give, listed, run_all, settled_in
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -116,7 +116,8 @@ def _first(client: DockerClient, states: States, image: Image, workspace: Worksp
         env = who.at_home({**ENV, **environment_of(image), **workspace.env})
     asking = replace(first, user=who.numbers, env=env)
     with leased(client, states, asking, limits) as box:
-        return replace(asking, env={**activated(box, env), **workspace.env})
+        there = replace(asking, workdir=settled_in(box, workspace, asking.workdir))
+        return replace(there, env={**activated(box, env), **workspace.env})
 
 
 def _plain(client: DockerClient, image: Image) -> str:
