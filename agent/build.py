@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from agent.delegation.attempts import going
 from agent.delegation.coordinating import Delegation
 from agent.delegation.working import Workers
 from agent.discarding import forget_unrecorded
+from agent.ending import never_begun
 from agent.errors import UsageError
 from agent.events import Event
 from agent.flights import Formations
@@ -34,7 +35,8 @@ from agent.settings import WORDLESS, Settings
 from agent.solver import Result
 from agent.task import Task, load_task
 from agent.wave_parts import wave_parts
-from sandboxes import Provider
+from sandboxes import Provider, PullLeft
+from sandboxes.pulls import until
 
 __all__ = ["check", "limits", "make_parts", "resume", "start", "unpriced"]
 
@@ -119,7 +121,7 @@ def _solve(
     order: Formations = (),
 ) -> Result:
     cancel = cancel or threading.Event()
-    with ExitStack() as held:
+    with ExitStack() as held, until(cancel), suppress(PullLeft):
         whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
         recall = attaching.recall(settings.memory, known)
         parts = dataclasses.replace(make_parts(whole, run, held, cancel, parent, make), recall=recall)
@@ -134,6 +136,7 @@ def _solve(
         )
         attaching.remember(settings.memory, run, known)
         return result
+    return never_begun(run.journal.directory)
 
 
 def _delegation(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
-from agent.budget import Stop
+from agent.budget import Stop, Usage
 from agent.errors import RamifyError
 from agent.events import Ended, Noted
 from agent.journal import write_atomically
@@ -19,7 +20,7 @@ from agent.sitting import Sitting
 from agent.tree import Node, Tree
 from sandboxes import Forked, SandboxError
 
-__all__ = ["end", "result_of"]
+__all__ = ["end", "never_begun", "result_of"]
 
 
 def end(
@@ -71,6 +72,14 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
         forked=_forked(run),
         error=error,
     )
+
+
+def never_begun(run_dir: Path) -> Result:
+    """Of a run that was interrupted before it had a base state."""
+    return Result(
+        status="no_patch", patch=b"", verified=False, stop=Stop.INTERRUPTED, usage=Usage(), best_node=None,
+        run_dir=run_dir, nodes=0, seconds=0.0, baseline={}, final={},
+    )  # fmt: skip
 
 
 def _note_forks(sitting: Sitting) -> None:

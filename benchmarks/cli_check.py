@@ -17,6 +17,7 @@ from benchmarks.cli_options import Config, Filter, Ids, Image, Json, Sandbox, Sl
 
 if TYPE_CHECKING:
     from benchmarks.checking import Check
+    from benchmarks.instances import Instance
 
 __all__ = ["check"]
 
@@ -36,6 +37,7 @@ def check(
     ] = None,
 ) -> None:
     """See that the instances hold here: the reference solution is resolved, and no patch is not."""
+    import threading
     from concurrent.futures import ThreadPoolExecutor
 
     from agent.config import given
@@ -43,14 +45,21 @@ def check(
     from benchmarks.evidence import Archive
     from benchmarks.instances import select
     from benchmarks.placing import grading_place
+    from sandboxes.pulls import until
 
     settings = given(config or (), {"sandbox.kind": sandbox, "sandbox.image": image})
     with ExitStack() as stack:
         archive = stack.enter_context(closing(Archive(evidence))) if evidence else None
         opened, provider = stack.enter_context(grading_place(source, settings))
-        pool = stack.enter_context(ThreadPoolExecutor(workers))
+        pool, stopping = stack.enter_context(ThreadPoolExecutor(workers)), threading.Event()
+        stack.callback(stopping.set)
         chosen = select(opened.instances(), ids=split(ids), pattern=pattern, part=part)
-        found = pool.map(lambda instance: checking.check(instance, opened, provider, archive), chosen)
+
+        def checked(instance: Instance) -> Check:
+            with until(stopping):
+                return checking.check(instance, opened, provider, archive)
+
+        found = pool.map(checked, chosen)
         checks = list(_shown(found, len(chosen), as_json=as_json))
     bad = sum(not each.valid for each in checks)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +24,7 @@ from benchmarks.predictions import Prediction
 from benchmarks.sources import Source
 from benchmarks.verdicts import Finding, Verdict, VerdictCache, decide
 from sandboxes import Provider, SandboxError, SandboxUnavailable, Snapshot
+from sandboxes.pulls import until
 
 __all__ = ["examine", "grade", "grade_all"]
 
@@ -127,12 +129,15 @@ def grade_all(
     if strange := [p.instance_id for p in known if p.instance_id not in instances]:
         raise UsageError(f"the predictions have {strange[0]!r}, which this source does not")
 
+    stopping = threading.Event()
+
     def one(prediction: Prediction) -> Verdict:
         instance = instances[prediction.instance_id]
         cached = cache.get(instance, prediction.patch, prediction.mode)
         if cached is not None:
             return cached
-        verdict = replace(grade_one(instance, prediction.patch), mode=prediction.mode)
+        with until(stopping):
+            verdict = replace(grade_one(instance, prediction.patch), mode=prediction.mode)
         cache.put(instance, prediction.patch, verdict)
         return verdict
 
@@ -147,4 +152,5 @@ def grade_all(
             for prediction in known:
                 yield next(graded[prediction.instance_id].result())
         finally:
+            stopping.set()
             pool.shutdown(wait=False, cancel_futures=True)

@@ -21,6 +21,7 @@ from typing import Protocol
 
 from sandboxes.errors import (
     ImageMissing,
+    PullLeft,
     RegistryBusy,
     RegistryDown,
     SandboxError,
@@ -42,6 +43,7 @@ __all__ = [
     "Limits",
     "Merge",
     "Provider",
+    "PullLeft",
     "RegistryBusy",
     "RegistryDown",
     "Sandbox",

@@ -5,6 +5,7 @@ SandboxError
  +-- ImageMissing           the image does not exist here
  +-- RegistryBusy           the registry of an image has had too many requests, and we have waited long enough
  +-- RegistryDown           the registry of an image, or the way to it, failed, and we have waited long enough
+ +-- PullLeft               nobody waits for an image any longer
  +-- SnapshotMissing        the snapshot was discarded or never existed
  +-- StateDamaged           a fork of the state is not what was frozen; nothing has run in it
  +-- SandboxLost            the fork is gone: a time-out threw it away, or its guest died
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 __all__ = [
     "ImageMissing",
+    "PullLeft",
     "RegistryBusy",
     "RegistryDown",
     "SandboxError",
@@ -48,6 +50,10 @@ class RegistryBusy(SandboxError):
 
 class RegistryDown(SandboxError):
     """The registry of an image, or the way to it, failed, and went on failing."""
+
+
+class PullLeft(SandboxError):
+    """Nobody waits for an image any longer (`sandboxes.pulls.until`)."""
 
 
 class SnapshotMissing(SandboxError):

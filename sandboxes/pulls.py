@@ -1,6 +1,7 @@
 """Pulling images: few at once, each once, with patience for a registry that fails for now, and never without an end.
 
-Law: a registry is waited for once, whoever wants an image of it, and nobody who waits takes the place of a pull.
+Law: a registry is waited for once, whoever wants an image of it, and nobody who waits takes the place of a pull. Who
+waits no longer (`until`) has nothing to wait for; what the engine has begun may come to its end.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from sandboxes import ImageMissing, RegistryBusy, RegistryDown
+from sandboxes import ImageMissing, PullLeft, RegistryBusy, RegistryDown
 
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["AT_ONCE", "PATIENCE_S", "SILENCE_S", "pull"]
+__all__ = ["AT_ONCE", "PATIENCE_S", "SILENCE_S", "pull", "until"]
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +33,8 @@ PATIENCE_S = (5.0, 20.0, 60.0, 180.0)
 SILENCE_S = 600.0
 """How long an engine may say nothing: a layer waits for others' pulls."""
 _TIMEOUT_S = 3600.0
+_POLL_S = 0.2
+"""How soon whoever waits for a pull notices that it is for nothing."""
 
 _TOO_MANY = re.compile(r"toomanyrequests|too many requests| 429", re.IGNORECASE)
 _FOR_NOW = re.compile(
@@ -42,6 +48,17 @@ image, or is not where it is looked for, stays so."""
 
 _ROOM = threading.BoundedSemaphore(AT_ONCE)
 _BY_NAME: dict[str, threading.Lock] = {}
+_OVER: ContextVar[threading.Event] = ContextVar("over", default=threading.Event())  # noqa: B039  # nobody sets it
+
+
+@contextmanager
+def until(over: threading.Event) -> Iterator[None]:
+    """In the block, this thread waits for no image once the event is set: `pull` raises `PullLeft`."""
+    before = _OVER.set(over)
+    try:
+        yield
+    finally:
+        _OVER.reset(before)
 
 
 class _Registry:
@@ -80,10 +97,37 @@ class _Registry:
 _REGISTRIES: dict[str, _Registry] = {}
 
 
+def _pause(seconds: float) -> None:
+    _OVER.get().wait(seconds)
+    _go_on()
+
+
+def _go_on() -> None:
+    if _OVER.get().is_set():
+        raise PullLeft("nobody waits for the image any longer")
+
+
+def _waited_for(work: Callable[[], str]) -> str:
+    """What it comes to, in a thread that is left alone when nobody waits for it any longer."""
+    ended: Future[str] = Future()
+
+    def run() -> None:
+        try:
+            ended.set_result(work())
+        except BaseException as error:  # it is the waiting thread's
+            ended.set_exception(error)
+
+    _go_on()
+    threading.Thread(target=run, name="pull", daemon=True).start()
+    while not wait((ended,), _POLL_S).done:
+        _go_on()
+    return ended.result()
+
+
 def pull(
     client: DockerClient,
     name: str,
-    pause: Callable[[float], None] = time.sleep,
+    pause: Callable[[float], None] = _pause,
     silence_s: float = SILENCE_S,
 ) -> None:
     """Have the engine pull an image; one that another thread has pulled meanwhile is not asked for again.
@@ -92,14 +136,18 @@ def pull(
         ImageMissing: it is not to be had.
         RegistryBusy: its registry has had too many requests, and still has after all that patience.
         RegistryDown: its registry, or the way to it, fails, and still does after all that patience.
+        PullLeft: nobody waits for it any longer (`until`).
     """
     from docker import auth, utils
 
     registry = _REGISTRIES.setdefault(auth.resolve_repository_name(utils.parse_repository_tag(name)[0])[0], _Registry())
 
-    def attempt() -> str:
+    def once() -> str:
         with _ROOM:
             return _pull_once(client, name, silence_s)
+
+    def attempt() -> str:
+        return _waited_for(once)
 
     with _BY_NAME.setdefault(name, threading.Lock()):
         if _there(client, name):

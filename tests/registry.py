@@ -137,6 +137,8 @@ class Engine(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Pulled)
         self.answers = list(answers)
         self.over = threading.Event()
+        self.asked = threading.Event()
+        """Of a first image."""
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
     def client(self, timeout_s: float = 60) -> DockerClient:
@@ -161,6 +163,7 @@ class _Pulled(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_POST(self) -> None:
+        self.server.asked.set()
         answers = self.server.answers
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if answer == "silent":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -14,14 +15,26 @@ import docker
 import pytest
 
 from agent.budget import Stop
+from agent.build import start
+from agent.settings import SandboxSettings, Settings
+from agent.task import Task
 from benchmarks.batch import Attempt
 from benchmarks.disk import Floor
 from benchmarks.pruning import Pruner
-from sandboxes import ImageMissing, RegistryBusy, RegistryDown, SandboxError, SandboxUnavailable, StoreFull
+from sandboxes import (
+    ImageMissing,
+    PullLeft,
+    RegistryBusy,
+    RegistryDown,
+    SandboxError,
+    SandboxUnavailable,
+    StoreFull,
+    Workspace,
+)
 from sandboxes.engine import translated
 from sandboxes.images import base_volume_name, find
 from sandboxes.pruning import here
-from sandboxes.pulls import AT_ONCE, PATIENCE_S, pull
+from sandboxes.pulls import AT_ONCE, PATIENCE_S, log, pull, until
 from tests.instances import bare_instance
 from tests.registry import Engine, Registry, registry
 from tests.test_bench_batch import halted, result, states
@@ -62,6 +75,14 @@ class TestPulling:
         server.missing = True
         with pytest.raises(Exception, match=r"cannot be pulled .*load or pull it with docker"):
             find(engine, server.name())
+
+    def test_who_is_interrupted_waits_for_no_registry(self, engine, server, tmp_path) -> None:
+        server.refusals = 1_000
+        task = Task("x", "x", Workspace(image=server.name()), "true")
+        settings = Settings(sandbox=SandboxSettings(image=server.name()))
+        with stopped_once_waiting() as over:
+            found = start(task, settings, tmp_path / "run", cancel=over)
+        assert (found.status, found.stop, found.nodes) == ("no_patch", Stop.INTERRUPTED, 0)
 
     def test_an_image_that_several_want_is_pulled_once_and_few_are_pulled_at_the_same_time(
         self, engine, server
@@ -177,6 +198,18 @@ class TestFailures:
             list(pool.map(lambda name: pull(client, f"{registry}/{name}", lambda _: None), "abc"))
         assert not two.broken
 
+    def test_whoever_waits_for_a_registry_or_an_engine_need_not_wait_to_the_end(self) -> None:
+        with Engine(error("unexpected EOF")) as engine, closing(engine.client()) as client:
+            with stopped_once_waiting() as over, until(over), pytest.raises(PullLeft):
+                pull(client, f"{unheard()}/tiny")
+            with until(over), pytest.raises(PullLeft):
+                pull(client, f"{unheard()}/tiny")
+        over = threading.Event()
+        with Engine("silent") as engine, closing(engine.client()) as client, ThreadPoolExecutor(1) as pool:
+            pool.submit(lambda: engine.asked.wait() and over.set())
+            with until(over), pytest.raises(PullLeft):
+                pull(client, f"{unheard()}/tiny")
+
     @pytest.mark.parametrize("name", ["docker.io/Owner/Name:latest", "owner/../../containers", "http://x/y", "a b", ""])
     def test_an_image_that_can_have_no_such_name_is_its_own_fault(self, name: str) -> None:
         with (
@@ -212,6 +245,18 @@ def assert_pauses(wanted: tuple[float, ...], *answers: bytes | str, silence_s: f
             pull(client, f"{unheard()}/tiny:latest", pauses.append, silence_s)
         finally:
             assert tuple(pauses) == wanted
+
+
+@contextmanager
+def stopped_once_waiting() -> Iterator[threading.Event]:
+    """An event that is set as soon as it is said that a registry is left alone."""
+    over, listening = threading.Event(), logging.Handler()
+    listening.emit = lambda record: over.set()  # type: ignore[method-assign]
+    log.addHandler(listening)
+    try:
+        yield over
+    finally:
+        log.removeHandler(listening)
 
 
 REGISTRIES = count()

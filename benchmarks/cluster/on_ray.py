@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agent.budget import Budget, Purse, Stop, Usage
-from agent.ending import result_of
+from agent.budget import Budget, Purse
+from agent.ending import never_begun, result_of
 from agent.errors import ConfigError, RamifyError, UsageError
 from agent.places import STORE
 from agent.result import Result
@@ -186,7 +186,7 @@ def _solver(submit: Callable[[str], Any], ask: Ask, here: Solve) -> Solve:
         except WorkersLost:
             ask("abandon", instance.id)
             raise
-        return replace(result, run_dir=run_dir) if result else _never_begun(run_dir)
+        return replace(result, run_dir=run_dir) if result else never_begun(run_dir)
 
     return solve
 
@@ -225,10 +225,3 @@ def _result(ref: Any, cancel: threading.Event, look: Callable[[], None]) -> Resu
     except exceptions.RayError as error:
         raise WorkersLost(f"{type(error).__name__}: {error}") from error
     return result
-
-
-def _never_begun(run_dir: Path) -> Result:
-    return Result(
-        status="no_patch", patch=b"", verified=False, stop=Stop.INTERRUPTED, usage=Usage(), best_node=None,
-        run_dir=run_dir, nodes=0, seconds=0.0, baseline={}, final={},
-    )  # fmt: skip
