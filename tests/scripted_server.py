@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import zip_longest
 from typing import Any, Literal, Self
 
 MODEL = "tiny"
@@ -107,6 +108,14 @@ def says(
     return Reply(json.dumps(body).encode(), streamable=True)
 
 
+def choices(*replies: Reply) -> Reply:
+    """One answer with the choices of several, and what they cost together."""
+    bodies = [json.loads(reply.body) for reply in replies]
+    found = [{**body["choices"][0], "index": number} for number, body in enumerate(bodies)]
+    used = {**bodies[0]["usage"], "completion_tokens": sum(body["usage"]["completion_tokens"] for body in bodies)}
+    return replace(replies[0], body=json.dumps({**bodies[0], "choices": found, "usage": used}).encode())
+
+
 def scores(asked: Mapping[str, Any], worth: Callable[[str], float]) -> Reply:
     """An answer to a question that echoes its prompts: each character is a token, and `worth` of the prompt is the
     log-probability of its last one."""
@@ -125,19 +134,23 @@ def _echoed(text: str, worth: float) -> dict[str, Any]:
 
 def stream_of(body: Mapping[str, Any], asked: Mapping[str, Any]) -> list[bytes]:
     """The events of an answer: texts in small pieces, a comment now and then, and the usage only if it is asked for."""
-    choice = body["choices"][0]
-    chunks = [
-        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in _deltas(choice["message"])
-    ]
-    for token in (choice.get("logprobs") or {}).get("content", ()):
-        logprobs = {"content": [token], "refusal": None}
-        chunks.append({"choices": [{"index": 0, "delta": {}, "logprobs": logprobs, "finish_reason": None}]})
-    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
+    side_by_side = zip_longest(*map(_grown, body["choices"]))
+    chunks: list[dict[str, Any]] = [{"choices": [piece]} for pieces in side_by_side for piece in pieces if piece]
     if (asked.get("stream_options") or {}).get("include_usage") and "usage" in body:
         chunks.append({"choices": [], "usage": body["usage"]})
     frame = {"id": body["id"], "object": "chat.completion.chunk", "created": 0, "model": body["model"]}
     events = (b"data: %s\n\n" % json.dumps(frame | chunk).encode() for chunk in chunks)
     return [b": still here\n\n", *events, b"data: [DONE]\n\n"]
+
+
+def _grown(choice: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    index = choice["index"]
+    for delta in _deltas(choice["message"]):
+        yield {"index": index, "delta": delta, "finish_reason": None}
+    for token in (choice.get("logprobs") or {}).get("content", ()):
+        logprobs = {"content": [token], "refusal": None}
+        yield {"index": index, "delta": {}, "logprobs": logprobs, "finish_reason": None}
+    yield {"index": index, "delta": {}, "finish_reason": choice["finish_reason"]}
 
 
 def _deltas(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

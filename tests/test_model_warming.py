@@ -8,15 +8,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent.budget import Usage
+from agent.build import start
+from agent.config import load
 from agent.models import Completion, Message, Model
 from agent.models.pace import Pace, pace_of
 from agent.models.warming import BLOCK_BYTES, KEPT_S, MOST, NO_PROMPT, PrefixCache, Prompt, prompt_of
-from tests.clients import Client, Serve
-from tests.scripted_server import Reply, fails, says
+from agent.replay import replay
+from agent.run import Run
+from tests.clients import TOOLS, Client, Clock, Serve
+from tests.projects import means, task
+from tests.scripted_server import Reply, choices, fails, says
 
 LONG_S = 100
 """Longer than the slowest machine takes."""
@@ -33,6 +40,11 @@ def asked(model: Model, talks: Sequence[Sequence[Message]]) -> Iterator[list[Fut
         yield (answers := [pool.submit(model.complete, messages) for messages in talks])
     for answer in answers:
         answer.result()
+
+
+def means_edit(text: str) -> Reply:
+    """An answer that makes a state of its own."""
+    return says(text, ("write", {"path": f"{text}.txt", "content": text}), ("submit", {}))
 
 
 def comes_true(fact: Callable[[], bool]) -> bool:
@@ -101,6 +113,88 @@ class TestRequestsThatBeginAlike:
         with asked(model, [talk("a", n) for n in range(2)]):
             pass
         assert len(server.requests) == 3
+
+
+class TestRequestsThatAreAlikeButForTheSeed:
+    """Three siblings: the first goes ahead, so that there are two to go together."""
+
+    def draws(self, serve: Serve, client: Client, *later: Reply, stream: bool = True) -> tuple[list[Any], Any]:
+        """What each was answered, and the server."""
+        begin, replies = threading.Event(), iter(later)
+        server = serve(lambda body: says("a").waits(begin, 1) if len(server.requests) == 1 else next(replies))
+        model = client(server, stream=stream)
+        with ThreadPoolExecutor(3) as pool:
+            answers = [pool.submit(model.complete, talk("a"), TOOLS, seed=n) for n in range(3)]
+            comes_true(lambda: pace_of(server.url).behind == 2 and len(server.requests) == 1)
+            begin.set()
+        return sorted((answer.result() for answer in answers), key=lambda each: each.text), server
+
+    @pytest.mark.parametrize("stream", [True, False])
+    def test_go_as_one_with_several_choices_that_is_paid_for_once(
+        self, serve: Serve, client: Client, stream: bool
+    ) -> None:
+        call = ("view", {"path": "a.py"})
+        two = choices(says("b", call, reasoning_content="hm"), says("c is longer", call))
+        (a, b, c), server = self.draws(serve, client, two, stream=stream)
+        assert [request.get("n") for request in server.requests] == [None, 2]
+        assert [(each.text, len(each.tool_calls)) for each in (a, b, c)] == [("a", 0), ("b", 1), ("c is longer", 1)]
+        assert b.raw["reasoning_content"] == "hm"
+        assert b.usage + c.usage == Usage(1, 1000, 200, unpriced_calls=1)
+        assert Usage() in (b.usage, c.usage)
+
+    def test_are_asked_for_one_by_one_by_a_server_that_refuses_or_knows_no_choices(
+        self, serve: Serve, client: Client
+    ) -> None:
+        for answers in ([fails(400, "n is not supported"), says("b"), says("c")], [says("b"), says("c")]):
+            said, server = self.draws(serve, client, *answers)
+            assert [each.text for each in said] == ["a", "b", "c"]
+            assert [request.get("n") for request in server.requests].count(2) == 1
+            assert sum(each.usage.model_calls for each in said) == 3
+            assert not pace_of(server.url).several
+
+    def test_go_on_alone_when_the_one_that_asks_for_all_fails_for_good(self, serve: Serve, client: Client) -> None:
+        """The one has no attempt left, the other has its own."""
+        begin, seeds = threading.Event(), iter([fails(500), says("b")])
+        server = serve(lambda body: says("a").waits(begin, 1) if len(server.requests) == 1 else next(seeds))
+        model = client(server, retry=Clock().retry(attempts=1))
+        with ThreadPoolExecutor(3) as pool:
+            answers = [pool.submit(model.complete, talk("a"), seed=n) for n in range(3)]
+            comes_true(lambda: pace_of(server.url).behind == 2 and len(server.requests) == 1)
+            begin.set()
+        assert sorted(str(answer.exception()).count("500") for answer in answers) == [0, 0, 1]
+        assert [request.get("n") for request in server.requests] == [None, 2, None]
+
+    def test_are_asked_for_by_themselves_where_the_settings_give_a_number(self) -> None:
+        assert not prompt_of("m", [], talk("a"), 9.0, {"n": 1, "seed": 2}).draw
+        one, other, hotter = (
+            prompt_of("m", [], talk("a"), 9.0, given).draw
+            for given in ({"seed": 1}, {"seed": 2}, {"seed": 2, "temperature": 1.0})
+        )
+        assert one == other != hotter
+
+
+@pytest.mark.namespace
+def test_siblings_of_a_search_go_together_and_each_answer_is_recorded_and_replayed(
+    serve: Serve, tmp_path: Path
+) -> None:
+    begin, later = threading.Event(), [means_edit("a"), means_edit("b")]
+    server = serve(lambda body: means_edit("c").waits(begin, 1) if len(server.requests) == 1 else choices(*later))
+    flags = {"policy.name": "openai/tiny", "policy.angles": False, "search.name": "best_of_n", "search.n": 3}
+    flags |= {"workers": 3, "model.base_url": server.url, "sandbox.kind": "namespace", "measure.baseline_runs": 1}
+    with ThreadPoolExecutor(1) as pool:
+        solving = pool.submit(start, task(means(tmp_path / "repo")), load(flags=flags), tmp_path / "run")
+        together = comes_true(lambda: pace_of(server.url).behind == 2)
+        begin.set()
+        result = solving.result()
+    assert together
+    assert [request.get("n") for request in server.requests] == [None, 2]
+    assert result.usage.model_calls == 2
+    with Run.read(tmp_path / "run") as run:
+        assert sorted(asked.answer.usage.model_calls for asked in run.asked) == [0, 1, 1]
+        assert {asked.answer.text for asked in run.asked} == {"a", "b", "c"}
+        assert len({asked.sampling["seed"] for asked in run.asked}) == 3
+    again = replay(tmp_path / "run", tmp_path / "again")
+    assert (again.difference, again.reused, again.missing) == ("", 3, 0)
 
 
 class TestRequestsThatGoTogetherAtOnce:

@@ -16,9 +16,9 @@ from agent.models.breakpoints import marked, needs_marks
 from agent.models.deadlines import Deadlines, read
 from agent.models.faults import meaning
 from agent.models.halt import Halt
-from agent.models.pace import pace_of
+from agent.models.pace import Turn, pace_of
 from agent.models.prices import Price, listed
-from agent.models.retry import UNKNOWN, Begun, Retry, Transient
+from agent.models.retry import UNKNOWN, Retry, Transient
 from agent.models.warming import NO_PROMPT, prompt_of
 from agent.models.wire import completion, storable
 
@@ -93,12 +93,12 @@ class LiteLLMModel:
             body["tools"] = list(tools)
         patience_s = self._deadlines.first_token_s
         prompt = prompt_of(self._name, tools, messages, patience_s) if self._warm else NO_PROMPT
-        return self._retry.run(lambda begun: self._ask(body, begun), self._pace, prompt)
+        return self._retry.run(lambda turn: self._ask(body, turn), self._pace, prompt)
 
     def close(self) -> None:
         """Nothing to do: its connections are kept for the whole process, for all models."""
 
-    def _ask(self, body: Mapping[str, Any], begun: Begun) -> Completion:
+    def _ask(self, body: Mapping[str, Any], turn: Turn) -> Completion:
         import httpx
 
         options = {
@@ -111,7 +111,7 @@ class LiteLLMModel:
             "_skip_mcp_handler": True,  # it would import a package that litellm does not depend on
         }
         call = _Call(self._litellm, {**options, **body}, self._name, _switchboard())
-        pieces = read(call, self._deadlines, self._halt, self._name, lambda piece: begun())
+        pieces = read(call, self._deadlines, self._halt, self._name, lambda piece: turn.begun())
         response = self._litellm.stream_chunk_builder(pieces, body["messages"]) if body.get("stream") else pieces[0]
         if response is None:
             raise Transient(f"{self._name}: the answer is empty", usage=UNKNOWN)

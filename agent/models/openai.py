@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 import threading
@@ -10,23 +11,26 @@ from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from agent.errors import ConfigError
+from agent.errors import ConfigError, ModelError, Stopped, ToolsRefused
 from agent.models import Completion, Message
 from agent.models.deadlines import Deadlines, read
 from agent.models.faults import meaning
 from agent.models.halt import Halt
-from agent.models.pace import pace_of
+from agent.models.pace import Turn, pace_of
 from agent.models.plug import Plug
 from agent.models.prices import Price
-from agent.models.retry import UNKNOWN, Begun, Retry, Transient
-from agent.models.warming import NO_PROMPT, Prompt, prompt_of
-from agent.models.wire import completion, decode
+from agent.models.retry import UNKNOWN, Retry, Transient
+from agent.models.warming import NO_PROMPT, prompt_of
+from agent.models.wire import completions, decode
 
 if TYPE_CHECKING:
     import httpx
 
 __all__ = ["OpenAIModel"]
 
+log = logging.getLogger(__name__)
+
+CHAT = "/chat/completions"
 ANSWER_BYTES = 64 << 20
 """A longer answer is none."""
 GRACE_S = 0.5
@@ -99,34 +103,53 @@ class OpenAIModel:
         if tools:
             body["tools"] = list(tools)
         body |= self._stream | self.sampling(sampling)
-        patience_s = self._deadlines.first_token_s
-        prompt = prompt_of(self._name, tools, messages, patience_s) if self._warm else NO_PROMPT
-        return self.answer("/chat/completions", body, lambda said: completion(said, self._name, self._price), prompt)
+        patience_s, wanted = self._deadlines.first_token_s, self.sampling(sampling)
+        prompt = prompt_of(self._name, tools, messages, patience_s, wanted) if self._warm else NO_PROMPT
+        return self._retry.run(lambda turn: self._draw(body, turn), self._pace, prompt)
 
-    def answer(
-        self, path: str, body: Mapping[str, Any], read: Callable[[Any], Completion], prompt: Prompt = NO_PROMPT
-    ) -> Completion:
+    def answer(self, path: str, body: Mapping[str, Any], read: Callable[[Any], Completion]) -> Completion:
         """What `read` makes of the server's answer to a request at `path`; it raises `Transient` where the request is
-        worth another try. `prompt` is what others may have in common with it.
+        worth another try.
 
         Raises:
             agent.errors.RamifyError: as `agent.models.Model.complete`.
         """
-        return self._retry.run(lambda begun: read(self._ask(path, body, begun)), self._pace, prompt)
+        return self._retry.run(lambda turn: read(self._ask(path, body, turn)), self._pace)
 
     def close(self) -> None:
         """See `agent.models.Model`."""
         while self._lines:
             self._lines.pop().cut()
 
-    def _ask(self, path: str, body: Mapping[str, Any], begun: Begun) -> Any:
+    def _draw(self, body: Mapping[str, Any], turn: Turn) -> Completion:
+        """An answer to a chat; those who want other draws of it are given further choices of the same request."""
+        first, *further = self._choices(body, turn)
+        for other, choice in zip(turn.others, further, strict=False):
+            other.answer = choice
+        if len(further) < len(turn.others):
+            self._pace.several = False
+        return first
+
+    def _choices(self, body: Mapping[str, Any], turn: Turn) -> list[Completion]:
+        """As many as are wanted; one from a server that refuses more."""
+        if turn.others:
+            try:
+                wanted = {**body, "n": 1 + len(turn.others)}
+                return completions(self._ask(CHAT, wanted, turn), self._name, self._price)
+            except ModelError as refusal:
+                if isinstance(refusal, (Stopped, ToolsRefused)):
+                    raise
+                log.info("several answers at once are not asked for any more: %s", refusal)
+        return completions(self._ask(CHAT, body, turn), self._name, self._price)[:1]
+
+    def _ask(self, path: str, body: Mapping[str, Any], turn: Turn) -> Any:
         try:
             line = self._lines.pop()
         except IndexError:  # all are in use
             line = _Line(self._name, self._base_url, self._deadlines)
         line.path, line.body = path, body
         try:
-            data = b"".join(read(line, self._deadlines, self._halt, self._name, partial(_told, begun)))
+            data = b"".join(read(line, self._deadlines, self._halt, self._name, partial(_told, turn)))
         finally:
             if not line.was_cut:
                 self._lines.append(line)
@@ -141,10 +164,10 @@ def _certificates() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _told(begun: Begun, piece: bytes) -> None:
+def _told(turn: Turn, piece: bytes) -> None:
     """A piece of an answer has come. Comments alone say that it has not begun."""
     if b"data:" in piece or not piece.lstrip().startswith(b":"):
-        begun()
+        turn.begun()
 
 
 class _Line:

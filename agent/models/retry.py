@@ -13,15 +13,12 @@ from agent.budget import Usage
 from agent.errors import ModelError, RamifyError, Stopped
 from agent.models import Completion
 from agent.models.halt import Halt
-from agent.models.pace import Pace
+from agent.models.pace import Pace, Turn
 from agent.models.warming import NO_PROMPT, Prompt
 
-__all__ = ["UNKNOWN", "Begun", "Retry", "Transient", "wait_asked_for"]
+__all__ = ["UNKNOWN", "Retry", "Transient", "wait_asked_for"]
 
 log = logging.getLogger(__name__)
-
-Begun = Callable[[], None]
-"""To be called as soon as an answer begins."""
 
 UNKNOWN = Usage(model_calls=1, unpriced_calls=1)
 """What a request may have cost that was sent and whose answer was never read to its end. An answer that is an error's
@@ -58,9 +55,9 @@ class Retry:
         if self.attempts < 1:
             raise ValueError(f"attempts is {self.attempts}: it has to be at least 1")
 
-    def run(self, call: Callable[[Begun], Completion], pace: Pace, prompt: Prompt = NO_PROMPT) -> Completion:
-        """What `call` returns, once it does not raise Transient; it is given what it has to call as soon as the answer
-        to its `prompt` begins. Its usage, or that of the error, holds what the attempts before it cost.
+    def run(self, call: Callable[[Turn], Completion], pace: Pace, prompt: Prompt = NO_PROMPT) -> Completion:
+        """What `call` returns, once it does not raise Transient, or what came with another's answer. Its usage, or that
+        of the error, holds what the attempts before it cost.
 
         Raises:
             ModelError: it raised Transient every time, or the wait would be too long.
@@ -70,8 +67,8 @@ class Retry:
         while True:
             attempt += 1
             try:
-                with pace.turn(self._pause_behind, self.now, prompt) as begun:
-                    completion = call(begun)
+                with pace.turn(self._pause_behind, self.now, prompt) as turn:
+                    completion = turn.answer or call(turn)
                 return replace(completion, usage=lost + completion.usage)
             except Transient as error:
                 lost += error.usage

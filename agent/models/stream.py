@@ -34,29 +34,41 @@ def events(data: bytes) -> Iterator[Any]:
 
 
 def assemble(chunks: Iterable[Any]) -> dict[str, Any]:
-    """The answer whose pieces these are: its first choice, and its usage. It holds an `error` and no choice when the
-    server reports one, or when no piece says how the answer ended.
+    """The answer whose pieces these are: its choices in their order, and its usage. It holds an `error` and no choice
+    when the server reports one, or when no piece says how one of them ended.
 
     Raises:
         AttributeError, KeyError, TypeError: a piece has not the form that it should have.
     """
     answer: dict[str, Any] = {"usage": None}
-    message: dict[str, Any] = {"role": "assistant", "content": None}
-    finish_reason = None
-    tokens: list[Any] = []
+    growing: dict[int, _Choice] = {}
     for chunk in chunks:
         if chunk.get("error"):
             return {**answer, "error": chunk["error"]}
         answer["usage"] = chunk.get("usage") or answer["usage"]
         for choice in chunk.get("choices") or ():
-            if choice.get("index", 0) == 0:
-                _merge(message, choice.get("delta") or {})
-                finish_reason = choice.get("finish_reason") or finish_reason
-                tokens += (choice.get("logprobs") or {}).get("content") or ()
-    if finish_reason is None:
+            growing.setdefault(choice.get("index", 0), _Choice()).grow(choice)
+    if not growing or any(choice.finish_reason is None for choice in growing.values()):
         return {**answer, "error": {"message": "the stream ended before the answer did"}}
-    logprobs = {"logprobs": {"content": tokens}} if tokens else {}
-    return {**answer, "choices": [{"message": _joined(message), "finish_reason": finish_reason, **logprobs}]}
+    return {**answer, "choices": [growing[index].whole() for index in sorted(growing)]}
+
+
+class _Choice:
+    """One of the answers to a request, as far as it has come."""
+
+    def __init__(self) -> None:
+        self.finish_reason: Any = None
+        self._message: dict[str, Any] = {"role": "assistant", "content": None}
+        self._tokens: list[Any] = []
+
+    def grow(self, piece: Mapping[str, Any]) -> None:
+        _merge(self._message, piece.get("delta") or {})
+        self.finish_reason = piece.get("finish_reason") or self.finish_reason
+        self._tokens += (piece.get("logprobs") or {}).get("content") or ()
+
+    def whole(self) -> dict[str, Any]:
+        logprobs = {"logprobs": {"content": self._tokens}} if self._tokens else {}
+        return {"message": _joined(self._message), "finish_reason": self.finish_reason, **logprobs}
 
 
 class _Text(list[str]):

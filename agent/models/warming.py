@@ -1,16 +1,18 @@
 """Warming: requests that begin alike do not all ask a cold prefix cache; the first goes ahead until its answer begins.
 
 Laws: a request waits for another only where it would then read at least one block more from the cache; short requests,
-and those that begin otherwise, wait for nobody.
+and those that begin otherwise, wait for nobody. Of those that wait, requests that are alike but for their seed may go
+on as one (`agent.models.pace`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 __all__ = ["NO_PROMPT", "PrefixCache", "Prompt", "prompt_of"]
 
@@ -31,20 +33,33 @@ class Prompt:
     """The digest of each of its beginnings, each a block longer than the one before."""
     patience_s: float = 0.0
     """The longest that it waits for others."""
+    draw: bytes = b""
+    """What it has in common with other draws from the same distribution; empty: it is always asked for by itself."""
 
 
 NO_PROMPT = Prompt(())
 """Waits for nobody."""
 
 
-def prompt_of(model: str, tools: Sequence[object], messages: Sequence[object], patience_s: float) -> Prompt:
-    """The prompt of a conversation, in the order in which providers read it."""
+def prompt_of(
+    model: str,
+    tools: Sequence[object],
+    messages: Sequence[object],
+    patience_s: float,
+    sampling: Mapping[str, Any] | None = None,
+) -> Prompt:
+    """The prompt of a conversation, in the order in which providers read it. With `sampling` it may be asked for
+    together with others that differ in the seed alone; a `n` of its own says otherwise."""
     text = json.dumps([model, list(tools), *messages]).encode()
     so_far, blocks = blake2b(digest_size=16), list[bytes]()
     for end in range(BLOCK_BYTES, len(text) + 1, BLOCK_BYTES):
         so_far.update(text[end - BLOCK_BYTES : end])
         blocks.append(so_far.digest())
-    return Prompt(tuple(blocks), patience_s)
+    if sampling is None or "n" in sampling:
+        return Prompt(tuple(blocks), patience_s)
+    unseeded = {key: value for key, value in sampling.items() if key != "seed"}
+    so_far.update(text + json.dumps(unseeded, sort_keys=True).encode())
+    return Prompt(tuple(blocks), patience_s, so_far.digest())
 
 
 class PrefixCache:

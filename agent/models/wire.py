@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from agent.budget import Usage
@@ -16,7 +18,7 @@ from agent.models.retry import UNKNOWN, Transient
 from agent.models.stream import assemble, events, is_stream
 from agent.secrets import redacted
 
-__all__ = ["completion", "decode", "storable", "usage"]
+__all__ = ["completion", "completions", "decode", "storable", "usage"]
 
 
 def decode(data: bytes, model: str) -> Any:
@@ -37,6 +39,21 @@ def storable(values: Any) -> Any:
     together."""
     whole = json.loads(json.dumps(values))
     return json.loads(redacted(json.dumps(whole, ensure_ascii=False)).encode("utf-8", "replace"))
+
+
+def completions(body: Any, model: str, price: Price | None = None) -> list[Completion]:
+    """The choices of an answer: the first, which bears what they cost together, as they are one call; and of the
+    others those that can be read.
+
+    Raises:
+        Transient, agent.errors.RamifyError: as `completion`.
+    """
+    first = completion(body, model, price)
+    found = [first]
+    for choice in body["choices"][1:]:
+        with suppress(Transient, RamifyError):
+            found.append(replace(completion({"choices": [choice]}, model), usage=Usage()))
+    return found
 
 
 def completion(body: Any, model: str, price: Price | None = None, cost_usd: float | None = None) -> Completion:
