@@ -39,8 +39,8 @@ _POLL_S = 0.2
 _TOO_MANY = re.compile(r"toomanyrequests|too many requests| 429", re.IGNORECASE)
 _FOR_NOW = re.compile(
     r"\bstatus\b.{0,60}\b5\d\d\b|\bHTTP 5\d\d\b|internal server error|bad gateway|service unavailable|gateway time-?out"
-    r"|connection reset|broken pipe|\bEOF\b|i/o timeout|handshake timeout|timed out|deadline exceeded|awaiting headers"
-    r"|temporary failure|server misbehaving|try again",
+    r"|connection reset|connection refused|broken pipe|\bEOF\b|i/o timeout|handshake timeout|timed out"
+    r"|deadline exceeded|awaiting headers|temporary failure|server misbehaving|try again",
     re.IGNORECASE,
 )
 """What engines and Go's network say of a failure that may pass by itself. A registry that refuses the user, lacks the

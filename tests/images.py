@@ -157,3 +157,11 @@ def nested_image(engine: docker.DockerClient, image: str) -> str:
     finally:
         source.remove(force=True)
     return f"{name}:latest"
+
+
+def remove_image(engine: docker.DockerClient, name: str) -> None:
+    """Remove an image, and what its states stood on; whoever used it is closed."""
+    base = base_volume_name(str(engine.images.get(name).id))
+    engine.images.remove(name, force=True)
+    if any(volume.name == base for volume in engine.volumes.list()):
+        engine.volumes.get(base).remove()

@@ -18,7 +18,7 @@ from sandboxes.commit import CommitProvider
 from sandboxes.conformance import LIMITS
 from sandboxes.conformance.given import said
 from sandboxes.docker import DockerProvider
-from tests.images import conda_image, nested_image
+from tests.images import conda_image, nested_image, remove_image
 
 pytestmark = pytest.mark.docker
 
@@ -28,11 +28,8 @@ def place(request: pytest.FixtureRequest, engine: docker.DockerClient) -> Iterat
     """An image and what keeps its states. The one whose user is not root holds a repository of nobody it knows."""
     user, kind = request.param
     name = conda_image(engine, user, "4321:4321" if user else "0:0")
-    base = f"ramify-base-{engine.images.get(name).id.partition(':')[2][:12]}"
     yield name, kind
-    engine.images.remove(name, force=True)
-    if any(volume.name == base for volume in engine.volumes.list()):
-        engine.volumes.get(base).remove()
+    remove_image(engine, name)
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +71,17 @@ def test_the_repository_of_the_image_is_the_workspace_and_git_works_in_it(box: S
     assert said(box, "git log --format=%s; git status --porcelain") == "second\nfirst"
 
 
+@pytest.fixture
+def nested(engine: docker.DockerClient, image: str) -> Iterator[str]:
+    name = nested_image(engine, image)
+    yield name
+    remove_image(engine, name)
+
+
 def test_a_repository_in_a_folder_of_the_images_workspace_is_the_workspace(
-    provider: Provider, engine: docker.DockerClient, image: str
+    place: tuple[str, type[Provider]], nested: str, tmp_path: Path
 ) -> None:
-    nested = nested_image(engine, image)
-    try:
+    with place[1](tmp_path / "store", LIMITS) as provider:
         base = provider.create(Workspace(image=nested, nested=True, setup=("pwd > /opt/set-up",)))
         with provider.at(base) as box:
             assert said(box, "pwd; cat /opt/set-up; ls /testbed; git status --porcelain") == (
@@ -86,10 +89,8 @@ def test_a_repository_in_a_folder_of_the_images_workspace_is_the_workspace(
             )
             box.write("limits.py", b"")
             assert provider.diff(base, box.snapshot()).startswith(b"diff --git a/limits.py b/limits.py\n")
-        with provider.at(provider.create(Workspace(image=image, nested=True))) as box:
+        with provider.at(provider.create(Workspace(image=place[0], nested=True))) as box:
             assert said(box, "pwd") == "/testbed"
-    finally:
-        engine.images.remove(nested, force=True)
 
 
 def test_commands_run_as_the_images_user_who_owns_the_workspace_and_what_is_written_to_it(

@@ -22,7 +22,7 @@ from sandboxes import Provider
 from sandboxes.conformance import LIMITS
 from sandboxes.conformance.given import said
 from sandboxes.docker import DockerProvider
-from tests.images import conda_image, nested_image
+from tests.images import conda_image, nested_image, remove_image
 from tests.instances import write
 from tests.rows import LIVE
 
@@ -61,11 +61,15 @@ git commit -q --allow-empty -m future && git tag later && git reset -q --hard HE
 @pytest.fixture(scope="module")
 def image(engine: docker.DockerClient) -> Iterator[str]:
     name = conda_image(engine)
-    base = f"ramify-base-{engine.images.get(name).id.partition(':')[2][:12]}"
     yield name
-    engine.images.remove(name, force=True)
-    if any(volume.name == base for volume in engine.volumes.list()):
-        engine.volumes.get(base).remove()
+    remove_image(engine, name)
+
+
+@pytest.fixture
+def nested(engine: docker.DockerClient, image: str) -> Iterator[str]:
+    name = nested_image(engine, image)
+    yield name
+    remove_image(engine, name)
 
 
 @pytest.fixture(scope="module")
@@ -110,15 +114,14 @@ def test_a_row_is_graded_in_its_image_by_the_files_of_its_test_patch(
 
 
 def test_a_repository_in_a_folder_of_the_testbed_is_patched_there_and_tested_once_from_the_testbed(
-    image: str, engine: docker.DockerClient, provider: Provider, tmp_path: Path
+    nested: str, tmp_path: Path
 ) -> None:
-    nested = nested_image(engine, image)
     commands = {"test_cmds": ["python -m pytest -rA -p no:cacheprovider > beside"], "print_cmds": ["cat beside"]}
     tests = {
         "FAIL_TO_PASS": ["limits/test_more.py::test_below"],
         "PASS_TO_PASS": ["limits/test_limits.py::test_beyond"],
     }
-    try:
+    with DockerProvider(tmp_path / "store", LIMITS) as provider:
         source, instance = opened(tmp_path, {**LIVE, **classic(nested), **commands, **tests})
         found = check(instance, source, provider)
         assert (found.valid, found.gold, found.empty) == (True, "", "")
@@ -126,8 +129,6 @@ def test_a_repository_in_a_folder_of_the_testbed_is_patched_there_and_tested_onc
         assert report is not None
         assert len(report.outcomes) == 3
         assert baseline_of(instance, provider).failures == ("limits/test_limits.py::test_at_the_limit",)
-    finally:
-        engine.images.remove(nested, force=True)
 
 
 def baseline_of(instance: Instance, provider: Provider) -> SuiteReport:
