@@ -242,7 +242,10 @@ def clean(
         bool, typer.Option("--states", help="Also the states of runs that have ended: they cannot be resumed then.")
     ] = False,
     environments: Annotated[
-        bool, typer.Option("--environments", help="Also environments and set-ups that no run's states stand on.")
+        bool,
+        typer.Option(
+            "--environments", help="Also environments and set-ups older than an hour that no run's states stand on."
+        ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -28,6 +29,9 @@ __all__ = ["CHAIN", "Archive", "Bundle", "Forged", "chain_head", "graded_elsewhe
 
 CHAIN = "chain.jsonl"
 _FACTS, _PATCH, _REPORT, _LOG = "bundle.json", "patch.diff", "report.json", "log.txt"
+_READER = "reader.sh"
+"""What of the set's own made `log.txt` of the logs that the tests left."""
+_FILE = re.compile(r"patch\.diff|report\.json|log\.txt|reader\.sh|left-\d+\.txt")
 
 
 class Forged(Exception):
@@ -76,7 +80,7 @@ class Archive:
             return
         with self._lock:
             name = f"{instance.id}/{self._next(instance.id)}"
-            files = _files(patch, finding)
+            files = _files(instance.hidden, patch, finding)
             for file, data in files.items():
                 _write(self._folder / name / file, data)
             facts = _facts(instance, finding, verdict) | {"files": {file: digest(data) for file, data in files.items()}}
@@ -95,10 +99,12 @@ def _write(path: Path, data: bytes) -> None:
     write_atomically(path, data)
 
 
-def _files(patch: bytes, finding: Finding) -> dict[str, bytes]:
+def _files(hidden: Hidden, patch: bytes, finding: Finding) -> dict[str, bytes]:
     report = {} if finding.report is None else {_REPORT: to_json(finding.report) + b"\n"}
     log = {_LOG: finding.log} if finding.log else {}
-    return {_PATCH: patch, **report, **log}
+    left = {f"left-{number}.txt": data for number, data in enumerate(finding.left.values())}
+    reader = {_READER: hidden.reader.script.encode("utf-8", "surrogateescape")} if left and hidden.reader else {}
+    return {_PATCH: patch, **report, **log, **left, **reader}
 
 
 def _facts(instance: Instance, finding: Finding, verdict: Verdict) -> dict[str, Any]:
@@ -117,6 +123,7 @@ def _facts(instance: Instance, finding: Finding, verdict: Verdict) -> dict[str, 
         "log_parser": hidden.log_parser,
         "test_patch_sha256": patch_digest(hidden.test_patch),
         "refused": finding.refused,
+        "left": {f"left-{number}.txt": path for number, path in enumerate(finding.left)},
         "verdict": asdict(verdict),
         "rules": RULES,
         "versions": _versions(),
@@ -158,7 +165,7 @@ def read_bundle(folder: Path, sha256: str) -> Bundle:
         if digest(data) != sha256:
             raise Forged(f"{_FACTS} is not what the chain says was written")
         facts = json.loads(data)
-        if strange := sorted({*facts["files"]} - {_PATCH, _REPORT, _LOG}):
+        if strange := sorted(name for name in facts["files"] if not _FILE.fullmatch(name)):
             raise Forged(f"no grading leaves a file {strange[0]!r}")
         files = {name: _intact(folder / name, wanted) for name, wanted in facts["files"].items()}
         return _bundle(facts, files)

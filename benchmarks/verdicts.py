@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -78,7 +78,9 @@ class Finding:
     state: str = ""
     """The digest of the base state."""
     log: bytes = b""
-    """What an eval script printed, where one was run."""
+    """What an eval script printed, where one was run; where a program of the set read logs, what it said of them."""
+    left: Mapping[str, bytes] = field(default_factory=dict)
+    """Those logs, by their paths in the sandbox, and what the script itself printed, by the empty path."""
 
 
 Verdicts = Mapping[tuple[str, str], Verdict]

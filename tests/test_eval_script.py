@@ -18,6 +18,7 @@ import pytest
 from benchmarks.checking import check
 from benchmarks.evidence import Archive
 from benchmarks.grading import grade
+from benchmarks.harness import assets
 from benchmarks.harness.logs import START
 from benchmarks.instances import Instance
 from benchmarks.regrading import regrade_all
@@ -103,11 +104,14 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 def test_what_no_patch_can_carry_is_there_when_the_tests_run(
-    source: Source, instance: Instance, provider: Provider, pictures: str
+    source: Source, instance: Instance, provider: Provider, pictures: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = instance.hidden.eval_script.replace(f"{START}'", f"{START}'\ntest $(wc -c < 'base/a b.png') = 4 || exit 1")
     wanted = replace(instance.hidden, eval_script=seen, assets=(("base/a b.png", f"{pictures}/a.png"),))
     assert graded(source, replace(instance, hidden=wanted), provider, FIXED).status == "resolved"
+    monkeypatch.setattr(assets, "ALL_BYTES", 6)
+    twice = replace(wanted, assets=(*wanted.assets, ("base/a.png", f"{pictures}/a.png")))
+    assert "is too large" in graded(source, replace(instance, hidden=twice), provider, FIXED).reason
     for address, reason in (
         (f"{pictures}/b.png", "404"),
         ("file:///etc/passwd", "no address"),
@@ -184,6 +188,13 @@ def test_a_row_of_swe_bench_pro_is_graded_by_the_programs_beside_it(
     kept = regrade_all(tmp_path, {})
     assert [each.verdict and each.verdict.status for each in kept] == ["resolved", "unresolved"]
     assert {each.fault for each in kept} == {""}
+    facts = json.loads((tmp_path / instance.id / "1" / "bundle.json").read_text())
+    assert list(facts["left"].values()) == ["", "/workspace/stdout.log", "/workspace/stderr.log"]
+    log = tmp_path / instance.id / "1" / "left-1.txt"
+    assert b"test_calc.py::test_add PASSED" in log.read_bytes()
+    assert "parser.py" in (log.parent / "reader.sh").read_text()
+    log.write_bytes(log.read_bytes().replace(b"PASSED", b"FAILED"))
+    assert "left-1.txt is not what was graded" in regrade_all(tmp_path, {})[0].fault
 
 
 BINARY = b"""diff --git a/picture.png b/picture.png

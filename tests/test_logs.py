@@ -368,6 +368,13 @@ def test_a_parser_reads_a_hostile_log_once(name):
     assert set(parse(name, HOSTILE[name] * 4).values()) <= {Outcome.FAILED}
 
 
+def test_what_is_in_what_failed_is_told_without_looking_at_anything_twice():
+    deep = '<SubCase name="s">' * 20_000 + '<Expression success="false"/>' + "</SubCase>" * 20_000
+    flat = '<SubCase name="t"><Expression success="true"/></SubCase>'
+    found = told("doctest", f'<doctest><SubCase name="u"/><TestCase name="c">{deep}{flat}</TestCase></doctest>')
+    assert found == {"c > s": "failed", "c > t": "passed"}
+
+
 def test_a_document_that_declares_entities_names_no_test():
     bomb = '<doctest><!DOCTYPE d [<!ENTITY a "b">]><TestCase name="&a;"><SubCase name="c"/></TestCase></doctest>'
     assert parse("doctest", f"<?xml?>{bomb}") == parse("doctest", "<doctest><TestCase></doctest>") == {}

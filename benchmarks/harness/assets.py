@@ -8,11 +8,12 @@ verdict: tests would fail for want of it.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from http.client import HTTPException
 from pathlib import PurePosixPath
 from shlex import quote
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -24,7 +25,12 @@ __all__ = ["declared", "put_in"]
 FOLDER = "/image_assets"
 BYTES = 64 << 20
 """Of one file."""
+ALL_BYTES = 512 << 20
+"""Of all that a row names."""
 TIMEOUT_S = 60
+"""Of silence."""
+ALL_S = 1800
+_PIECE = 1 << 20
 START = ">>>>> Start Test Output"
 
 
@@ -48,24 +54,39 @@ def put_in(box: Sandbox, wanted: Iterable[tuple[str, str]], script: str) -> str:
     Raises:
         InstanceBroken: one is not to be had.
     """
-    commands = []
+    commands, left, until = [], ALL_BYTES, time.monotonic() + ALL_S
     for number, (path, address) in enumerate(wanted):
         kept = f"{FOLDER}/{number}"
-        box.write(kept, _fetched(path, address))
+        data = _fetched(path, address, min(BYTES, left), until)
+        left -= len(data)
+        box.write(kept, data)
         commands.append(f"mkdir -p {quote(str(PurePosixPath(path).parent))} && cp {kept} {quote(path)}")
     lines = script.split("\n")
     begin = next((number for number, line in enumerate(lines) if START in line), len(lines))
     return "\n".join([*lines[:begin], *commands, *lines[begin:]])
 
 
-def _fetched(path: str, address: str) -> bytes:
+def _fetched(path: str, address: str, limit: int, until: float) -> bytes:
     if urlsplit(address).scheme not in ("http", "https"):
         raise InstanceBroken(f"the row says of {path} no address that it can be had from: {address[:200]!r}")
     try:
         with urlopen(address, timeout=TIMEOUT_S) as answer:  # noqa: S310  # its scheme was looked at
-            data: bytes = answer.read(BYTES + 1)
+            data = b"".join(_pieces(answer, limit, until))
     except (OSError, HTTPException, ValueError) as error:
         raise InstanceBroken(f"{path}, which the tests need, cannot be had from {address}: {error}") from error
-    if len(data) > BYTES:
-        raise InstanceBroken(f"{path}, which the tests need, is larger than {BYTES >> 20} MiB at {address}")
+    if len(data) > limit:
+        raise InstanceBroken(
+            f"{path}, which the tests need, is too large at {address}: a file may have {BYTES >> 20} MiB, all of an "
+            f"instance {ALL_BYTES >> 20} MiB"
+        )
     return data
+
+
+def _pieces(answer: IO[bytes], limit: int, until: float) -> Iterator[bytes]:
+    """What comes in time, and no more than a byte too many."""
+    left = limit + 1
+    while left and (piece := answer.read(min(left, _PIECE))):
+        yield piece
+        left -= len(piece)
+        if time.monotonic() > until:
+            raise TimeoutError(f"the files of the row take longer than {ALL_S} s")

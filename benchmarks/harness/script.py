@@ -71,9 +71,10 @@ def run_script(instance: Instance, patch: bytes, provider: Provider) -> Finding:
             done = _run(box, instance.hidden)
             reader, problem = instance.hidden.reader, _problem(done)
             left = {} if reader is None or problem else _left(box, reader)
+        kept = {} if reader is None or problem else {"": done.stdout, **left}
         if reader is not None and not problem:
             done, problem = _read(provider, base, reader, left, done)
-        return Finding(_report(done, problem, name), state=base.digest, log=done.stdout)
+        return Finding(_report(done, problem, name), state=base.digest, log=done.stdout, left=kept)
     finally:
         provider.discard(base)
 

@@ -41,10 +41,23 @@ def doctest(text: str) -> Iterator[tuple[str, Outcome]]:
         document = root(f"{found}{inside}{ended}".encode()) if ended else None
     except (ET.ParseError, expat.ExpatError):
         return
-    for case in () if document is None else document.iterfind(".//TestCase"):
-        for part in case.iterfind(".//SubCase"):
-            held = all(each.get("success") == "true" for each in part.iterfind(".//Expression"))
-            yield f"{case.get('name')} > {part.get('name')}", Outcome.PASSED if held else Outcome.FAILED
+    yield from () if document is None else _parts(document)
+
+
+def _parts(document: ET.Element) -> Iterator[tuple[str, Outcome]]:
+    """Whatever is in whatever, each element is looked at once."""
+    above = {child: parent for parent in document.iter() for child in parent}
+    failed = set[ET.Element]()
+    for expression in document.iter("Expression"):
+        at = None if expression.get("success") == "true" else expression
+        while at is not None and at not in failed:
+            failed.add(at)
+            at = above.get(at)
+    cases = {document: ""}
+    for each in document.iter():
+        case = cases[each] = str(each.get("name")) if each.tag == "TestCase" else cases[above.get(each, document)]
+        if each.tag == "SubCase" and case:
+            yield f"{case} > {each.get('name')}", Outcome.FAILED if each in failed else Outcome.PASSED
 
 
 def redis(text: str) -> Iterator[tuple[str, Outcome]]:
