@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.budget import Budget
+from agent.events import Failed
 from agent.models import Completion, Message
 from agent.models.scripted import ScriptedModel, answer
 from agent.parts import Parts
@@ -60,8 +61,10 @@ class TestPlansThatAreMerged:
         assert size(merged([plan(steps) for steps in plans])) == len(beginnings)
 
 
-def follower(plans: Sequence[Sequence[str]] = PLANS) -> ScriptedModel:
-    """Draws the plans, carries out each step that it is told of, and else writes down that it is free."""
+def follower(plans: Sequence[Sequence[str]] = PLANS, mumbles: tuple[str, int] = ("", 0)) -> ScriptedModel:
+    """Draws the plans, carries out each step that it is told of, and else writes down that it is free. To one step so
+    many of its first answers cannot be read."""
+    left = [mumbles[1]]
     drawn = [f"Plan {n}: cause {n}\n" + "\n".join(f"1. {s}" for s in steps) for n, steps in enumerate(plans, 1)]
 
     def says(messages: Sequence[Message]) -> Completion:
@@ -69,6 +72,9 @@ def follower(plans: Sequence[Sequence[str]] = PLANS) -> ScriptedModel:
         if "different plans for this repair" in told:
             return answer("\n\n".join(drawn))
         step = re.search(r"no more than this step: (.*)", told)
+        if left[0] and mumbles[0] in "".join(str(message["content"]) for message in messages[2:]):
+            left[0] -= 1
+            return answer("", ("viwe", {}))
         call = STEPS[step[1]] if step else ("write", {"path": "free.txt", "content": str(len(model.heard))})
         return answer("So it is.", call, ("run_tests", {}))
 
@@ -100,6 +106,22 @@ class TestASearch:
         assert "assumes this cause: cause 2" in told
         assert "It is the last step." in told
         assert "in the same words" in str(model.heard[0][-1]["content"])
+
+    @pytest.mark.parametrize("unreadable", [4, 8], ids=["once", "twice"])
+    def test_asks_once_more_for_a_step_that_came_to_nothing_readable_and_then_leaves_it_out_by_name(
+        self, provider: Provider, tmp_path: Path, unreadable: int
+    ) -> None:
+        """Four answers that cannot be read are all that an attempt puts up with."""
+        model = follower([["Break it."], ["Mend it."]], mumbles=("Break it.", unreadable))
+        result, run = followed(provider, tmp_path, model, 5)
+        assert result.status == "solved"
+        failed = [event.reason for event in run.journal.events() if isinstance(event, Failed)]
+        if unreadable == 4:
+            assert (len(run.tree), failed) == (3, [])
+        else:
+            assert (len(run.tree), len(failed)) == (2, 1)
+            assert "the step of the plans 'Break it.' is left out: " in failed[0]
+        assert len(model.heard) == 1 + unreadable + (2 if unreadable == 4 else 1)
 
     def test_goes_on_where_a_sitting_ended_and_is_free_at_the_base_state_when_all_was_tried(
         self, provider: Provider, tmp_path: Path

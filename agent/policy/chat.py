@@ -18,7 +18,7 @@ from agent.policy import Position, Proposal
 from agent.policy.briefing import remembered, repeating, situation, version, wanted_strategy
 from agent.policy.conversation import BYTES_PER_TOKEN, Conversation
 from agent.policy.forms import NATIVE, TEXT, Form, Heard
-from agent.policy.plan_tree import Way, merged, place_of, way
+from agent.policy.plan_tree import Way, carried_out, merged, place_of, way
 from agent.policy.plans import MOST_PLANS, Plan, drawn, plan_of, read_plans, telling, wanted_plans
 from agent.policy.priors import briefed
 from agent.policy.repeats import made_before, times
@@ -150,7 +150,7 @@ class ChatPolicy:
             return Proposal((), label="no step of the plans is left here")
         repeated = repeating(branch, last=own + 1 >= self.max_repeats) if branch > 1 else []
         given = [*repeated, *self._given(position, seed, step)]
-        answer = self._answer(position, given, seed)
+        answer = carried_out(step, seed, partial(self._answer, position, given))
         turns, actions = len(position.steps) + 1, answer.heard.actions
         final = turns >= self.turns(len(position.path) - 1) or any(isinstance(a, (RunTests, Submit)) for a in actions)
         return Proposal(

@@ -3,7 +3,8 @@ once for all of them.
 
 Laws: the n-th attempt at a state carries out the n-th of the steps that come after it, in the order of the plans; where
 all were tried, or the state is worth less than the one before it, nothing is left to propose, so that the search goes
-back to the nearest state at which a step is left. Of the base state alone there are further children, who are free.
+back to the nearest state at which a step is left. Of the base state alone there are further children, who are free. A
+step whose answers cannot be read is asked for once more, and then left out by name.
 
 Plans merged by what they have in common, and backtracking on that tree, are Tree-Planner's (arXiv 2310.08582). It asks
 the model at each state which step to take; here they are taken as they were written, the likeliest first.
@@ -11,16 +12,23 @@ the model at each state which step to take; here they are taken as they were wri
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from agent.errors import PolicyError, TooLong
 from agent.policy import Position
 from agent.policy.plans import Plan
 from agent.policy.transcript import unpack
 from agent.prompts import render
 
-__all__ = ["Branch", "Place", "Way", "merged", "place_of", "way"]
+__all__ = ["Branch", "Place", "Way", "carried_out", "merged", "place_of", "way"]
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 Place = tuple[int, ...]
 """Of a state: which of the steps was taken at each state from the base state on, from 0."""
@@ -48,6 +56,28 @@ class Way:
         if self.branch is None:
             return ""
         return render("chat_step", step=self.branch.step, causes=self.branch.causes, last=not self.branch.then)
+
+
+def carried_out(step: Way | None, seed: int, ask: Callable[[int], _T]) -> _T:
+    """What `ask` makes of the seed. Where that is to carry out a step, and nothing can be made of the answers, it is
+    asked once more, with the next seed: the attempt after it is for another step.
+
+    Raises:
+        agent.errors.PolicyError: as `ask`; of a step it names the step.
+        agent.errors.RamifyError, agent.budget.BudgetSpent: as `ask`.
+    """
+    if step is None or step.branch is None:
+        return ask(seed)
+    try:
+        return ask(seed)
+    except TooLong:
+        raise
+    except PolicyError as why:
+        log.warning("the step of the plans %r is asked for once more: %s", step.branch.step, why)
+    try:
+        return ask(seed + 1)
+    except PolicyError as why:
+        raise PolicyError(f"the step of the plans {step.branch.step!r} is left out: {why}") from why
 
 
 def merged(plans: Sequence[Plan]) -> tuple[Branch, ...]:
