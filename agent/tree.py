@@ -35,8 +35,9 @@ class Tree:
         self.edges = Edges()
         self._nodes: list[Node] = []
         self._by_hash: dict[str, NodeId] = {}
-        self._lineage = Lineage()
-        self._subtrees = Subtrees()
+        self.lineage = Lineage()
+        """Who comes of whom."""
+        self._subtrees = Subtrees(self.lineage)
         self._begun: list[int] = []
         self._ended: list[int] = []
         self._attempts: list[list[Attempt]] = []
@@ -89,23 +90,23 @@ class Tree:
 
     def common_ancestor(self, one: NodeId, other: NodeId) -> Node:
         """The deepest state that both come from, along edit parents; one of them where it is above the other."""
-        return self._nodes[self._lineage.common(one, other)]
+        return self._nodes[self.lineage.common(one, other)]
 
     def children(self, node_id: NodeId) -> list[Node]:
         """The nodes whose edit was made in this state, oldest first."""
-        return [self._nodes[child] for child in self._lineage.children(node_id)]
+        return [self._nodes[child] for child in self.lineage.children(node_id)]
 
     def above(self, node_id: NodeId) -> NodeId | None:
         """The id of the state that the node's edit was made in; None for the root."""
-        return self._lineage.above(node_id)
+        return self.lineage.above(node_id)
 
     def path(self, node_id: NodeId) -> tuple[Node, ...]:
         """From the root to the node, along edit parents."""
-        return tuple(self._nodes[n] for n in self._lineage.path(node_id))
+        return tuple(self._nodes[n] for n in self.lineage.path(node_id))
 
     def depth(self, node_id: NodeId) -> int:
         """Edits between the root and the node."""
-        return self._lineage.depth(node_id)
+        return self.lineage.depth(node_id)
 
     def visits(self, node_id: NodeId) -> int:
         """Measured nodes in the subtree, the node itself included."""
@@ -190,7 +191,7 @@ class Tree:
         self._nodes.append(node)
         self._by_hash.setdefault(node.state_hash, node.id)
         above = node.parents[0] if node.parents else None
-        self._lineage.add(above)
+        self.lineage.add(above)
         self._begun.append(0)
         self._ended.append(0)
         self._attempts.append([])
@@ -204,7 +205,7 @@ class Tree:
         if above in self._pruned:
             self._pruned.add(node.id)
             self._closed.add(node.id)
-        self._subtrees.add(above, node.value, self.expandable(node.id))
+        self._subtrees.add(node.id, node.value, self.expandable(node.id))
         self._views.changed(node.id)
         self._views.changed_below(node.id)
         if above is not None and node.kind == "fuse":
@@ -264,10 +265,12 @@ class Tree:
 
     def prune(self, node_id: NodeId) -> None:
         """Record that the node and all below it, now and later, are never to be expanded again."""
-        below = self._lineage.subtree(node_id)
+        below = self.lineage.subtree(node_id)
+        were_open = [each for each in below if self.expandable(each)]
         self._pruned.update(below)
         self._closed.update(below)
-        self._subtrees.close_all(below)
+        for each in were_open:
+            self._subtrees.close(each)
         for each in below:
             self._views.changed(each)
             self._views.changed_below(each)

@@ -8,15 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent.lineage import Lineage
 from agent.search.adaptive import Adaptive
 from agent.search.below import Siblings, Sums
 from agent.search.clade import Clade
+from agent.search.graph import Graph
 from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
 from agent.search.swe_search import SweSearch
 from agent.tree import Tree
 from tests.test_tree import subtree, trees
-from tests.trees import node
+from tests.trees import Grown, histories, node
 
 ONE_CHILD = Mcts(widen=0.5, alpha=0, depth=10**6)
 """Grows a chain."""
@@ -51,7 +53,7 @@ def test_siblings_are_ranked_by_what_is_below_them_now(made, changes):
             assert ranked.of(parent.id) == now
 
 
-class Counting(Tree):
+class Counting(Lineage):
     """Counts the steps that are made upwards from its nodes."""
 
     def __init__(self):
@@ -62,9 +64,14 @@ class Counting(Tree):
         self.steps += 1
         return super().above(node_id)
 
-    def path(self, node_id):
-        self.steps += self.depth(node_id)
-        return super().path(node_id)
+    def next_station(self, station):
+        self.steps += 1
+        return super().next_station(station)
+
+    def between(self, station):
+        for each in super().between(station):
+            self.steps += 1
+            yield each
 
 
 @pytest.fixture(scope="module")
@@ -93,12 +100,42 @@ def test_a_long_way_down_without_a_decision_is_recorded_as_none(deep):
     assert (choice.node, len(choice.reasons)) == (4999, 1)
 
 
+def grown_chain(search, nodes, monkeypatch, chosen_at):
+    """The steps upwards that it took to grow a chain in which a search chooses at the sizes that are given."""
+    monkeypatch.setattr("agent.tree.Lineage", Counting)
+    chain = Tree()
+    for number in range(nodes):
+        chain.add(node(number, number - 1 if number else None, number / nodes))
+        if number in chosen_at:
+            assert search.select(chain, Random(0)) is not None
+    return chain.lineage.steps
+
+
 @pytest.mark.parametrize(
     "search", [Adaptive(), Clade(), Mcts(depth=10**6), SweSearch()], ids=lambda s: type(s).__name__
 )
-def test_a_chain_of_n_nodes_is_taken_in_by_a_few_steps_a_node(search):
-    chain = Counting()
-    for number in range(400):
-        chain.add(node(number, number - 1 if number else None, 0.5))
-    assert search.select(chain, Random(0)) is not None
-    assert chain.steps <= 5 * 400
+def test_a_chain_of_n_nodes_is_taken_in_by_a_few_steps_a_node(search, monkeypatch):
+    assert 0 < grown_chain(search, 400, monkeypatch, {399}) <= 6 * 400
+
+
+@pytest.mark.parametrize("search", [Mcts(), Graph(), SweSearch()], ids=lambda s: type(s).__name__)
+def test_a_choice_near_the_top_costs_a_part_of_what_a_walk_up_a_deep_chain_would(search, monkeypatch):
+    nodes = 1000
+    steps = grown_chain(search, nodes, monkeypatch, range(nodes))
+    assert 0 < steps <= 0.6 * nodes**2 / 2
+
+
+@settings(max_examples=150)
+@given(histories, st.integers(0, 2**32), st.integers(1, 3), st.sampled_from(sorted(SEARCHES)))
+def test_stations_change_no_choice(history, seed, span, name):
+    """A tree with many stations beside one in which every change goes up node by node."""
+    search, plain = SEARCHES[name](), Grown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agent.lineage.SPAN", span)
+        made = Grown()
+        for change in history:
+            for each in (plain, made):
+                each.happens(*change)
+            if change[0] != "add":
+                assert search.select(made.tree, Random(seed)) == search.select(plain.tree, Random(seed))
+        assert search.select(made.tree, Random(seed)) == search.select(plain.tree, Random(seed))

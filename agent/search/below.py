@@ -1,16 +1,13 @@
-"""What views know of subtrees, brought up to date when it is asked for: all changes together, each node once.
-
-A node's id is higher than those of all nodes above it. What is passed upwards, the highest id first, so passes a node
-after all that is below it, and a chain of n nodes is taken in by n steps.
-"""
+"""What views know of subtrees, brought up to date when it is asked for."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from heapq import heapify, heappop, heappush
+from itertools import takewhile
 
+from agent.carried import Carried
 from agent.tree import NodeId, Tree
 
 __all__ = ["UNIT", "Siblings", "Stirred", "Sums", "and_above", "exact"]
@@ -39,42 +36,26 @@ class Sums:
     """Whole numbers of each node, summed over its subtree."""
 
     def __init__(self, tree: Tree, numbers: int) -> None:
-        self._tree = tree
-        self._none = (0,) * numbers
-        self._sums: dict[NodeId, tuple[int, ...]] = {}
-        self._owed: dict[NodeId, tuple[int, ...]] = {}
-        """What is missing in a node's sums, and with it in those of all above."""
+        self._sums = Carried(tree.lineage, (0,) * numbers, _plus)
 
     def add(self, node_id: NodeId, *amounts: int) -> None:
         """To the node, and so to the sums of all above it."""
-        self._owed[node_id] = _plus(self._owed.get(node_id, self._none), amounts)
+        self._sums.note(node_id, amounts)
 
     def __getitem__(self, node_id: NodeId) -> tuple[int, ...]:
-        if self._owed:
-            self._settle()
-        return self._sums.get(node_id, self._none)
-
-    def _settle(self) -> None:
-        owed, waiting = self._owed, [-node_id for node_id in self._owed]
-        heapify(waiting)
-        while waiting:
-            node_id = -heappop(waiting)
-            amounts = owed.pop(node_id)
-            self._sums[node_id] = _plus(self._sums.get(node_id, self._none), amounts)
-            above = self._tree.above(node_id)
-            if above is not None and any(amounts):
-                if above not in owed:
-                    heappush(waiting, -above)
-                owed[above] = _plus(owed.get(above, self._none), amounts)
+        return self._sums[node_id]
 
 
 class Stirred:
-    """Nodes in whose subtrees something changed, by their parents."""
+    """Nodes in whose subtrees something changed, by their parents. A change is carried up as a note is
+    (`agent.carried`): to the next station, on from station to station, and to the nodes between when one is asked."""
 
     def __init__(self, tree: Tree) -> None:
-        self._tree = tree
+        self._lineage = tree.lineage
         self._lowest: set[NodeId] = set()
         self._children: defaultdict[NodeId, set[NodeId]] = defaultdict(set)
+        self._owed: defaultdict[NodeId, set[NodeId]] = defaultdict(set)
+        """By station, those next below it from which on nothing was carried to the nodes between."""
 
     def below(self, node_id: NodeId) -> None:
         """Something changed in the subtree of the node, and so in those of all above it."""
@@ -82,11 +63,32 @@ class Stirred:
 
     def children(self, node_id: NodeId) -> set[NodeId]:
         """The node's children that were stirred since they were asked for last."""
-        for each in and_above(self._tree, self._lowest):
-            if (above := self._tree.above(each)) is not None:
-                self._children[above].add(each)
-        self._lowest.clear()
+        self._carry_up()
+        station, passed = self._lineage.station(node_id), set[NodeId]()
+        for lower in self._owed.get(station, ()):
+            for each in takewhile(lambda each: each not in passed, self._lineage.between(lower)):
+                passed.add(each)
+                self._stir(each)
+        self._owed.pop(station, None)
         return self._children.pop(node_id, set())
+
+    def _carry_up(self) -> None:
+        passed = set[NodeId]()
+        for node_id in self._lowest:
+            each: NodeId | None = node_id
+            while each is not None and each not in passed:
+                passed.add(each)
+                self._stir(each)
+                station = self._lineage.station(each)
+                if each != station:
+                    each = self._lineage.above(each)
+                elif (each := self._lineage.next_station(station)) is not None:
+                    self._owed[each].add(station)
+        self._lowest.clear()
+
+    def _stir(self, node_id: NodeId) -> None:
+        if (above := self._lineage.above(node_id)) is not None:
+            self._children[above].add(node_id)
 
 
 class Siblings:

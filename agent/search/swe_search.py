@@ -130,7 +130,7 @@ class _Candidates:
     def ranking(self) -> Ranking:
         """All of them."""
         tree, search = self._tree, self._search
-        counted = {each for each in and_above(tree, self._changed) if tree.depth(each) <= search.depth}
+        counted = and_above(tree, {tree.lineage.at_most(search.depth, each) for each in self._changed})
         for node_id in counted.union(*(self._children(node_id) for node_id in counted)):
             competes = search.competes(tree, node_id)
             self._ranking.put(node_id, (search.score(tree, node_id),) if competes else None)
