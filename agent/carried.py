@@ -47,7 +47,8 @@ class Carried(Generic[_C]):
     def note(self, node_id: NodeId, change: _C) -> None:
         """At the node, and so in the totals of all above it."""
         with self._lock:
-            self._put_in_place()
+            if self._ready is not None:
+                self._put_in_place()
             noted = self._noted.get(node_id)
             self._noted[node_id] = change if noted is None else self._both(noted, change)
 
@@ -108,16 +109,16 @@ class Carried(Generic[_C]):
     ) -> NodeId | None:
         """Count it at the node and on the way up from it, down to the first id that is not above `until`, which is the
         next node that waits for something; returns that one, None above the root."""
+        above, station_of, both, counted = self._lineage.above, self._lineage.station, self._both, self._totals
         each: NodeId | None = node_id
         while each is not None and each > until:
-            totals[each] = self._both(self._totals.get(each, self._nothing), change)
-            if each != self._lineage.station(each):
-                each = self._lineage.above(each)
-                continue
-            station, each = each, self._lineage.next_station(each)
-            if each is not None:
+            totals[each] = both(counted.get(each, self._nothing), change)
+            station = station_of(each)
+            if each != station:
+                each = above(each)
+            elif (each := self._lineage.next_station(station)) is not None:
                 before = self._owed.get(each, {}).get(station, self._nothing)
-                owed.setdefault(each, {})[station] = self._both(before, change)
+                owed.setdefault(each, {})[station] = both(before, change)
         return each
 
     def _paid(self, station: NodeId) -> dict[NodeId, _C]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.lineage import Lineage
 from agent.search.adaptive import Adaptive
-from agent.search.below import Siblings, Sums
+from agent.search.below import Siblings
 from agent.search.clade import Clade
 from agent.search.graph import Graph
 from agent.search.mcts import Mcts
@@ -22,19 +22,6 @@ from tests.trees import Grown, histories, node
 
 ONE_CHILD = Mcts(widen=0.5, alpha=0, depth=10**6)
 """Grows a chain."""
-
-
-@settings(max_examples=60)
-@given(trees(), st.lists(st.tuples(st.integers(0, 40), st.integers(-9, 9), st.booleans()), max_size=30))
-def test_a_sum_is_that_of_the_subtree_whenever_it_is_asked_for(made, given):
-    sums, amounts = Sums(made, 2), dict.fromkeys(range(len(made)), 0)
-    for at, amount, ask in given:
-        at %= len(made)
-        sums.add(at, amount, 1)
-        amounts[at] += amount
-        if ask:
-            assert sums[at][0] == sum(amounts[n] for n in subtree(made, at))
-    assert [sums[n.id][0] for n in made] == [sum(amounts[n] for n in subtree(made, m.id)) for m in made]
 
 
 @settings(max_examples=40)

@@ -8,7 +8,7 @@ from random import Random
 from typing import Literal
 
 from agent.search import Choice, Reason
-from agent.search.below import UNIT, Siblings, Sums, exact
+from agent.search.below import UNIT, Siblings, exact, sums
 from agent.search.posterior import Beta, Normal, Seen
 from agent.search.ranking import why_first
 from agent.tree import NodeId, Tree
@@ -84,7 +84,7 @@ class _Arms:
         self._arms = search.arms
         self._own: list[tuple[int, ...]] = []
         """What the expansions of a node gave: their number, and the sums of their values and of the squares."""
-        self._below = Sums(tree, 3)
+        self._below = sums(tree, 3)
         """The same of all expansions in a subtree."""
         self._siblings = Siblings(tree, lambda child: -search.belief(self.arm(child)).mean)
 
@@ -123,7 +123,7 @@ class _Arms:
     def _observe(self, node_id: NodeId, begun: int, total: int, squares: int) -> None:
         own = self._own[node_id]
         self._own[node_id] = (own[0] + begun, own[1] + total, own[2] + squares)
-        self._below.add(node_id, begun, total, squares)
+        self._below.note(node_id, (begun, total, squares))
         self._siblings.below(node_id)
 
 

@@ -6,11 +6,12 @@ from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from itertools import takewhile
+from operator import add
 
 from agent.carried import Carried
 from agent.tree import NodeId, Tree
 
-__all__ = ["UNIT", "Siblings", "Stirred", "Sums", "and_above", "exact"]
+__all__ = ["UNIT", "Siblings", "Stirred", "and_above", "exact", "sums"]
 
 UNIT = 1 << 53
 """One, where values are summed as whole numbers, so that a sum is the same in whatever order it is made."""
@@ -32,18 +33,9 @@ def and_above(tree: Tree, nodes: Iterable[NodeId]) -> set[NodeId]:
     return passed
 
 
-class Sums:
+def sums(tree: Tree, numbers: int) -> Carried[tuple[int, ...]]:
     """Whole numbers of each node, summed over its subtree."""
-
-    def __init__(self, tree: Tree, numbers: int) -> None:
-        self._sums = Carried(tree.lineage, (0,) * numbers, _plus)
-
-    def add(self, node_id: NodeId, *amounts: int) -> None:
-        """To the node, and so to the sums of all above it."""
-        self._sums.note(node_id, amounts)
-
-    def __getitem__(self, node_id: NodeId) -> tuple[int, ...]:
-        return self._sums[node_id]
+    return Carried(tree.lineage, (0,) * numbers, _plus)
 
 
 class Stirred:
@@ -63,14 +55,19 @@ class Stirred:
 
     def children(self, node_id: NodeId) -> set[NodeId]:
         """The node's children that were stirred since they were asked for last."""
-        self._carry_up()
-        station, passed = self._lineage.station(node_id), set[NodeId]()
-        for lower in self._owed.get(station, ()):
-            for each in takewhile(lambda each: each not in passed, self._lineage.between(lower)):
+        if self._lowest:
+            self._carry_up()
+        if owed := self._owed.get(station := self._lineage.station(node_id)):
+            self._pay(owed)
+            del self._owed[station]
+        return self._children.pop(node_id, set())
+
+    def _pay(self, stations: set[NodeId]) -> None:
+        passed = set[NodeId]()
+        for station in stations:
+            for each in takewhile(lambda each: each not in passed, self._lineage.between(station)):
                 passed.add(each)
                 self._stir(each)
-        self._owed.pop(station, None)
-        return self._children.pop(node_id, set())
 
     def _carry_up(self) -> None:
         passed = set[NodeId]()
@@ -118,4 +115,4 @@ class Siblings:
 
 
 def _plus(some: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(one + other for one, other in zip(some, others, strict=True))
+    return tuple(map(add, some, others))

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import log, sqrt
+from operator import add
 from random import Random
 from typing import Literal
 
+from agent.carried import Carried
 from agent.search import Choice, Reason
-from agent.search.below import Stirred, Sums
+from agent.search.below import Stirred
 from agent.search.blend import MEASURED, Measured, faded, measured
 from agent.search.ranking import Facts, Ranking, why_first
 from agent.tree import NodeId, Tree
@@ -120,7 +122,7 @@ class _Below:
         self._born: list[int] = []
         """Children of the node."""
         self._last_born: dict[NodeId, NodeId] = {}
-        self._open_nodes = Sums(tree, 1)
+        self._open_nodes = Carried(tree.lineage, 0, add)
         self._rankings: dict[NodeId, Ranking] = {}
         self._stirred = Stirred(tree)
 
@@ -137,7 +139,7 @@ class _Below:
         is_open = self._tree.expandable(node_id) and self._tree.depth(node_id) < self._search.depth
         if is_open != self.open[node_id]:
             self.open[node_id] = is_open
-            self._open_nodes.add(node_id, 1 if is_open else -1)
+            self._open_nodes.note(node_id, 1 if is_open else -1)
 
     def changed_below(self, node_id: NodeId) -> None:
         """The node is ranked anew when its parent is asked for its best child."""
@@ -145,7 +147,7 @@ class _Below:
 
     def anything_open(self, node_id: NodeId) -> bool:
         """Whether anything in the node's subtree may be expanded."""
-        return self._open_nodes[node_id] > (0,)
+        return self._open_nodes[node_id] > 0
 
     def best(self, node_id: NodeId) -> list[NodeId]:
         """The two open children of the highest bounds, fewer where there are fewer. An only child is not ranked, so

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agent.search.below import UNIT, Sums, exact
+from agent.search.below import UNIT, exact, sums
 from agent.tree import NodeId, Tree
 
 __all__ = ["Measurements"]
@@ -18,7 +18,7 @@ class Measurements:
         self._again: Counter[NodeId] = Counter()
         self._begun: Counter[NodeId] = Counter()
         self._pending: Counter[NodeId] = Counter()
-        self._below = Sums(tree, 2)
+        self._below = sums(tree, 2)
         self.begun = 0
         """Measurements of all nodes that were begun, each node's first included."""
         self.expanding = 0
@@ -35,7 +35,7 @@ class Measurements:
         new = again[self._again[node_id] :]
         self._again[node_id] = len(again)
         if new:
-            self._below.add(node_id, len(new), sum(exact(evaluation.value) for evaluation in new))
+            self._below.note(node_id, (len(new), sum(exact(evaluation.value) for evaluation in new)))
 
     def changed_below(self, node_id: NodeId) -> None:
         """Nothing here depends on it."""
