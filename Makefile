@@ -25,6 +25,7 @@ test: setup
 check: setup
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	@$(BIN)/pytest -qq --collect-only >/dev/null 2>&1 &  # compiles the tests on another core, or each worker would do it
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(PYTEST)

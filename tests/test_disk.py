@@ -89,7 +89,7 @@ def on_a_small_disk(tmp_path, command):
         f"import json, sys; from pathlib import Path; from tests.test_disk import two_sittings\n"
         f"print(json.dumps(two_sittings(Path({str(repo)!r}), Path({str(small)!r}, 'run'), {command!r})))"
     )
-    mount = f'mount -t tmpfs -o size=700m none {small} && exec "$@"'
+    mount = f'mount -t tmpfs -o size=530m none {small} && exec "$@"'
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", mount, "sh", sys.executable, "-c", program],
         cwd=Path(__file__).parents[1], capture_output=True, check=False,
@@ -100,7 +100,7 @@ def on_a_small_disk(tmp_path, command):
 
 @SMALL
 def test_a_disk_that_fills_ends_the_sitting_with_the_best_patch_and_the_run_goes_on_later(tmp_path):
-    said = on_a_small_disk(tmp_path, "head -c 100000000 /dev/urandom > blobNUMBER")
+    said = on_a_small_disk(tmp_path, "head -c 90000000 /dev/urandom > blobNUMBER")
     assert said["first"] == ["improved", True, True, "StoreFull", True]
     assert "MiB free" in said["message"]
     assert said["failures"] == 0

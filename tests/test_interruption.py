@@ -97,7 +97,7 @@ def test_a_killed_search_goes_on_to_the_same_tree_and_patch(repo, undisturbed, t
     process = solve(repo, run)
     journal = run / "journal.jsonl"
     while process.poll() is None and not begun(journal, nodes_before):
-        time.sleep(0.002)
+        time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL, "it ended before it was killed"
