@@ -102,8 +102,8 @@ class ModelSettings(BaseModel):
     """Questions to one provider at the same time, all workers and runs of this process together."""
     warm: bool = True
     """Questions that begin alike wait until the first of them is being answered, so that the provider has read their
-    beginning; false for one that keeps no beginnings. Those that are alike but for the seed then go as one with `n`, to
-    a server of one's own that takes it and unless `body` gives an `n`."""
+    beginning; false for one that keeps no beginnings. Those that are alike but for the seed then go as one with `n`,
+    where the provider has that and `body` gives no `n`."""
     context_tokens: Annotated[int, Field(ge=2000)] | None = None
     """How much the model can read, where the price list does not know it; above it the oldest results are left out."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
@@ -11,6 +13,7 @@ from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
 from tests.scripted_server import Script, ScriptedServer
 
+LONG_S = 100
 KEY = "sk-secret-of-the-tests"
 HELLO = [{"role": "user", "content": "hello"}]
 TOOLS = [{"type": "function", "function": {"name": "view", "description": "", "parameters": {"type": "object"}}}]
@@ -32,6 +35,14 @@ class Clock:
 
     def retry(self, **settings: Any) -> Retry:
         return Retry(sleep=self.sleep, now=lambda: self.time, rng=Random(0), **settings)
+
+
+def comes_true(fact: Callable[[], bool]) -> bool:
+    """Whether it does, in longer than the slowest machine takes."""
+    until, never = time.monotonic() + LONG_S, threading.Event()
+    while not fact() and time.monotonic() < until:
+        never.wait(0.005)
+    return fact()
 
 
 @contextmanager

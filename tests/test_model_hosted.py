@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from agent.budget import Usage
 from agent.errors import ConfigError, ModelError, PolicyError, Stopped
 from agent.models import Completion, Model
 from agent.models.deadlines import Deadlines
 from agent.models.halt import Halt
+from agent.models.pace import pace_of
 from agent.models.registry import make
-from tests.clients import HELLO, KEY, TOOLS, Clock, Serve
-from tests.scripted_server import Reply, ScriptedServer, fails, says
+from tests.clients import HELLO, KEY, TOOLS, Clock, Serve, comes_true
+from tests.scripted_server import Reply, ScriptedServer, choices, fails, says
 
 
 @pytest.mark.filterwarnings("default")
@@ -43,6 +46,22 @@ class TestHostedProviders:
         assert len(server.requests) == 3
         assert len(clock.asked) == 2
         assert clock.asked[0] >= 20
+
+    def test_give_siblings_that_differ_in_the_seed_alone_the_choices_of_one_request(self, serve: Serve) -> None:
+        begin = threading.Event()
+        two = choices(says("b", ("view", {"path": "a.py"})), says("c"))
+        server = serve(lambda body: says("a").waits(begin, 3) if len(server.requests) == 1 else two)
+        model = self.model(server, price=(2.0, 10.0))
+        talk = [{"role": "user", "content": "word " * 1000}]
+        with ThreadPoolExecutor(3) as pool:
+            answers = [pool.submit(model.complete, talk, seed=seed) for seed in range(3)]
+            together = comes_true(lambda: pace_of(server.url).behind == 2 and len(server.requests) == 1)
+            begin.set()
+        assert together
+        assert [(request.get("n"), request.get("stream")) for request in server.requests] == [(None, True), (2, None)]
+        found = sorted((answer.result() for answer in answers), key=lambda each: each.text)
+        assert [(each.text, len(each.tool_calls)) for each in found] == [("a", 0), ("b", 1), ("c", 0)]
+        assert sum((each.usage for each in found), Usage()) == Usage(2, 2000, 300, cost_usd=pytest.approx(0.007))
 
     def test_refuse_a_key_or_a_model_for_good(self, serve: Serve) -> None:
         server = serve([fails(401, f"bad key {KEY}"), fails(404, "no such model")])

@@ -4,8 +4,7 @@ Over real HTTP, where the server sees who asks together."""
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,12 +20,9 @@ from agent.models.pace import Pace, pace_of
 from agent.models.warming import BLOCK_BYTES, KEPT_S, MOST, NO_PROMPT, PrefixCache, Prompt, prompt_of
 from agent.replay import replay
 from agent.run import Run
-from tests.clients import TOOLS, Client, Clock, Serve
+from tests.clients import TOOLS, Client, Clock, Serve, comes_true
 from tests.projects import means, task
 from tests.scripted_server import Reply, choices, fails, says
-
-LONG_S = 100
-"""Longer than the slowest machine takes."""
 
 
 def talk(task: str, attempt: int = 0, length: int = BLOCK_BYTES) -> list[Message]:
@@ -45,13 +41,6 @@ def asked(model: Model, talks: Sequence[Sequence[Message]]) -> Iterator[list[Fut
 def means_edit(text: str) -> Reply:
     """An answer that makes a state of its own."""
     return says(text, ("write", {"path": f"{text}.txt", "content": text}), ("submit", {}))
-
-
-def comes_true(fact: Callable[[], bool]) -> bool:
-    until, never = time.monotonic() + LONG_S, threading.Event()
-    while not fact() and time.monotonic() < until:
-        never.wait(0.005)
-    return fact()
 
 
 class TestRequestsThatBeginAlike:

@@ -7,20 +7,21 @@ import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import ConfigError
 from agent.models import Completion, Message
 from agent.models.breakpoints import marked, needs_marks
 from agent.models.deadlines import Deadlines, read
+from agent.models.draws import draw
 from agent.models.faults import meaning
 from agent.models.halt import Halt
 from agent.models.pace import Turn, pace_of
 from agent.models.prices import Price, listed
 from agent.models.retry import UNKNOWN, Retry, Transient
 from agent.models.warming import NO_PROMPT, prompt_of
-from agent.models.wire import completion, storable
+from agent.models.wire import completions, storable
 
 if TYPE_CHECKING:
     from agent.models.switchboard import Line, Switchboard
@@ -67,6 +68,7 @@ class LiteLLMModel:
         provider = self._provider()
         self._pace = pace_of(base_url or provider, max_concurrent)
         self._warm = warm
+        self._several = "n" in (self._litellm.get_supported_openai_params(name, provider) or ())
         self._marks = needs_marks(provider, name)
 
     @property
@@ -91,32 +93,37 @@ class LiteLLMModel:
         body = {"messages": said, **self._stream, **self.sampling(sampling)}
         if tools:
             body["tools"] = list(tools)
-        patience_s = self._deadlines.first_token_s
-        prompt = prompt_of(self._name, tools, messages, patience_s) if self._warm else NO_PROMPT
-        return self._retry.run(lambda turn: self._ask(body, turn), self._pace, prompt)
+        patience_s, wanted = self._deadlines.first_token_s, self.sampling(sampling) if self._several else None
+        prompt = prompt_of(self._name, tools, messages, patience_s, wanted) if self._warm else NO_PROMPT
+        return self._retry.run(lambda turn: draw(turn, self._pace, partial(self._ask, body, turn)), self._pace, prompt)
 
     def close(self) -> None:
         """Nothing to do: its connections are kept for the whole process, for all models."""
 
-    def _ask(self, body: Mapping[str, Any], turn: Turn) -> Completion:
+    def _ask(self, body: Mapping[str, Any], turn: Turn, count: int) -> list[Completion]:
+        """So many answers; several come unstreamed, since litellm puts but one together of its pieces."""
         import httpx
 
+        deadlines = self._deadlines
+        if count > 1:
+            body = {key: value for key, value in body.items() if key not in self._stream} | {"n": count}
+            deadlines = deadlines.unstreamed()
         options = {
             "model": self._name,
             "base_url": self._base_url,
-            "timeout": httpx.Timeout(self._deadlines.silence_s, connect=self._deadlines.connect_s),
+            "timeout": httpx.Timeout(deadlines.silence_s, connect=deadlines.connect_s),
             "num_retries": 0,
             "max_retries": 0,
             "drop_params": True,
             "_skip_mcp_handler": True,  # it would import a package that litellm does not depend on
         }
         call = _Call(self._litellm, {**options, **body}, self._name, _switchboard())
-        pieces = read(call, self._deadlines, self._halt, self._name, lambda piece: turn.begun())
+        pieces = read(call, deadlines, self._halt, self._name, lambda piece: turn.begun())
         response = self._litellm.stream_chunk_builder(pieces, body["messages"]) if body.get("stream") else pieces[0]
         if response is None:
             raise Transient(f"{self._name}: the answer is empty", usage=UNKNOWN)
         cost = response._hidden_params.get("response_cost") or None  # noqa: SLF001  # its documented place
-        return completion(storable(response.model_dump(mode="json")), self._name, self._price, cost)
+        return completions(storable(response.model_dump(mode="json")), self._name, self._price, cost)
 
     def _provider(self) -> str:
         """Who is asked. Fails before anything is built, not at the first call."""

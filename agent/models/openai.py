@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import ssl
 import threading
@@ -11,9 +10,10 @@ from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from agent.errors import ConfigError, ModelError, Stopped, ToolsRefused
+from agent.errors import ConfigError
 from agent.models import Completion, Message
 from agent.models.deadlines import Deadlines, read
+from agent.models.draws import draw
 from agent.models.faults import meaning
 from agent.models.halt import Halt
 from agent.models.pace import Turn, pace_of
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenAIModel"]
 
-log = logging.getLogger(__name__)
-
-CHAT = "/chat/completions"
 ANSWER_BYTES = 64 << 20
 """A longer answer is none."""
 GRACE_S = 0.5
@@ -105,7 +102,8 @@ class OpenAIModel:
         body |= self._stream | self.sampling(sampling)
         patience_s, wanted = self._deadlines.first_token_s, self.sampling(sampling)
         prompt = prompt_of(self._name, tools, messages, patience_s, wanted) if self._warm else NO_PROMPT
-        return self._retry.run(lambda turn: self._draw(body, turn), self._pace, prompt)
+        ask = partial(self._choices, body)
+        return self._retry.run(lambda turn: draw(turn, self._pace, partial(ask, turn)), self._pace, prompt)
 
     def answer(self, path: str, body: Mapping[str, Any], read: Callable[[Any], Completion]) -> Completion:
         """What `read` makes of the server's answer to a request at `path`; it raises `Transient` where the request is
@@ -121,26 +119,9 @@ class OpenAIModel:
         while self._lines:
             self._lines.pop().cut()
 
-    def _draw(self, body: Mapping[str, Any], turn: Turn) -> Completion:
-        """An answer to a chat; those who want other draws of it are given further choices of the same request."""
-        first, *further = self._choices(body, turn)
-        for other, choice in zip(turn.others, further, strict=False):
-            other.answer = choice
-        if len(further) < len(turn.others):
-            self._pace.several = False
-        return first
-
-    def _choices(self, body: Mapping[str, Any], turn: Turn) -> list[Completion]:
-        """As many as are wanted; one from a server that refuses more."""
-        if turn.others:
-            try:
-                wanted = {**body, "n": 1 + len(turn.others)}
-                return completions(self._ask(CHAT, wanted, turn), self._name, self._price)
-            except ModelError as refusal:
-                if isinstance(refusal, (Stopped, ToolsRefused)):
-                    raise
-                log.info("several answers at once are not asked for any more: %s", refusal)
-        return completions(self._ask(CHAT, body, turn), self._name, self._price)[:1]
+    def _choices(self, body: Mapping[str, Any], turn: Turn, count: int) -> list[Completion]:
+        wanted = {**body, "n": count} if count > 1 else body
+        return completions(self._ask("/chat/completions", wanted, turn), self._name, self._price)
 
     def _ask(self, path: str, body: Mapping[str, Any], turn: Turn) -> Any:
         try:

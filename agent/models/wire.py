@@ -41,14 +41,14 @@ def storable(values: Any) -> Any:
     return json.loads(redacted(json.dumps(whole, ensure_ascii=False)).encode("utf-8", "replace"))
 
 
-def completions(body: Any, model: str, price: Price | None = None) -> list[Completion]:
+def completions(body: Any, model: str, price: Price | None = None, cost_usd: float | None = None) -> list[Completion]:
     """The choices of an answer: the first, which bears what they cost together, as they are one call; and of the
     others those that can be read.
 
     Raises:
         Transient, agent.errors.RamifyError: as `completion`.
     """
-    first = completion(body, model, price)
+    first = completion(body, model, price, cost_usd)
     found = [first]
     for choice in body["choices"][1:]:
         with suppress(Transient, RamifyError):
