@@ -133,6 +133,17 @@ def test_a_session_that_leaves_or_starts_something_is_not_copied(provider, tmp_p
     assert copied.start == "packages"
 
 
+def test_a_session_that_ignores_the_end_of_its_children_is_copied_again_and_again(provider, tmp_path):
+    ignoring = "import signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+    test = "import signal\n\ndef test_ignored(): assert signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN\n"
+    lab, measurer = project(provider, tmp_path, {"conftest.py": ignoring, "tests/test_ignored.py": test})
+    for value in (2, 3):
+        new, copied = both(lab, measurer, {"third.py": f"VALUE = {value}\n"})
+        assert agree(new, copied)
+        assert copied.start == "session"
+        assert copied.outcome("tests/test_ignored.py::test_ignored") is Outcome.PASSED
+
+
 def test_a_source_that_is_read_as_text_while_tests_are_collected_is_read_anew(provider, tmp_path):
     reader = "import pathlib\nTEXT = pathlib.Path('lazy.py').read_text()\n"
     lab, measurer = project(provider, tmp_path, {"conftest.py": reader, "tests/test_text.py": (

@@ -27,7 +27,7 @@ for python in python python3 .venv/bin/python venv/bin/python "$shebang" "$@"
 do command -v "$python" >/dev/null && "$python" -c "{SITE_PACKAGES}"
 done; true
 """
-REPORTER = ["alarm", "channel", "reporter"]
+REPORTER = ["alarm", "channel", "wanted", "reporter"]
 """The programs that report, each after those that it imports."""
 OMITTED = ["*/site-packages/*", "*/dist-packages/*", "*/.venv/*", "*/venv/*"]
 

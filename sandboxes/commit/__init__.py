@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from sandboxes import (
     Change,
@@ -28,8 +28,8 @@ from sandboxes import (
     Template,
     Workspace,
 )
-from sandboxes.commit.archives import Files
-from sandboxes.commit.container import Box, leased, make, remove
+from sandboxes.commit.base import Base
+from sandboxes.commit.container import Box, leased
 from sandboxes.commit.founding import found
 from sandboxes.commit.manifest import Entry, Manifest, delta, differing, nested_in, put_back
 from sandboxes.commit.states import State, States
@@ -40,9 +40,6 @@ from sandboxes.images import root_of
 from sandboxes.merging import merge
 from sandboxes.patches import Difference, Side, ignored, patch
 from sandboxes.room import FINISH_BYTES, RESERVE_BYTES, require
-
-if TYPE_CHECKING:
-    from docker import DockerClient
 
 __all__ = ["CommitProvider"]
 
@@ -63,7 +60,7 @@ class CommitProvider:
         self._boxes: set[Box] = set()
         self._leased: Counter[str] = Counter()
         self._doomed: dict[str, State] = {}
-        self._bases: dict[str, _Base] = {}
+        self._bases: dict[str, Base] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -149,10 +146,10 @@ class CommitProvider:
             raise SnapshotMissing(f"the snapshot {snapshot.id} was discarded")
         return self._states.load(snapshot.id)
 
-    def _base(self, state: State) -> _Base:
+    def _base(self, state: State) -> Base:
         with self._lock:
             if state.base not in self._bases:
-                self._bases[state.base] = _Base(self._client, self._states, state.base, self._limits)
+                self._bases[state.base] = Base(self._client, self._states, state.base, self._limits)
             return self._bases[state.base]
 
     def _turn_into(self, box: Box, founded: State, wanted: State, put_back_: Sequence[str]) -> None:
@@ -254,31 +251,6 @@ class CommitProvider:
             for base in bases:
                 base.close()
         self._client.close()
-
-
-class _Base:
-    """What a base state has outside the workspace, read as it is asked for from a container that never runs."""
-
-    def __init__(self, client: DockerClient, states: States, base: str, limits: Limits) -> None:
-        self._client, self._states, self._name, self._limits = client, states, base, limits
-        self._lock = threading.Lock()
-        self._container = ""
-        self._known: dict[str, Entry | None] = {}
-
-    def entry(self, path: str) -> Entry | None:
-        """What it has at an absolute path."""
-        with self._lock:
-            if path not in self._known:
-                if not self._container:
-                    state = self._states.base(self._name)
-                    self._container = make(self._client, state, self._limits, self._states.run)
-                self._known[path] = Files(self._client, self._container).entry(path)
-            return self._known[path]
-
-    def close(self) -> None:
-        """Remove the container."""
-        if self._container:
-            remove(self._client, self._container)
 
 
 def _outermost(paths: Sequence[str]) -> list[str]:

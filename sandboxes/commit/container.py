@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sandboxes import ExecResult, Limits, SandboxLost, Snapshot, SnapshotMissing, TemplateLost
 from sandboxes.commit.archives import Files
@@ -54,9 +54,32 @@ def make(
 ) -> str:
     """A hardened container over a state's image, not started; its name."""
     from docker.errors import ImageNotFound
-    from docker.types import Healthcheck, LogConfig, Ulimit
+    from docker.types import Healthcheck
 
-    config = client.api.create_host_config(
+    try:
+        made = client.api.create_container(
+            state.image,
+            entrypoint=list(FIRST_PROCESS),
+            command=[],
+            user=state.user,
+            hostname="sandbox" if network != "host" else None,
+            working_dir="/",
+            environment=dict(state.env),
+            stdin_open=True,
+            host_config=_hardened(client, limits, network, capabilities),
+            healthcheck=Healthcheck(test=["NONE"]),
+            labels=labels(run),
+        )
+    except ImageNotFound as error:
+        raise SnapshotMissing(f"the image {state.image} is gone from the engine") from error
+    return str(made["Id"])
+
+
+def _hardened(client: DockerClient, limits: Limits, network: str, capabilities: Sequence[str]) -> dict[str, Any]:
+    """What a container may do and take, as the engine's interface has it."""
+    from docker.types import LogConfig, Ulimit
+
+    config: dict[str, Any] = client.api.create_host_config(
         network_mode=network,
         cap_drop=["ALL"],
         cap_add=list(capabilities) or None,
@@ -70,23 +93,7 @@ def make(
         ],
         log_config=LogConfig(type="none"),
     )
-    try:
-        made = client.api.create_container(
-            state.image,
-            entrypoint=list(FIRST_PROCESS),
-            command=[],
-            user=state.user,
-            hostname="sandbox" if network != "host" else None,
-            working_dir="/",
-            environment=dict(state.env),
-            stdin_open=True,
-            host_config=config,
-            healthcheck=Healthcheck(test=["NONE"]),
-            labels=labels(run),
-        )
-    except ImageNotFound as error:
-        raise SnapshotMissing(f"the image {state.image} is gone from the engine") from error
-    return str(made["Id"])
+    return config
 
 
 class Box:

@@ -9,17 +9,17 @@ from typing import Any, Dict, List, Optional, Tuple
 from .entries import at_or_below, describe, exists, open_at, parent_of
 from .frames import Json, Refused
 from .store import Store, differing_in, home_of
-from .views import view
+from .views import Bases
 
 
-def compare(store: Store, request: Json, spare: str) -> Tuple[Json, bytes]:
+def compare(store: Store, request: Json, bases: Bases) -> Tuple[Json, bytes]:
     """The reply to a request of that name."""
     old, new = store.load(request["old"]), store.load(request["new"])
     if (old["base"], old["workdir"]) != (new["base"], new["workdir"]):
         raise Refused("sandbox", "%s and %s do not come from one base" % (old["id"], new["id"]))
     (before, folder), (after, _) = home_of(old), home_of(new)
     top = folder + "/" if folder else ""
-    with view(store.lowers(before), spare) as one, view(store.lowers(after), spare) as other:
+    with bases.look_at(before) as one, bases.look_at(after) as other:
         found = differing(one, other, differing_in(folder, old, new))
         paths = [path[len(top) :] for path in found if path.startswith(top)]
         changes, payload = [], []

@@ -13,8 +13,8 @@ import os
 import resource
 import signal
 import socket
-from contextlib import suppress
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from contextlib import contextmanager, suppress
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from .confine import give_up_privileges
 from .kernel import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWPID, LIBC, die_with_parent, exit_code
@@ -88,19 +88,34 @@ def admit(order: Order) -> bool:
     that has ended: a guest has one command at a time, so there are no other orders until then."""
     reap()
     mnt, ipc, pid, out, err, done, _, program = order.descriptors
-    copy = _forked_into(pid)
-    if copy != 0:
-        done = os.dup(done)
-        close(order)
-        if copy is not None:
-            _tell(done, exit_code(os.waitpid(copy, 0)[1]))
-        os.close(done)
-        return False
+    with _children_noticed():
+        copy = _forked_into(pid)
+        if copy != 0:
+            done = os.dup(done)
+            close(order)
+            if copy is not None:
+                _tell(done, exit_code(os.waitpid(copy, 0)[1]))
+            os.close(done)
+            return False
     die_with_parent()
     _enter(ipc, CLONE_NEWIPC)
     _enter(mnt, CLONE_NEWNS)
     _settle(order, out, err, content(program))
     return True
+
+
+@contextmanager
+def _children_noticed() -> Iterator[None]:
+    """For the block, children that end are waited for though what this process has run ignores their signal. Where the
+    block is left it is as it was, in a copy too."""
+    ignored = signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+    if ignored:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        if ignored:
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
 
 def _forked_into(pid: int) -> Optional[int]:

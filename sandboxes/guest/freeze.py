@@ -14,31 +14,32 @@ from .flatten import shortened
 from .frames import Json
 from .seal import taken
 from .store import Store, digest_of, new_id, upper_and_work
-from .views import view
+from .views import Bases
 
 GONE: Entry = ["gone", 0, "", ""]
 
 
-def freeze(store: Store, state: Json, place: str, spare: str) -> Json:
+def freeze(store: Store, state: Json, place: str, bases: Bases) -> Json:
     """Turn a finished lease's uppers into layers of a new state; its id and digest."""
     name = new_id()
-    mounts = [_freeze_mount(store, entry, place, n, name, spare) for n, entry in enumerate(state["mounts"])]
+    mounts = [_freeze_mount(bases, entry, place, n, name) for n, entry in enumerate(state["mounts"])]
     for n, digest in enumerate(taken(place, len(mounts))):
         mounts[n] = {**mounts[n], "seal": digest}
     frozen = {**state, "id": name, "mounts": mounts}
     frozen["digest"] = digest_of(frozen)
     with store.locked():
-        frozen["mounts"] = [shortened(store, mount, spare) for mount in mounts]
+        frozen["mounts"] = [shortened(store, mount, bases.spare) for mount in mounts]
         return store.save(frozen)
 
 
-def _freeze_mount(store: Store, entry: Json, place: str, number: int, name: str, spare: str) -> Json:
+def _freeze_mount(bases: Bases, entry: Json, place: str, number: int, name: str) -> Json:
+    store = bases.store
     upper = upper_and_work(place, number)[0]
     if not os.listdir(upper) and _root_of(upper) == _root_of(store.lowers(entry)[0]):
         return entry
     opened = os.open(upper, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with view(store.lowers(entry, entry["base"]), spare) as base:
+        with bases.look_at({**entry, "chain": entry["chain"][: entry["base"]]}) as base:
             frozen = Freeze(entry["delta"])
             frozen.absorb(opened, base, "", False)
             frozen.put("", describe(opened, "."), describe(base, "."))

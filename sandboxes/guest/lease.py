@@ -139,12 +139,11 @@ class Lease:
         """Mount the fork and make it this process's root. Nothing is looked up in it before, so that no symbolic
         link in it can lead outside."""
         unshare(CLONE_NEWNS)
-        spare = os.path.join(self.place, "spare")
+        root, spare = (os.path.join(os.path.dirname(self.place), name) for name in ("root", "spare"))
         trees = [self._overlay(number, mount, spare) for number, mount in enumerate(self.state["mounts"])]
         sources = self._sources(spare)
         devices = [cloned("/dev/" + name) for name in DEVICES]
         proc = detached("proc", [])
-        root = os.path.join(self.place, "root")
         attach(trees[0], root)
         self._mounted(root)
         os.chdir(root)

@@ -20,6 +20,7 @@ from .store import Store, digest_of, hashed, home, needs, new_id
 from .sweeping import sweep
 from .taken import check_frozen
 from .template import Template
+from .views import Bases
 
 VERSION = 1
 SHARED = "environments"
@@ -34,6 +35,8 @@ class Server:
         self.areas: Dict[str, Store] = {name: Store(config[name]) for name in ("store", SHARED)}
         self.name = new_id()
         self.count = 0
+        self.bases = {area: Bases(store, store.at("leases", self.name, "spare")) for area, store in self.areas.items()}
+        """`spare` is a directory to mount things at for a moment."""
         self.template: Optional[Template] = None
         self.trash = start_remover()
         for area, store in self.areas.items():
@@ -49,12 +52,12 @@ class Server:
 
     def claim(self, store: Store) -> None:
         """A directory of our own, locked as long as we live."""
-        os.makedirs(self._spare(store))
+        for name in ("root", "spare"):
+            os.makedirs(store.at("leases", self.name, name))
         fcntl.flock(os.open(store.at("leases", self.name), os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_EX)
 
-    def _spare(self, store: Store) -> str:
-        """A directory to mount things at for a moment."""
-        return store.at("leases", self.name, "spare")
+    def _bases(self, request: Json) -> Bases:
+        return self.bases[request.get("area", "store")]
 
     def throw_away(self, path: str) -> None:
         """Let a directory be removed; what is not removed when we end is swept by a later guest."""
@@ -67,7 +70,7 @@ class Server:
             "found": self.found,
             "settle": self.settle,
             "info": self._info,
-            "compare": lambda request: compare(self._area(request), request, self._spare(self._area(request))),
+            "compare": lambda request: compare(self._area(request), request, self._bases(request)),
             "discard": self._discard,
             "retain": self._retain,
             "usage": lambda request: ({"bytes": usage(self._area(request))}, b""),
@@ -172,7 +175,7 @@ class Server:
         try:
             if code == FREEZE:
                 check_frozen(os.path.join(place, "upper"), request["disk_bytes"])
-                reply(freeze(store, state, place, self._spare(store)))
+                reply(freeze(store, state, place, self._bases(request)))
             elif code == CLOSE:
                 reply({})
             elif code != OVER:
@@ -194,8 +197,7 @@ class Server:
         """A directory for one fork."""
         self.count += 1
         place = store.at("leases", self.name, str(self.count))
-        for name in ("root", "spare"):
-            os.makedirs(os.path.join(place, name))
+        os.mkdir(place)
         return place
 
     def forked(self, store: Store, request: Json) -> Json:

@@ -40,10 +40,16 @@ class Imported:
         gc.freeze()
 
 
-def start_afresh() -> None:
-    """Forget what was remembered of the file system, and the state of random numbers."""
+def forget() -> None:
+    """What was remembered of the file system. A process that is copied does it first, so that its copies have nothing
+    left to forget: to let go of things copies the memory that they are in."""
     importlib.invalidate_caches()
     linecache.clearcache()
+
+
+def start_afresh() -> None:
+    """Forget what was remembered of the file system, and the state of random numbers."""
+    forget()
     random.seed()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()

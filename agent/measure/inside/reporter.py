@@ -19,30 +19,13 @@ import pytest
 
 from .alarm import Alarm, OutOfTime
 from .channel import Channel
+from .wanted import Wanted
 
 MESSAGE_CHARACTERS = 2000
 FAILURES = ("error", "failed", "timeout")
 
 # Tests patch this (frozen clocks); the report must not depend on what they leave there.
 clock = time.perf_counter
-
-
-def covers(wanted: Collection[str], nodeid: str) -> bool:
-    """Whether a wanted id is this test, or a file, class or unparametrised function that holds it."""
-    if nodeid in wanted:
-        return True
-    parts = nodeid.split("[", 1)[0].split("::")
-    return any("::".join(parts[:end]) in wanted for end in range(1, len(parts) + 1))
-
-
-def leading(wanted: Collection[str]) -> dict[str, set[str]]:
-    """What has to be looked into for these, their files and classes, and the names that are wanted in each."""
-    names: dict[str, set[str]] = {}
-    for file, _, rest in (each.partition("::") for each in wanted):
-        for name in rest.split("[", 1)[0].split("::"):
-            names.setdefault(file, set()).add(name)
-            file += "::" + name
-    return names
 
 
 class Attempt:
@@ -66,10 +49,7 @@ class Reporter:
     def __init__(self, orders: dict[str, Any]) -> None:
         self.channel = Channel()
         self.say = self.channel.say
-        self.wanted = frozenset(orders["wanted"])
-        self.leading = leading(self.wanted)
-        self.narrowed: tuple[pytest.Collector | None, set[str]] = (None, set())
-        self.wanted_files: frozenset[str] = frozenset()
+        self.wanted = Wanted(orders["wanted"])
         self.attempt: Attempt | None = None
         self.root = ""
         self.found = 0
@@ -96,46 +76,30 @@ class Reporter:
         option.tbstyle = "native"  # pytest's own takes seconds for a thousand frames of a recursion
         if hasattr(option, "numprocesses"):  # xdist: its workers would not report here
             option.numprocesses, option.dist, option.tx = None, "no", []
-        root = self.root = str(config.rootpath)
-        self.wanted_files = frozenset(os.path.realpath(os.path.join(root, each.split("::")[0])) for each in self.wanted)
+        self.root = str(config.rootpath)
+        self.wanted.look_in(self.root)
 
     if hasattr(pytest, "version_tuple"):
 
         def pytest_ignore_collect(self, collection_path: object) -> bool | None:
-            return self.ignores(str(collection_path))
+            return self.wanted.ignores(str(collection_path))
 
     else:  # pytest 6
 
         def pytest_ignore_collect(self, path: object) -> bool | None:  # type: ignore[misc]  # pytest goes by the name
-            return self.ignores(str(path))
-
-    def ignores(self, path: str) -> bool | None:
-        """Whether a file or folder can be passed over: no wanted test is in it."""
-        if not self.wanted_files or os.path.basename(path) == "__init__.py":
-            return None
-        real = os.path.realpath(path)
-        inside = any(w == real or w.startswith(real + os.sep) or real.startswith(w + os.sep) for w in self.wanted_files)
-        return None if inside else True
+            return self.wanted.ignores(str(path))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self, collector: pytest.Collector, name: str) -> list[pytest.Item] | None:
         """A function or class is passed over when no wanted test is in it."""
-        if self.narrowed[0] is not collector:
-            self.narrowed = collector, self.only(collector)
-        return [] if self.narrowed[1] and name not in self.narrowed[1] else None
-
-    def only(self, collector: Any) -> set[str]:
-        """The names to look at in a file or class; none: all. A wanted test that no function or class there is called
-        like may come from any: a plugin has named or made it."""
-        names = set() if covers(self.wanted, collector.nodeid) else self.leading.get(collector.nodeid, set())
-        return names if names.issubset(dir(collector.obj)) else set()
+        return [] if self.wanted.passes_over(collector, name) else None
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
         self.found = len(items)
         yield
-        if self.wanted:
-            items[:] = [item for item in items if covers(self.wanted, item.nodeid)]
+        if self.wanted.ids:
+            items[:] = [item for item in items if self.wanted.covers(item.nodeid)]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

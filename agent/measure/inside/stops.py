@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Set, Tuple
 
 import pytest
 
-from .copies import own_unnamed_files, replace_descriptors, start_afresh
+from .copies import forget, own_unnamed_files, replace_descriptors, start_afresh
 from .reporter import Reporter
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ class Stops:
         sys.stdout.flush()
         sys.stderr.flush()
         self.active = False
+        forget()
         gc.freeze()  # a collection in a copy would copy every page that it looks at
         self.tell(before, self.why_unfit())
         here = os.getcwd()
