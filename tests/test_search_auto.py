@@ -55,6 +55,33 @@ def test_where_proposals_repeat_the_cheapest_way_is_looked_for():
     assert chooser(made) == "astar"
 
 
+def blind(tries, best=False, alike=0):
+    """Of `tries` expansions of the base none helped, or the last, below which are some that changed nothing."""
+    base = [node(0), *(node(1 + i, 0, 0.5 if best and i == tries - 1 else 0.0) for i in range(tries))]
+    return tree(*base, *(node(len(base) + i, tries, 0.5) for i in range(alike)))
+
+
+def test_where_most_proposals_change_nothing_the_base_is_stayed_with_for_forty_tries():
+    assert chooser(blind(5)) == chooser(blind(39)) == "best_first"
+    assert Auto().select(blind(39), Random(0)).node == 0
+    assert chooser(blind(40)) == "swe_search"
+
+
+def test_the_best_state_is_then_given_as_many_tries_as_it_took_to_find_it():
+    assert Auto().select(blind(8, best=True, alike=7), Random(0)).node == 8
+    assert chooser(blind(8, best=True, alike=7)) == "best_first"
+    assert chooser(blind(8, best=True, alike=8)) == "swe_search"
+
+
+def test_it_is_not_where_its_proposals_repeat_or_where_values_change():
+    made = blind(9)
+    made.merge(0, 3)
+    assert chooser(made) == "swe_search"
+    assert chooser(tree(node(0, value=0.5), *(node(1 + i, 0, 0.4) for i in range(9)))) == "swe_search"
+    helped = [node(i, i - 1, 0.1 * i) for i in (1, 2, 3)]
+    assert chooser(tree(node(0), *helped, *(node(4 + i, 0, 0.0) for i in range(9)))) == "swe_search"
+
+
 def test_states_that_complete_each_other_are_merged_first():
     for settings in ({}, {"single_edits": True}):
         choice = Auto(**settings).select(two_halves(), Random(0))

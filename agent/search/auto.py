@@ -23,6 +23,10 @@ HALF, MOST, FEW = 0.5, 0.6, 0.2
 """Shares."""
 FIRST = 10
 """Expansions before a share of them says anything."""
+TRIES = 40
+"""What the base is given where proposals are blind."""
+RARE = 0.1
+"""The share of nodes that are better than their parents where proposals are blind, the first such node aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +37,12 @@ class Auto:
        last `patience`, at least half of the best node's children are worth exactly what it is, and about 60 % of the
        base's children are better than the base.
     2. `astar` where at least a fifth of the expansions led nowhere new: proposals repeat.
-    3. `swe_search`, which goes on from the best.
-    4. `best_first`.
+    3. `best_first`, which waits with states that are no better, where proposals are *blind*: at least half of all nodes
+       are worth exactly what their parents are, and few are better. The policy's favourites did not help, and below a
+       state that is no better it would propose them again; what it proposes later at the best state is worth more, as
+       long as that leads to new states. It is given as many tries as it took to find it, the base 40.
+    4. `swe_search`, which goes on from the best.
+    5. `best_first`.
 
     A policy that proposes single edits is searched `best_first`. `Choice.because` says which one chose, and why. The
     rule is our own, found on simulated landscapes (`benchmarks.perf.search_sim`, other seeds than those reported).
@@ -73,6 +81,8 @@ class Auto:
             )
         if repeating(tree):
             yield AStar(), "astar: many proposals lead nowhere new"
+        if blind(tree):
+            yield BestFirst(), "best_first: most proposals change nothing that is measured, and the best state has more"
         yield SweSearch(), "swe_search: the best states are gone on with"
         yield BestFirst(), "best_first: the others have nothing left to do"
 
@@ -94,6 +104,24 @@ def repeating(tree: Tree) -> bool:
     return ended >= FIRST and ended - (len(tree) - 1) >= FEW * ended
 
 
+def blind(tree: Tree) -> bool:
+    """Whether few expansions change what is measured for the better, and the best state is worth some more tries."""
+    born, best = tree.view("born", _Born), tree.best().id
+    nodes, alike, better = len(tree) - 1, born.alike_in_all, born.better_in_all
+    if alike < HALF * nodes or better - 1 > RARE * nodes or tree.expansions(best) >= tries(tree, best):
+        return False
+    return not any(attempt.known for attempt in tree.attempts(best))
+
+
+def tries(tree: Tree, node_id: NodeId) -> int:
+    """Expansions that a state deserves: as many as its parent had when it was found."""
+    above = tree.above(node_id)
+    if above is None:
+        return TRIES
+    found = [attempt.child for attempt in tree.attempts(above)]
+    return found.index(node_id) + 1 if node_id in found else 0
+
+
 class _Born:
     """A view: how the children of each node compare with it, by their values."""
 
@@ -103,6 +131,7 @@ class _Born:
         self.all: Counter[NodeId] = Counter()
         self.alike: Counter[NodeId] = Counter()
         self.better: Counter[NodeId] = Counter()
+        self.alike_in_all = self.better_in_all = 0
 
     def changed(self, node_id: NodeId) -> None:
         """Count a node that is new."""
@@ -113,6 +142,8 @@ class _Born:
                 self.all[parent.id] += 1
                 self.alike[parent.id] += value == parent.value
                 self.better[parent.id] += value > parent.value
+                self.alike_in_all += value == parent.value
+                self.better_in_all += value > parent.value
 
     def changed_below(self, node_id: NodeId) -> None:
         """Nothing: only children count here."""
