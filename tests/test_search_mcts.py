@@ -185,3 +185,12 @@ class TestIndex:
 def test_a_setting_without_a_meaning_is_refused(options, named):
     with pytest.raises(ValueError, match=named):
         Mcts(**options)
+
+
+def test_the_last_reason_says_what_the_node_is_held_for_even_where_there_was_no_decision():
+    made = tree(node(0, value=0.1), node(1, 0, 0.6), node(2, 1, 0.2), node(3, 2, 0.4))
+    choice = Mcts(widen=0.9, alpha=0.5).select(made, Random(0))
+    assert [each.node for each in choice.reasons] == [choice.node] == [0]
+    only = Mcts(widen=0.5, alpha=0.1).select(made, Random(0))
+    assert [each.node for each in only.reasons] == [only.node] == [3]
+    assert only.reasons[0].terms == {"score": 0.5, "expansions": 0, "visits": 1, "value": 0.4}

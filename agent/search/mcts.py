@@ -73,8 +73,9 @@ class Mcts:
                 of_child = partial(self.terms, tree, priors=below.priors[node_id])
                 reasons.append(why_first(best, of_child, len(below.children(node_id))))
             node_id = best[0]
-        terms = {"score": self._room(tree, node_id), "expansions": tree.expansions(node_id)}
-        return Choice(node_id, reasons=(*reasons, Reason(node_id, terms)))
+        value, visits, *_ = self.facts(tree, node_id)
+        terms = {"score": self._room(tree, node_id), "expansions": tree.expansions(node_id), "visits": visits}
+        return Choice(node_id, reasons=(*reasons, Reason(node_id, {**terms, "value": value})))
 
     def terms(self, tree: Tree, node_id: NodeId, priors: float) -> Mapping[str, float]:
         """What the bound of a node below the root is made of, and the bound as `score`; `priors` is the sum of its

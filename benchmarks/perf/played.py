@@ -40,11 +40,11 @@ from agent.scoring import GoalsFirst
 from agent.search import Choice
 from agent.search.registry import SEARCHES, SINGLE_EDITS
 from agent.sitting import Sitting
-from agent.tree import Act, NodeId, Tree
-from agent.value import Evaluation
+from agent.tree import NodeId, Tree
 from benchmarks.instances import Instance, select
 from benchmarks.perf.algorithms import FOR_MUTATE, HEADINGS, Batch, cells
 from benchmarks.perf.bench import say
+from benchmarks.perf.part import Outcome, Part, Work
 from benchmarks.placing import fitted
 from benchmarks.sources import Source, open_source
 
@@ -52,7 +52,6 @@ __all__ = ["DRAWING", "Play", "Played", "Player"]
 
 DRAWING = frozenset({"adaptive", "clade"})
 """The algorithms that draw; the others choose the same whatever the seed, and are played with the first alone."""
-POLICY = "mutate/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +76,6 @@ class Played:
     """Expansions of states to which the run that was played on had come by another way."""
 
 
-_Work = tuple[NodeId, Act, NodeId | None, int]
-"""At which state of the whole run, what, with which other branch, and the how-manieth time."""
-
-
-@dataclass(slots=True)
-class _Outcome:
-    """What came of one piece of work."""
-
-    event: Added | Merged | Failed | Exhausted | Remeasured
-    closes: bool = False
-    """Nothing more is done at the state afterwards."""
-
-
 @dataclass
 class Player:
     """The search of the whole run: asks for what the plays need and the run does not have yet."""
@@ -101,12 +87,12 @@ class Player:
     """By the play."""
     answers: Answers | None = None
     """Of the whole run, once it has begun."""
-    _outcomes: dict[_Work, _Outcome] = field(default_factory=dict)
+    _outcomes: dict[Work, Outcome] = field(default_factory=dict)
     _runs: dict[NodeId, int] = field(default_factory=dict)
     """That measuring a state took."""
     _verdicts: dict[NodeId, tuple[bool, int]] = field(default_factory=dict)
     """Whether a verification says solved, and the runs that it took."""
-    _asked: _Work | None = None
+    _asked: Work | None = None
     _spent: int = 0
     _wanted: Iterator[Choice] | None = None
 
@@ -127,7 +113,7 @@ class Player:
             if (known := self._outcomes.get(self._asked)) is not None:
                 known.closes = isinstance(event, Exhausted)
             else:
-                self._outcomes[self._asked] = _Outcome(event, isinstance(event, Exhausted))
+                self._outcomes[self._asked] = Outcome(event, isinstance(event, Exhausted))
                 if isinstance(event, Added):
                     self._runs[event.node.id] = self._spent
 
@@ -137,7 +123,7 @@ class Player:
             self.found[str(play)] = yield from self._play(tree, play, base)
 
     def _play(self, whole: Tree, play: Play, spent: int) -> Generator[Choice, None, Played]:
-        search, part = SEARCHES[play.search](**SINGLE_EDITS.get(play.search, {})), _Part(whole)
+        search, part = SEARCHES[play.search](**SINGLE_EDITS.get(play.search, {})), Part(whole)
         while spent < self.limit:
             number = part.tree.ended_expansions
             if (choice := search.select(part.tree, Random(f"{play.seed}/select/{number}"))) is None:
@@ -164,60 +150,6 @@ class Player:
             self._spent = 0
             self._verdicts[state] = bool(self.answers.verdict(whole[state])["solved"]), self._spent
         return self._verdicts[state]
-
-
-class _Part:
-    """The tree of one play: what the algorithm alone would have found of the whole run's states."""
-
-    def __init__(self, whole: Tree) -> None:
-        self._whole = whole
-        self._outer = [whole.root.id]
-        self._inner = {whole.root.id: 0}
-        self.tree = Tree()
-        self.tree.add(whole.root)
-        self.other_ways = 0
-        self._other_way: set[NodeId] = set()
-
-    def work(self, choice: Choice) -> _Work:
-        """What a choice in the part is in the whole run."""
-        other = None if choice.other is None else self._outer[choice.other]
-        begun = self.tree.begun(choice.node, choice.act, choice.other, POLICY if choice.act == "expand" else "")
-        return self._outer[choice.node], choice.act, other, begun
-
-    def take(self, choice: Choice, outcome: _Outcome) -> NodeId | None:
-        """Record what a choice came to; the state of the whole run that is new to the part, if one is."""
-        event, node, tree = outcome.event, choice.node, self.tree
-        policy = POLICY if choice.act == "expand" else ""
-        self.other_ways += node in self._other_way
-        new: NodeId | None = None
-        match event:
-            case Added() | Merged():
-                state = event.node.id if isinstance(event, Added) else event.node
-                label, proposal = (event.label, event.proposal) if isinstance(event, Merged) else ("", "")
-                if state in self._inner:
-                    tree.merge(node, self._inner[state], label, choice.act, choice.other, policy, proposal)
-                else:
-                    self._add(choice, state)
-                    new = state
-            case Failed():
-                tree.fail(node, event.reason, choice.act, choice.other, policy)
-            case Remeasured():
-                tree.measure_again(node, Evaluation(event.evaluation.value))
-            case Exhausted():
-                pass
-        if outcome.closes:
-            tree.close(node)
-        return new
-
-    def _add(self, choice: Choice, state: NodeId) -> None:
-        number, here = len(self.tree), self._whole[state]
-        parents = (choice.node,) if choice.other is None else (choice.node, choice.other)
-        self._inner[state] = number
-        self._outer.append(state)
-        if [self._outer[parent] for parent in parents] != list(here.parents) or choice.node in self._other_way:
-            self._other_way.add(number)
-        kind = "fuse" if choice.act == "fuse" else choice.kind
-        self.tree.add(replace(here, id=number, parents=parents, kind=kind))
 
 
 @dataclass
