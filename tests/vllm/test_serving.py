@@ -7,7 +7,9 @@ Reading the calls in them is the server's own work, as it is with any model.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +21,12 @@ from agent.build import start
 from agent.config import load
 from agent.errors import PolicyError
 from agent.models.openai import OpenAIModel
+from agent.models.pace import pace_of
+from agent.models.warming import prompt_of
 from agent.report.summary import as_json, as_text
 from agent.run import Run
 from agent.solver import Result
+from tests.clients import comes_true
 from tests.projects import commit, task
 from tests.vllm.conftest import CONTEXT, NAME, Served
 
@@ -121,6 +126,27 @@ class TestASearch:
         assert f"({usage.tokens_cached} of {usage.tokens_in} prompt tokens were read from a cache)" in as_text(
             search.result, None
         )
+
+
+def test_siblings_that_differ_in_the_seed_alone_are_two_choices_of_one_request(vllm: Served) -> None:
+    """Somebody who asked before them has just been answered: they wait for that, so that they are asked together."""
+    model = OpenAIModel(f"openai/{NAME}", base_url=vllm.url, body={"max_tokens": 20}, temperature=1.0)
+    talk = [{"role": "user", "content": "a word and another " * 400}]
+    ahead = prompt_of(model.name, [], talk, 900.0)
+    answered = vllm.counter("vllm:request_success_total")
+    with ThreadPoolExecutor(2) as pool:
+        with pace_of(vllm.url).turn(time.sleep, prompt=ahead) as turn:
+            siblings = [pool.submit(model.complete, talk, seed=seed) for seed in range(2)]
+            together = comes_true(lambda: pace_of(vllm.url).behind == 2)
+            turn.begun()
+        one, other = (sibling.result() for sibling in siblings)
+    model.close()
+    assert together
+    assert one.text != other.text
+    assert sorted((one.usage.model_calls, other.usage.model_calls)) == [0, 1]
+    assert 20 < (one.usage + other.usage).tokens_out <= 40
+    assert vllm.counter("vllm:request_success_total") == answered + 2
+    assert pace_of(vllm.url).several
 
 
 def test_a_conversation_that_is_too_long_is_no_fault_of_the_provider(vllm: Served) -> None:
