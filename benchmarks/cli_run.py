@@ -142,13 +142,13 @@ def run(
     where = executors.executor(executor, given_ray, source, reveal=reveal_tests, settings=settings)
     if executor == "ray" and prune_images:
         raise UsageError("--prune-images is for --executor local: images of a cluster are on its machines")
-    every = list(opened.instances())
+    every, suite = _read(opened)
     for each in every:
         if each.fault:
             say(f"{each.fault}; the others are gone on with")
     order = settings.seed if shuffle else None
     chosen = select(every, ids=split(ids), pattern=pattern, part=part, shuffle=order)
-    identity = _identity(source, every, chosen[0].mode, settings)
+    identity = _identity(source, suite, chosen[0].mode, settings)
     room = Room(min_free, prune_images)
     raise typer.Exit(_run(out.absolute(), identity, opened, chosen, settings, workers, total, where, room))
 
@@ -249,14 +249,28 @@ def _pruning(
         yield (Pruner(client, batch.out, named, {each.id for each in todo}),)
 
 
-def _identity(source: str, every: list[Instance], mode: Mode, settings: Settings) -> Identity:
+def _read(source: Source) -> tuple[list[Instance], str]:
+    """All instances, without what only grading needs, which is most of a set, and what they are together."""
+    from benchmarks.suites import suite_id
+
+    kept: list[Instance] = []
+
+    def whole() -> Iterator[Instance]:
+        for each in source.instances():
+            kept.append(each.to_solve())
+            yield each
+
+    suite = suite_id(whole())
+    return kept, suite
+
+
+def _identity(source: str, suite: str, mode: Mode, settings: Settings) -> Identity:
     """What the batch is of."""
     from benchmarks.batch import Identity, settings_digest
     from benchmarks.sources import in_full
-    from benchmarks.suites import suite_id
 
     model, digest = _model_name(settings, mode), settings_digest(settings)
-    return Identity(in_full(source), mode, model, digest, settings.seed, suite_id(every))
+    return Identity(in_full(source), mode, model, digest, settings.seed, suite)
 
 
 def _model_name(settings: Settings, mode: Mode) -> str:

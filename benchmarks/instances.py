@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agent.errors import RamifyError, UsageError
@@ -98,6 +98,11 @@ class Instance:
     def id(self) -> str:
         """Unique in its source; names its folder in a batch."""
         return self.task.id
+
+    def to_solve(self) -> Instance:
+        """The same without what only grading needs; the test patch stays, which checkouts with revealed tests are
+        made with."""
+        return replace(self, hidden=Hidden((), (), b"", self.hidden.test_patch))
 
 
 def select(

@@ -17,7 +17,7 @@ from agent.measure import Outcome, SuiteReport
 from agent.measure.logs import PARSERS
 from agent.solver import Result
 from agent.task import dump_task
-from benchmarks import clones
+from benchmarks import cli_run, clones
 from benchmarks.checking import check
 from benchmarks.grading import grade
 from benchmarks.harness.script import run_script
@@ -460,6 +460,16 @@ def test_rows_that_cannot_be_used_are_named_and_leave_the_others_alone(tmp_path:
     assert not checked.valid
     assert "instance 3 (lacking)" in checked.empty
     assert grade(found["row-2"], b"any", source, provider).status == "error"
+
+
+def test_a_batch_that_solves_keeps_nothing_of_a_set_that_only_grading_needs(tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text(json.dumps([rows.CLASSIC, rows.FIFTH | {"instance_id": "other"}]))
+    source = open_source(f"{tmp_path}/rows.json", tmp_path / "clones")
+    kept, suite = cli_run._read(source)
+    whole = list(source.instances())
+    assert suite == suite_id(whole)
+    assert [each.task for each in kept] == [each.task for each in whole]
+    assert [(each.hidden.row, each.hidden.patch, each.hidden.eval_script) for each in kept] == [({}, b"", "")] * 2
 
 
 def test_a_row_that_cannot_be_used_is_tried_once_and_the_batch_goes_on(tmp_path: Path) -> None:
