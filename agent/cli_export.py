@@ -57,6 +57,7 @@ def export(
     from agent.export.dataset import runs_in
     from agent.export.documents import DOCUMENTS
     from agent.export.documents import export as write_documents
+    from agent.export.registry import FORMATS
 
     if listed:
         sys.stdout.write(_formats())
@@ -68,6 +69,8 @@ def export(
         return
     if not runs or not form or out is None:
         raise UsageError("give RUN..., --format F and --out DIR; ramify export --list names the formats")
+    if form not in FORMATS:
+        raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
     order = _order(form, option or (), split, exclude or (), allow_license or (), near, tokenizer)
     manifest = write(runs_in(runs), replace(order, parquet=parquet), out)
     sys.stdout.write(_told(manifest, out))

@@ -222,6 +222,12 @@ def test_a_batch_gets_a_file_an_instance_and_none_where_nothing_was_tried(tmp_pa
     assert "traj  " in CliRunner().invoke(app, ["export", "--list"]).stdout
 
 
+def test_an_unknown_format_is_named_with_all_that_there_are(tmp_path: Path) -> None:
+    failed = CliRunner().invoke(app, ["export", str(tmp_path), "--format", "mini", "--out", str(tmp_path / "out")])
+    assert "unknown format 'mini': one of sft, " in str(failed.exception)
+    assert str(failed.exception).endswith("traj, atif")
+
+
 def test_options_of_rows_are_refused(tmp_path: Path) -> None:
     small_tree(tmp_path / "run").close()
     failed = CliRunner().invoke(app, ["export", str(tmp_path / "run"), "--format", "atif", "--parquet"])
