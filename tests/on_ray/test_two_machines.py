@@ -21,7 +21,7 @@ from benchmarks.batch import read_attempts
 from benchmarks.report import as_json, read_report
 from tests.instances import make_benchmark
 
-pytestmark = [pytest.mark.ray, pytest.mark.namespace, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.ray, pytest.mark.namespace, pytest.mark.timeout(1800)]
 
 KEY = "ramify-test-key-0123456789"
 OPTIONS = ("--sandbox", "namespace", "--reveal-tests", "-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}')
