@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests begin thousands of Pythons: each would compile all that it imports
 
-.PHONY: setup demo test check docs image vllm-test ray-test web-test swebench-test train-test
+.PHONY: setup demo test check docs image vllm-test ray-test web-test swebench-test train-test flywheel
 
 setup: $(VENV)/.dev-installed
 
@@ -54,6 +54,12 @@ swebench-test: setup image  # our verdicts against SWE-bench's own harness, 4.1.
 train-test: setup  # real trainings with TRL on the CPU
 	@scripts/train-env
 	@$(BIN)/pytest -q -m train tests/train $(PYTEST_FLAGS)
+
+flywheel: setup  # searches, a model trained on them and served, and what it saves; kept in the folder OUT
+	@scripts/train-env
+	@scripts/vllm-env
+	@$(BIN)/python -m benchmarks.flywheel.figures --out $(or $(OUT),build/flywheel) --cpu \
+		--train-python $(or $(RAMIFY_TRAIN),.train)/bin/python --serve-python $(or $(RAMIFY_VLLM),.vllm)/bin/python
 
 $(BIN)/python:
 	@python=$$(for p in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \

@@ -1,13 +1,15 @@
 """A model from nothing: the tokenizer is trained on the rows, the weights are random.
 
-For the compact policy: the numbers of lines, and what ends a prompt and an edit, are tokens of their own; the chat
-template puts messages one behind the other and adds nothing, so that a server is asked for the very text that was
-trained on. Part of `job.py`; needs nothing of Ramify.
+For the compact policy: the numbers of lines, and what ends a prompt and an edit, are tokens of their own; a name is cut
+the same way wherever it stands, so that to write it again is to copy; the chat template puts messages one behind the
+other and adds nothing, so that a server is asked for the very text that was trained on. Part of `job.py`; needs nothing
+of Ramify.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from keyword import kwlist
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,16 @@ PAD, END = "<pad>", "<end>"
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 TOKENIZED = 50_000
 """Rows that a tokenizer is made of, at most."""
-HEAD = 64
-"""Width of an attention head."""
+HEAD = 32
+"""Width of an attention head. A narrow model needs several: one to see what stood before, another to find it again."""
+PIECES = rf" ?\b(?:{'|'.join(kwlist)})\b ?|[^\W\d]+|\d|\n| {{2,}}|(?:[^\w\n ]| (?! ))+"
+"""What no token reaches across: keywords and signs with the spaces beside them, names without."""
 
 
 def make(
     rows: list[dict[str, Any]], folder: Path, *, seed: int, width: int, layers: int, vocabulary: int, positions: int
 ) -> None:
-    """Write a checkpoint that transformers and vLLM load. `width` is a multiple of 64."""
+    """Write a checkpoint that transformers and vLLM load. `width` is a multiple of 32."""
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -50,11 +54,13 @@ def make(
 
 def _tokenizer(rows: list[dict[str, Any]], vocabulary: int, positions: int) -> Any:
     """Byte-level BPE of what the rows say."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
     bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    pieces = pre_tokenizers.Split(Regex(PIECES), "isolated")
+    as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    bpe.pre_tokenizer = pre_tokenizers.Sequence([pieces, as_bytes])
     bpe.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(

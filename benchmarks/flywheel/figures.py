@@ -47,8 +47,8 @@ from benchmarks.synthetic.making import Material, Recipe
 from benchmarks.synthetic.splitting import NAMES, Splitting
 from sandboxes import Provider
 
-TINY = {"width": 128, "layers": 4, "vocabulary": 1024, "positions": 2048}
-"""The model that is trained from nothing: about a million weights."""
+TINY = {"width": 128, "layers": 3, "vocabulary": 1024, "positions": 2048}
+"""The model that is trained from nothing: about 700,000 weights."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -238,18 +238,20 @@ def _splits(out: Path) -> dict[str, list[Tried]]:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = options("python -m benchmarks.flywheel.figures", __doc__, width=60, workers=1, steps=1000)
-    parser.add_argument("--mutants", type=int, default=400, help="of each repository that is trained on, at most")
-    parser.add_argument("--held-out-mutants", type=int, default=400, help="of each that is not, at most")
-    parser.add_argument("--batch", type=int, default=16, help="rows of a step")
+    """With defaults for generated functions."""
+    parser = options("python -m benchmarks.flywheel.figures", __doc__, width=60, workers=2, steps=600)
+    parser.set_defaults(functions=600, a_function=6, lines=0)
+    parser.add_argument("--mutants", type=int, default=3600, help="of each repository that is trained on, at most")
+    parser.add_argument("--held-out-mutants", type=int, default=330, help="of each that is not, at most")
+    parser.add_argument("--batch", type=int, default=8, help="rows of a step")
     parser.add_argument("--rate", type=float, default=2e-3, help="of learning; a quarter of it after a warm-up")
-    parser.add_argument("--model-width", type=int, default=TINY["width"], help="a multiple of 64")
-    parser.add_argument("--warm-up", type=int, default=0, metavar="ROWS", help="of plain source, learned first")
-    parser.add_argument("--warm-up-steps", type=int, default=800, help="of that training")
+    parser.add_argument("--model-width", type=int, default=TINY["width"], help="a multiple of 32")
+    parser.add_argument("--warm-up", type=int, default=14_000, metavar="ROWS", help="of plain source, learned first")
+    parser.add_argument("--warm-up-steps", type=int, default=7000, help="of that training")
     parser.add_argument("--rows-a-function", type=int, default=25, help="of plain source, at most")
     parser.add_argument("--source", type=Path, action="append", default=[], metavar="DIR",
                         help="plain source; default: the repositories that are trained on")  # fmt: skip
-    parser.add_argument("--cpu-s", type=float, default=1.0, help="of the processor, for the tests on one version")
+    parser.add_argument("--cpu-s", type=float, default=0.25, help="of the processor, for the tests on one version")
     return parser
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +81,33 @@ def test_a_training_that_broke_off_goes_on_from_its_checkpoint(
     metrics = train(chosen, tmp_path, python=python)
     whole = json.loads((trained / "metrics.json").read_text())
     assert losses(metrics) == pytest.approx(losses(whole), rel=1e-3)
+
+
+def test_rows_of_a_length_go_together(python: Path, tmp_path: Path) -> None:
+    """Of 64 rows, four steps of four take a quarter that was drawn, the longest first."""
+    folder = data(tmp_path / "rows", "edit")
+    rows = [{"prompt": prompt(n), "completion": said("x + b" * (1 + n % 8))} for n in range(64)]
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    wanted = replace(WANTED, max_steps=16, save_steps=16, group_by_length=True)
+    history = train(plan("sft", [folder], wanted), tmp_path / "out", python=python)["history"]
+    totals = [0.0, *(each["num_tokens"] for each in history if "loss" in each)]
+    steps = [after - before for before, after in pairwise(totals)]
+    assert [steps[n : n + 4] for n in range(0, 16, 4)] == [
+        sorted(steps[n : n + 4], reverse=True) for n in range(0, 16, 4)
+    ]
+
+
+def test_a_name_is_the_same_tokens_wherever_it_stands(trained: Path, python: Path) -> None:
+    """So that a model that has seen it once can copy it."""
+    text = "<L1>depth(depth, -depth) + depth[x:depth] if depth in depth else (depth).depth\n<fix>\n"
+    script = (
+        "import json, sys; from transformers import AutoTokenizer; t = AutoTokenizer.from_pretrained(sys.argv[1])\n"
+    )
+    script += "print(json.dumps([[t.decode([i]) for i in t(text)['input_ids']] for text in sys.argv[2:]]))"
+    command = [str(python), "-c", script, str(trained / "model"), text, "depth"]
+    found, name = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert "".join(found) == text
+    assert f"|{'|'.join(found)}|".count(f"|{'|'.join(name)}|") == text.count("depth")
 
 
 def test_processes_share_the_rows_of_a_training(chosen: Plan, python: Path, tmp_path: Path) -> None:
