@@ -30,12 +30,13 @@ def make(
 ) -> None:
     """Write a checkpoint that transformers and vLLM load. `width` is a multiple of 32."""
     import torch
-    from transformers import Qwen2Config, Qwen2ForCausalLM
+    from transformers import LlamaConfig, LlamaForCausalLM
 
     tokenizer = _tokenizer(rows, vocabulary, positions)
     tokenizer.save_pretrained(folder)
     torch.manual_seed(seed)
-    config = Qwen2Config(
+    # Not Qwen2, say: for that, transformers puts Qwen's own way to cut in the place of a tokenizer's.
+    config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=width,
         intermediate_size=3 * width,
@@ -49,7 +50,7 @@ def make(
         eos_token_id=tokenizer.convert_tokens_to_ids(END),
         pad_token_id=tokenizer.convert_tokens_to_ids(PAD),
     )
-    Qwen2ForCausalLM(config).save_pretrained(folder)
+    LlamaForCausalLM(config).save_pretrained(folder)
 
 
 def _tokenizer(rows: list[dict[str, Any]], vocabulary: int, positions: int) -> Any:
