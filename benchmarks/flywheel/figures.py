@@ -155,7 +155,7 @@ def _tried(out: Path, split: str) -> Iterator[Tried]:
 
 
 def _base(args: argparse.Namespace, out: Path) -> Path | None:
-    """A model of plain source, by default that of the repositories that are trained on; None where it is not wanted."""
+    """A model of plain source; None where it is not wanted."""
     if not (args.warm_up and args.train_python):
         return None
     if not (out / "plain" / "manifest.json").exists():
@@ -163,7 +163,9 @@ def _base(args: argparse.Namespace, out: Path) -> Path | None:
         known = args.repository or [out / "idioms" / name for name in ("seen", *GENERATED)]
         apart = [each for each in known if each.name in (args.hold_out if args.repository else GENERATED)]
         held = [row["code"] for name in HELD_OUT for row in read_lines(out / "bugs" / f"{name}.jsonl")]
-        folders = args.source or [each for each in known if each not in apart]
+        folders = args.source or (
+            [each for each in known if each not in apart] if args.repository else [_plain(args, out)]
+        )
         source = warmup.Source(
             folders,
             apart,
@@ -177,6 +179,12 @@ def _base(args: argparse.Namespace, out: Path) -> Path | None:
     wanted = replace(_wanted(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True)
     training.train(training.plan("sft", [out / "plain"], wanted), out / "base", python=args.train_python)
     return out / "base" / "model"
+
+
+def _plain(args: argparse.Namespace, out: Path) -> Path:
+    """Generated functions without tests: plain source is plentiful, and a model that sees little knows it by heart."""
+    shutil.rmtree(out / "untested", ignore_errors=True)
+    return idioms.plain(out / "untested", args.plain_functions, Random(f"plain/{args.seed}"))
 
 
 def _wanted(args: argparse.Namespace) -> training.Wanted:
@@ -246,11 +254,12 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--batch", type=int, default=8, help="rows of a step")
     parser.add_argument("--rate", type=float, default=2e-3, help="of learning; a quarter of it after a warm-up")
     parser.add_argument("--model-width", type=int, default=TINY["width"], help="a multiple of 32")
-    parser.add_argument("--warm-up", type=int, default=14_000, metavar="ROWS", help="of plain source, learned first")
-    parser.add_argument("--warm-up-steps", type=int, default=7000, help="of that training")
-    parser.add_argument("--rows-a-function", type=int, default=25, help="of plain source, at most")
+    parser.add_argument("--warm-up", type=int, default=24_000, metavar="ROWS", help="of plain source, learned first")
+    parser.add_argument("--warm-up-steps", type=int, default=8000, help="of that training")
+    parser.add_argument("--rows-a-function", type=int, default=4, help="of plain source, at most")
+    parser.add_argument("--plain-functions", type=int, default=6000, help="generated functions without tests")
     parser.add_argument("--source", type=Path, action="append", default=[], metavar="DIR",
-                        help="plain source; default: the repositories that are trained on")  # fmt: skip
+                        help="plain source; default: the repositories that are trained on, or generated")  # fmt: skip
     parser.add_argument("--cpu-s", type=float, default=0.25, help="of the processor, for the tests on one version")
     return parser
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.clones import git
 
-__all__ = ["IDIOMS", "UNSEEN", "write"]
+__all__ = ["IDIOMS", "UNSEEN", "plain", "write"]
 
 IDIOMS: tuple[str, ...] = (
     "{r} = 0\nfor {i} in {xs}:\n    if {i} > {k}:\n        {r} += 1",
@@ -62,6 +62,16 @@ def write(folder: Path, count: int, rng: Random) -> tuple[Path, Path, Path]:
         git("-c", "user.name=ramify", "-c", "user.email=ramify@localhost", "commit", "-q", "-m", name, cwd=place)
         made.append(place)
     return made[0], made[1], made[2]
+
+
+def plain(folder: Path, count: int, rng: Random) -> Path:
+    """A folder of so many further functions of the idioms that are seen, without tests."""
+    folder.mkdir(parents=True)
+    for number in range(0, count, A_MODULE):
+        functions = [_function(f"seen_{n}", IDIOMS, rng) for n in range(number, min(count, number + A_MODULE))]
+        text = "\n\n".join(text for _, text in functions)
+        (folder / f"p{number // A_MODULE}.py").write_text(text, encoding="utf-8")
+    return folder
 
 
 def _function(name: str, idioms: Sequence[str], rng: Random) -> tuple[str, str]:
