@@ -21,7 +21,7 @@ MANY = 10**6
 """Rollouts from the base state: as many as are wanted."""
 HALF, MOST, FEW = 0.5, 0.6, 0.2
 """Shares."""
-FIRST = 10
+FIRST = 20
 """Expansions before a share of them says anything."""
 TRIES = 40
 """What the base is given where proposals are blind."""
