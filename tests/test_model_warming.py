@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -134,11 +134,12 @@ class TestRequestsThatAreAlikeButForTheSeed:
     def test_are_asked_for_one_by_one_by_a_server_that_refuses_or_knows_no_choices(
         self, serve: Serve, client: Client
     ) -> None:
-        for answers in ([fails(400, "n is not supported"), says("b"), says("c")], [says("b"), says("c")]):
-            said, server = self.draws(serve, client, *answers)
+        told = Reply(b'{"error": {"message": "n is not supported", "code": 400}}')  # an answer, which may have a price
+        for refusals, calls in (([fails(400, "n is not supported")], 3), ([told], 4), ([], 3)):
+            said, server = self.draws(serve, client, *refusals, says("b"), says("c"))
             assert [each.text for each in said] == ["a", "b", "c"]
             assert [request.get("n") for request in server.requests].count(2) == 1
-            assert sum(each.usage.model_calls for each in said) == 3
+            assert sum(each.usage.model_calls for each in said) == calls
             assert not pace_of(server.url).several
 
     def test_go_on_alone_when_the_one_that_asks_for_all_fails_for_good(self, serve: Serve, client: Client) -> None:
@@ -252,6 +253,23 @@ def test_two_conversations_have_the_blocks_in_common_that_are_alike_from_their_b
     one, other = (prompt_of("m", [], talk("a", n, 3 * BLOCK_BYTES) + talk("b"), 9.0) for n in range(2))
     assert [mine == theirs for mine, theirs in zip(one.blocks, other.blocks, strict=True)] == [True] * 3 + [False]
     assert not {*one.blocks} & {*prompt_of("n", [], talk("a", 0, 3 * BLOCK_BYTES), 9.0).blocks}
+
+
+def test_who_has_been_answered_leaves_to_others_what_they_warm() -> None:
+    pace, clock, waits = Pace(), [0.0], list[float]()
+    prompt, later = blocks("a"), blocks("a", patience_s=1.0)
+
+    def pause(seconds: float) -> None:
+        waits.append(seconds)
+        clock[0] += 1
+
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(pace.turn(pause, lambda: clock[0], prompt)).begun()
+        clock[0] = KEPT_S + 1
+        second.enter_context(pace.turn(pause, lambda: clock[0], prompt))
+        first.close()
+        with pace.turn(pause, lambda: clock[0], later):
+            assert len(waits) == 1
 
 
 def test_nobody_waits_longer_than_the_first_token_may_take() -> None:

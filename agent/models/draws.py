@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from agent.errors import ModelError, Stopped, ToolsRefused
+from agent.budget import Usage
+from agent.errors import ModelError, RamifyError, Stopped, ToolsRefused
 from agent.models import Completion
 from agent.models.pace import Pace, Turn
+from agent.models.retry import Transient
 
 __all__ = ["draw"]
 
@@ -16,7 +19,7 @@ log = logging.getLogger(__name__)
 
 def draw(turn: Turn, pace: Pace, ask: Callable[[int], Sequence[Completion]]) -> Completion:
     """The first of the answers that `ask` gets of so many at once; the others are for those who go with this turn. A
-    provider that refuses several, or gives fewer, is remembered, and asked for one.
+    provider that refuses several, or gives fewer, is remembered, and asked for one, which bears what the refusal cost.
 
     Raises:
         agent.errors.RamifyError, agent.models.retry.Transient: as `ask`.
@@ -30,11 +33,23 @@ def draw(turn: Turn, pace: Pace, ask: Callable[[int], Sequence[Completion]]) -> 
 
 
 def _answers(turn: Turn, ask: Callable[[int], Sequence[Completion]]) -> Sequence[Completion]:
-    if turn.others:
-        try:
-            return ask(1 + len(turn.others))
-        except ModelError as refusal:
-            if isinstance(refusal, (Stopped, ToolsRefused)):
-                raise
-            log.info("several answers at once are not asked for any more: %s", refusal)
-    return ask(1)[:1]
+    if not turn.others:
+        return ask(1)
+    try:
+        return ask(1 + len(turn.others))
+    except ModelError as refusal:
+        if isinstance(refusal, (Stopped, ToolsRefused)):
+            raise
+        log.info("several answers at once are not asked for any more: %s", refusal)
+        lost = refusal.usage
+    return [_after(lost, ask)]
+
+
+def _after(lost: Usage, ask: Callable[[int], Sequence[Completion]]) -> Completion:
+    """One answer; its usage, or that of the error, holds what was lost before."""
+    try:
+        first = ask(1)[0]
+    except (RamifyError, Transient) as error:
+        error.usage += lost
+        raise
+    return replace(first, usage=lost + first.usage)

@@ -31,7 +31,7 @@ class Turn:
     taken: bool = False
     """Another asks for it now."""
     first: frozenset[bytes] = frozenset()
-    """The blocks that it warms."""
+    """The blocks that it warms; none any more, once its answer has begun."""
 
 
 class Pace:
@@ -111,13 +111,14 @@ class Pace:
             turn.others = [each for each in self._behind if each is not turn and each.prompt.draw == turn.prompt.draw]
         for other in turn.others:
             other.taken = True
-        self._behind = [each for each in self._behind if not each.taken]
+        self._behind = [each for each in self._behind if each is not turn and not each.taken]
 
     def _begun(self, turn: Turn, now: Callable[[], float]) -> None:
         if turn.begun is not _done:
             turn.begun = _done
             with self._changed:
                 self._cache.begun(turn.prompt, turn.first, now())
+                turn.first = frozenset()
                 self._changed.notify_all()
 
     def _leave(self, turn: Turn) -> None:
