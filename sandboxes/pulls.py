@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any
 
 from sandboxes import ImageMissing, PullLeft, RegistryBusy, RegistryDown
@@ -61,6 +61,17 @@ def until(over: threading.Event) -> Iterator[None]:
         _OVER.reset(before)
 
 
+@contextmanager
+def _alone(lock: threading.Lock) -> Iterator[None]:
+    """Hold a lock in the block, unless nobody waits any longer before it is to be had."""
+    while not lock.acquire(timeout=_POLL_S):
+        _go_on()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 class _Registry:
     """Whether a registry has failed for longer than anybody waits."""
 
@@ -78,7 +89,7 @@ class _Registry:
             if not _may_pass(problem):
                 self._given_up = False
                 return problem
-            with self._waiting:
+            with _alone(self._waiting):
                 if self._waits == before:
                     return problem if self._given_up else self._waited_out(name, problem, attempt, pause)
 
@@ -118,7 +129,7 @@ def _waited_for(work: Callable[[], str]) -> str:
             ended.set_exception(error)
 
     _go_on()
-    threading.Thread(target=run, name="pull", daemon=True).start()
+    threading.Thread(target=copy_context().run, args=(run,), name="pull", daemon=True).start()
     while not wait((ended,), _POLL_S).done:
         _go_on()
     return ended.result()
@@ -144,12 +155,13 @@ def pull(
 
     def once() -> str:
         with _ROOM:
+            _go_on()
             return _pull_once(client, name, silence_s)
 
     def attempt() -> str:
         return _waited_for(once)
 
-    with _BY_NAME.setdefault(name, threading.Lock()):
+    with _alone(_BY_NAME.setdefault(name, threading.Lock())):
         if _there(client, name):
             return
         problem = registry.left_of(name, attempt, pause)

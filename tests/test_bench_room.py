@@ -210,6 +210,25 @@ class TestFailures:
             with until(over), pytest.raises(PullLeft):
                 pull(client, f"{unheard()}/tiny")
 
+    def test_whoever_wants_what_another_waits_for_need_not_wait_for_that_one(self) -> None:
+        name, over, others = f"{unheard()}/tiny", threading.Event(), threading.Event()
+
+        def want() -> None:
+            with until(others), pytest.raises(PullLeft):
+                pull(client, name)
+
+        with Engine("silent") as engine, closing(engine.client()) as client, ThreadPoolExecutor(1) as pool:
+            other = pool.submit(want)
+            try:
+                assert engine.asked.wait(100)
+                over.set()
+                with until(over), pytest.raises(PullLeft):
+                    pull(client, name)
+                assert not other.done()
+            finally:
+                others.set()
+            other.result()
+
     @pytest.mark.parametrize("name", ["docker.io/Owner/Name:latest", "owner/../../containers", "http://x/y", "a b", ""])
     def test_an_image_that_can_have_no_such_name_is_its_own_fault(self, name: str) -> None:
         with (
