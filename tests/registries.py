@@ -18,7 +18,7 @@ import pytest
 
 __all__ = ["Front", "real_registry"]
 
-READY_S = 60
+READY_S = 200
 _CONFIG = """version: 0.1
 log: {{level: warn}}
 storage: {{filesystem: {{rootdirectory: {folder}}}}}

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from shlex import quote
+from typing import cast
 
 import pytest
 
@@ -20,12 +21,12 @@ from benchmarks.evidence import Archive
 from benchmarks.grading import grade
 from benchmarks.harness import assets
 from benchmarks.harness.logs import START
-from benchmarks.instances import Instance
+from benchmarks.instances import Instance, InstanceBroken
 from benchmarks.regrading import regrade_all
 from benchmarks.sources import Source, open_source
 from benchmarks.sources.formats import format_of
 from benchmarks.verdicts import Verdict
-from sandboxes import Provider
+from sandboxes import Provider, Sandbox
 from tests.instances import FIXED, TESTED, make_benchmark, patch_of
 from tests.rows import LIVE_PROGRAM
 
@@ -121,6 +122,39 @@ def test_what_no_patch_can_carry_is_there_when_the_tests_run(
         verdict = graded(source, replace(instance, hidden=lacking), provider, FIXED)
         assert verdict.status == "error"
         assert reason in verdict.reason
+
+
+class _Failing(BaseHTTPRequestHandler):
+    """Sends half of a file, and ends there; or, of `/slow`, sends no more for long."""
+
+    over = threading.Event()
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "8")
+        self.end_headers()
+        self.wfile.write(b"\x89PNG")
+        self.wfile.flush()
+        if self.path == "/slow":
+            self.over.wait(100)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Say nothing."""
+
+
+def test_a_file_that_breaks_off_or_drips_is_not_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Failing) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        try:
+            with pytest.raises(InstanceBroken, match="cannot be had from"):
+                assets.put_in(cast("Sandbox", None), [("a.png", f"{address}/half")], "")
+            monkeypatch.setattr(assets, "ALL_S", -1)
+            with pytest.raises(InstanceBroken, match="take longer than"):
+                assets.put_in(cast("Sandbox", None), [("a.png", f"{address}/slow")], "")
+        finally:
+            _Failing.over.set()
+            server.shutdown()
 
 
 def test_a_patch_that_no_way_of_applying_takes_is_called_so(

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse, IncompleteRead
 from pathlib import PurePosixPath
 from shlex import quote
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -82,11 +82,13 @@ def _fetched(path: str, address: str, limit: int, until: float) -> bytes:
     return data
 
 
-def _pieces(answer: IO[bytes], limit: int, until: float) -> Iterator[bytes]:
-    """What comes in time, and no more than a byte too many."""
+def _pieces(answer: HTTPResponse, limit: int, until: float) -> Iterator[bytes]:
+    """What comes in time, and no more than a byte too many. A file that breaks off is none."""
     left = limit + 1
-    while left and (piece := answer.read(min(left, _PIECE))):
+    while left and (piece := answer.read1(min(left, _PIECE))):
         yield piece
         left -= len(piece)
         if time.monotonic() > until:
             raise TimeoutError(f"the files of the row take longer than {ALL_S} s")
+    if left and answer.length:
+        raise IncompleteRead(b"", answer.length)

@@ -18,7 +18,8 @@ _DEFINED = "def parser"
 
 def live(row: Row) -> Instance:
     """A row of SWE-bench-Live (`evaluation/evaluation.py` there); its commands run one after the other. Few of its
-    images have the repository in a folder of the testbed, where the patch goes; commands run in the testbed."""
+    images have the repository in a folder of the testbed, where the patch goes; rows that print their log, or have a
+    parser of their own, run their commands in the testbed."""
     printing = bool(row.get("print_cmds"))
     command = _shown(row) if printing else "; ".join((*_list(row, "rebuild_cmds"), *_list(row, "test_cmds")))
     image = images.image_of(row, images.published(row["instance_id"], owner="starryzhang"))
