@@ -73,6 +73,13 @@ def test_the_best_state_is_then_given_as_many_tries_as_it_took_to_find_it():
     assert chooser(blind(8, best=True, alike=8)) == "swe_search"
 
 
+def test_it_is_not_where_nothing_was_proposed_or_nothing_is_left_to_propose():
+    assert chooser(tree(node(0))) == "swe_search"
+    made = blind(9)
+    made.close(0)
+    assert chooser(made) == "swe_search"
+
+
 def test_it_is_not_where_its_proposals_repeat_or_where_values_change():
     made = blind(9)
     made.merge(0, 3)

@@ -108,7 +108,9 @@ def blind(tree: Tree) -> bool:
     """Whether few expansions change what is measured for the better, and the best state is worth some more tries."""
     born, best = tree.view("born", _Born), tree.best().id
     nodes, alike, better = len(tree) - 1, born.alike_in_all, born.better_in_all
-    if alike < HALF * nodes or better - 1 > RARE * nodes or tree.expansions(best) >= tries(tree, best):
+    if nodes == 0 or alike < HALF * nodes or better - 1 > RARE * nodes:
+        return False
+    if not tree.expandable(best) or tree.expansions(best) >= tries(tree, best):
         return False
     return not any(attempt.known for attempt in tree.attempts(best))
 
