@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent import lineage
 from agent.lineage import Lineage
 from agent.search.adaptive import Adaptive
 from agent.search.below import Siblings
@@ -115,14 +116,14 @@ def test_a_choice_near_the_top_costs_a_part_of_what_a_walk_up_a_deep_chain_would
 @settings(max_examples=150)
 @given(histories, st.integers(0, 2**32), st.integers(1, 3), st.sampled_from(sorted(SEARCHES)))
 def test_stations_change_no_choice(history, seed, span, name):
-    """A tree with many stations beside one in which every change goes up node by node."""
-    search, plain = SEARCHES[name](), Grown()
+    """A deep tree with many stations beside one in which every change goes up node by node."""
+    search, plain, made = SEARCHES[name](), Grown(), Grown()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agent.lineage.SPAN", span)
-        made = Grown()
-        for change in history:
-            for each in (plain, made):
-                each.happens(*change)
-            if change[0] != "add":
+        for what, at, *rest in history:
+            deep = len(plain.tree) - 1 - at % 2 if what == "add" and at % 5 else at
+            for each, stations in ((plain, 10**6), (made, span)):
+                patch.setattr(lineage, "SPAN", stations)
+                each.happens(what, deep, *rest)
+            if what != "add":
                 assert search.select(made.tree, Random(seed)) == search.select(plain.tree, Random(seed))
-        assert search.select(made.tree, Random(seed)) == search.select(plain.tree, Random(seed))
+    assert search.select(made.tree, Random(seed)) == search.select(plain.tree, Random(seed))
