@@ -24,6 +24,7 @@ from sandboxes.conformance import LIMITS, ExactContract, sample
 from sandboxes.docker import DockerProvider, probe
 from sandboxes.engine import addresses, connect, labels, leftovers, sweep
 from sandboxes.forks import Forks
+from tests.registry import registry
 
 pytestmark = pytest.mark.docker
 
@@ -258,9 +259,11 @@ class TestLeftovers:
 
 class TestImages:
     def test_an_image_that_is_nowhere_is_named_together_with_the_remedy(self, provider: Forks, checkout: Path) -> None:
-        workspace = Workspace(path=checkout, image="localhost:1/no/such-image:latest")
-        with pytest.raises(ImageMissing, match=r"localhost:1/no/such-image:latest.*scripts/base-image"):
-            provider.create(workspace)
+        with registry() as server:
+            server.missing = True
+            workspace = Workspace(path=checkout, image=server.name("no/such-image"))
+            with pytest.raises(ImageMissing, match=r"localhost:\d+/no/such-image:latest.*scripts/base-image"):
+                provider.create(workspace)
 
     def test_an_image_without_python_is_refused_by_a_sentence_that_says_so(
         self, import_image: Callable[..., str], provider: Forks, checkout: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
@@ -68,7 +69,8 @@ class LiteLLMModel:
         provider = self._provider()
         self._pace = pace_of(base_url or provider, max_concurrent)
         self._warm = warm
-        self._several = "n" in (self._litellm.get_supported_openai_params(name, provider) or ())
+        with warnings.catch_warnings(action="ignore"):  # its modules of some providers, once read, make pydantic warn
+            self._several = "n" in (self._litellm.get_supported_openai_params(name, provider) or ())
         self._marks = needs_marks(provider, name)
 
     @property
