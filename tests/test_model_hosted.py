@@ -50,7 +50,7 @@ class TestHostedProviders:
     def test_give_siblings_that_differ_in_the_seed_alone_the_choices_of_one_request(self, serve: Serve) -> None:
         begin = threading.Event()
         two = choices(says("b", ("view", {"path": "a.py"})), says("c"))
-        server = serve(lambda body: says("a").waits(begin, 3) if len(server.requests) == 1 else two)
+        server = serve(lambda body: says("a").waits(begin, 1) if len(server.requests) == 1 else two)
         model = self.model(server, price=(2.0, 10.0))
         talk = [{"role": "user", "content": "word " * 1000}]
         with ThreadPoolExecutor(3) as pool:
