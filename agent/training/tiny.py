@@ -9,7 +9,6 @@ of Ramify.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from keyword import kwlist
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ TOKENIZED = 50_000
 """Rows that a tokenizer is made of, at most."""
 HEAD = 32
 """Width of an attention head. A narrow model needs several: one to see what stood before, another to find it again."""
-PIECES = rf" ?\b(?:{'|'.join(kwlist)})\b ?|[^\W\d]+|\d|\n| {{2,}}|(?:[^\w\n ]| (?! ))+"
-"""What no token reaches across: keywords and signs with the spaces beside them, names without."""
+PIECES = r"[^\W\d]+|\d|\n| +|[^\w\n]+"
+"""What no token reaches across: words, digits, signs with the spaces behind them."""
 
 
 def make(
@@ -44,6 +43,7 @@ def make(
         num_attention_heads=width // HEAD,
         num_key_value_heads=width // HEAD,
         head_dim=HEAD,
+        attention_bias=True,
         max_position_embeddings=positions,
         tie_word_embeddings=True,
         bos_token_id=None,

@@ -106,7 +106,6 @@ def test_a_name_is_cut_alike_wherever_it_stands(trained: Path, python: Path) -> 
     command = [str(python), "-c", script, str(trained / "model"), text]
     pieces, again = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     assert pieces.count("depth") == text.count("depth")
-    assert {" in ", " else "} <= set(pieces)
     assert again == text
 
 
