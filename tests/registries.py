@@ -111,4 +111,5 @@ class _Passing(BaseHTTPRequestHandler):
 
 
 def _only(headers: http.client.HTTPMessage, names: tuple[str, ...]) -> dict[str, str]:
-    return {name: str(headers[name]) for name in names if headers[name]}
+    """An engine accepts several kinds of manifest, by a header each, in any order."""
+    return {name: ", ".join(headers.get_all(name, ())) for name in names if headers[name]}
