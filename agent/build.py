@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from agent import solver
 from agent.budget import Budget, Purse
@@ -39,8 +39,6 @@ from sandboxes import Provider, PullLeft
 from sandboxes.pulls import until
 
 __all__ = ["check", "limits", "make_parts", "resume", "start", "unpriced"]
-
-_T = TypeVar("_T")
 
 
 def check(settings: Settings) -> None:

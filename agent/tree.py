@@ -266,11 +266,10 @@ class Tree:
     def prune(self, node_id: NodeId) -> None:
         """Record that the node and all below it, now and later, are never to be expanded again."""
         below = self.lineage.subtree(node_id)
-        were_open = [each for each in below if self.expandable(each)]
+        for each in filter(self.expandable, below):
+            self._subtrees.close(each)
         self._pruned.update(below)
         self._closed.update(below)
-        for each in were_open:
-            self._subtrees.close(each)
         for each in below:
             self._views.changed(each)
             self._views.changed_below(each)

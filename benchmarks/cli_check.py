@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +17,6 @@ from benchmarks.cli_options import Config, Filter, Ids, Image, Json, Sandbox, Sl
 
 if TYPE_CHECKING:
     from benchmarks.checking import Check
-    from benchmarks.instances import Instance
 
 __all__ = ["check"]
 
@@ -54,20 +53,17 @@ def check(
         pool, stopping = stack.enter_context(ThreadPoolExecutor(workers)), threading.Event()
         stack.callback(stopping.set)
         chosen = select(opened.instances(), ids=split(ids), pattern=pattern, part=part)
+        checked = until(stopping)(lambda instance: checking.check(instance, opened, provider, archive))
+        checks = list(_shown(pool.map(checked, chosen), len(chosen), as_json=as_json))
+    sys.stdout.write(_in_all(checks, as_json=as_json) + "\n")
+    raise typer.Exit(0 if all(each.valid for each in checks) else 1)
 
-        def checked(instance: Instance) -> Check:
-            with until(stopping):
-                return checking.check(instance, opened, provider, archive)
 
-        found = pool.map(checked, chosen)
-        checks = list(_shown(found, len(chosen), as_json=as_json))
-    bad = sum(not each.valid for each in checks)
-    if as_json:
-        rows = [{**asdict(each), "valid": each.valid} for each in checks]
-        sys.stdout.write(json.dumps({"valid": len(checks) - bad, "instances": rows}) + "\n")
-    else:
-        sys.stdout.write(f"{len(checks) - bad} of {len(checks)} instances hold\n")
-    raise typer.Exit(1 if bad else 0)
+def _in_all(checks: Sequence[Check], *, as_json: bool) -> str:
+    valid = sum(each.valid for each in checks)
+    if not as_json:
+        return f"{valid} of {len(checks)} instances hold"
+    return json.dumps({"valid": valid, "instances": [{**asdict(each), "valid": each.valid} for each in checks]})
 
 
 def _shown(found: Iterable[Check], total: int, *, as_json: bool) -> Iterator[Check]:

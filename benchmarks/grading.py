@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from glob import escape
 
 from agent.errors import RamifyError, UsageError
@@ -129,28 +130,32 @@ def grade_all(
     if strange := [p.instance_id for p in known if p.instance_id not in instances]:
         raise UsageError(f"the predictions have {strange[0]!r}, which this source does not")
 
-    stopping = threading.Event()
-
-    def one(prediction: Prediction) -> Verdict:
-        instance = instances[prediction.instance_id]
-        cached = cache.get(instance, prediction.patch, prediction.mode)
-        if cached is not None:
-            return cached
-        with until(stopping):
-            verdict = replace(grade_one(instance, prediction.patch), mode=prediction.mode)
-        cache.put(instance, prediction.patch, verdict)
-        return verdict
-
     of_instance = defaultdict[str, list[Prediction]](list)
     for prediction in known:
         of_instance[prediction.instance_id].append(prediction)
+    stopping = threading.Event()
+
+    def graded_in_turn(name: str) -> Iterator[Verdict]:
+        judged = partial(_judged, instances[name], cache, until(stopping)(grade_one))
+        return iter([judged(prediction) for prediction in of_instance[name]])
+
     with ThreadPoolExecutor(workers, thread_name_prefix="grade") as pool:
-        graded = {
-            name: pool.submit(lambda those: iter([*map(one, those)]), those) for name, those in of_instance.items()
-        }
+        graded = {name: pool.submit(graded_in_turn, name) for name in of_instance}
         try:
             for prediction in known:
                 yield next(graded[prediction.instance_id].result())
         finally:
             stopping.set()
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _judged(
+    instance: Instance, cache: VerdictCache, grade_one: Callable[[Instance, bytes], Verdict], prediction: Prediction
+) -> Verdict:
+    """The verdict that is kept, or one that is kept from now on."""
+    cached = cache.get(instance, prediction.patch, prediction.mode)
+    if cached is not None:
+        return cached
+    verdict = replace(grade_one(instance, prediction.patch), mode=prediction.mode)
+    cache.put(instance, prediction.patch, verdict)
+    return verdict

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from agent.errors import UsageError
 from agent.task import dump_task
 from benchmarks import clones
-from benchmarks.instances import Instance, InstanceBroken, select
+from benchmarks.instances import Hidden, Instance, InstanceBroken, select
 from benchmarks.sources import Source, open_source
 from benchmarks.suites import suite_id
 from tests.instances import FILES, FIXED, TESTED, bare_instance, git, make_benchmark, patch_of
@@ -38,6 +39,13 @@ def test_a_checkout_holds_the_base_state_and_nothing_hidden(folder: Path) -> Non
     assert (instance.task.goal_tests, instance.task.protected_paths) == ((), ())
     assert "test_add" not in json.dumps(dump_task(instance.task))
     assert "test_add" not in repr(instance)
+
+
+def test_what_solving_keeps_of_an_instance_has_nothing_that_only_grading_needs(folder: Path) -> None:
+    _, instance, _ = opened(folder)
+    kept = instance.to_solve()
+    assert instance.hidden.patch
+    assert kept == replace(instance, hidden=Hidden((), (), b"", instance.hidden.test_patch))
 
 
 def test_a_checkout_has_one_commit_and_no_remote(folder: Path) -> None:

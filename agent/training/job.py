@@ -83,7 +83,7 @@ def _config(order: dict[str, Any], out: Path) -> tuple[Any, Any]:
         "per_device_train_batch_size": order["batch"],
         "gradient_accumulation_steps": order["accumulate"],
         "learning_rate": order["rate"],
-        "adam_beta2": 0.999 if order["model"] else 0.98,  # what was nothing changes fast
+        "adam_beta2": 0.999 if order["model"] else 0.98,
         "max_length": order["max_length"],
         "seed": order["seed"],
         "data_seed": order["seed"],

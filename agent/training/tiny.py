@@ -19,7 +19,7 @@ TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 TOKENIZED = 50_000
 """Rows that a tokenizer is made of, at most."""
 HEAD = 32
-"""Width of an attention head. A narrow model needs several: one to see what stood before, another to find it again."""
+"""Width of an attention head: a narrow model has several."""
 PIECES = r"[^\W\d]+|\d|\n| +|[^\w\n]+"
 """What no token reaches across: words, digits, signs with the spaces behind them."""
 
