@@ -93,7 +93,11 @@ def mending(
     """Whether each edit mends its bug; up to the first that does, where it is to `stop`. None: the edit is not within
     one function, or cannot be exchanged in a running process; a search would have tried it."""
     known = {path: spots(data.decode()) for path, data in material.files.items() if compiles(data)}
-    made = [[_pieces(material, known, bug, each) for each in edits] for bug, edits in bugs]
+    made = list[list[list[Mapping[str, Any]] | None]]()
+    for bug, edits in bugs:
+        path = str(bug.row["path"])
+        standing = {**{each: (found, found) for each, found in known.items()}, path: (known[path], spots(bug.wrong))}
+        made.append([_pieces(material, standing, bug, each) for each in edits])
     jobs = [
         {
             "bug": bug.piece,
@@ -151,9 +155,13 @@ def _report(box: Sandbox) -> list[bytes]:
 
 
 def _pieces(
-    material: Material, known: Mapping[str, Sequence[Spot]], bug: Broken, edits: Sequence[Edit]
+    material: Material,
+    standing: Mapping[str, tuple[Sequence[Spot], Sequence[Spot]]],
+    bug: Broken,
+    edits: Sequence[Edit],
 ) -> list[Mapping[str, Any]] | None:
-    """The functions that edits of the broken state change, one a file; None where they are more than that."""
+    """The functions that edits of the broken state change, one a file; None where they are more than that. `standing`
+    is where functions stand in the files that run, and in those of the broken state."""
     found = list[Mapping[str, Any]]()
     for path in sorted({each.path for each in edits}):
         before = bug.wrong if path == bug.row["path"] else material.files[path].decode()
@@ -161,7 +169,7 @@ def _pieces(
         after, lines = edited(before, mine), [each.line or 0 for each in mine]
         holding = (
             (old, new)
-            for old, new in zip(known[path], spots(before), strict=True)
+            for old, new in zip(*standing[path], strict=True)
             if new.start <= min(lines) and max(lines) <= new.last
         )
         exchanged = next((piece(path, old, new, before, after) for old, new in holding), None)
