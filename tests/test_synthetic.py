@@ -139,13 +139,17 @@ class TestFamilies:
 
 
 class TestSplitting:
-    def material(self) -> dict[str, list[object]]:
+    def material(self, argument: str = "a") -> dict[str, list[object]]:
         copied = b"def f(a):\n    return sorted(a)[0]\n"
         own = b"".join(b"def g%d(a):\n    return a + %d\n\n\n" % (n, n) for n in range(40))
-        return {"one": [*functions("m.py", copied + own)], "two": [*functions("n.py", copied)]}
+        theirs = copied.replace(b"(a)", b"(%s)" % argument.encode())
+        return {"one": [*functions("m.py", copied + own)], "two": [*functions("n.py", theirs)]}
 
-    def test_a_copy_of_a_held_out_repository_is_on_neither_side(self) -> None:
-        splits = Splitting(frozenset({"two"})).of(self.material())
+    @pytest.mark.parametrize("argument", ["a", "rows"])
+    def test_a_copy_of_a_held_out_repository_is_on_neither_side_whatever_its_variables_are_called(
+        self, argument: str
+    ) -> None:
+        splits = Splitting(frozenset({"two"})).of(self.material(argument))
         assert splits["two", "n.py", "f"] == "repositories"
         assert splits["one", "m.py", "f"] == ""
 

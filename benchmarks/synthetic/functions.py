@@ -68,7 +68,7 @@ class Families:
     """Functions by likeness: two are of one family where a chain of near copies leads from one to the other."""
 
     def __init__(self, texts: Sequence[str], near: float = NEAR) -> None:
-        """`texts` as of `normal`; `near` is in (0, 1]."""
+        """`texts` as of `normal` or `unnamed`; `near` is in (0, 1]."""
         self._parents = list(range(len(texts)))
         self._names = [sha256(text.encode()).hexdigest()[:12] for text in texts]
         copies = Copies(near=near)

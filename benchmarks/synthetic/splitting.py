@@ -1,9 +1,9 @@
 """Splits of synthetic bugs: what may be trained on, and two kinds of what may not.
 
 `train` is what is left; `lines` are functions of the repositories that are trained on of which no line is; and
-`repositories` are whole repositories. Law: a family of functions (`benchmarks.synthetic.functions`) is in one split, by
-its name alone, so that material that is like none of it moves nothing; near copies of held-out repositories are trained
-on nowhere.
+`repositories` are whole repositories. Law: a family of functions (`benchmarks.synthetic.functions`), whatever their
+variables are called, is in one split, by its name alone, so that material that is like none of it moves nothing; near
+copies of held-out repositories are trained on nowhere.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.export.splits import bucket
-from benchmarks.synthetic.functions import Families, Function
+from benchmarks.synthetic.functions import Families, Function, unnamed
 
 __all__ = ["NAMES", "Splitting"]
 
@@ -32,7 +32,7 @@ class Splitting:
         """The split of each function, by repository, path and name; empty for one that belongs on neither side, as do
         functions of one name (a property and its setter) whose families are in different splits."""
         places = [(name, function) for name, known in material.items() for function in known]
-        families = Families([function.text for _, function in places])
+        families = Families([unnamed(function.text) for _, function in places])
         held_out = {families.of(n) for n, (name, _) in enumerate(places) if name in self.repositories}
         found = dict[tuple[str, str, str], str]()
         for number, (name, function) in enumerate(places):
