@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +17,7 @@ from agent.policy.edit.counts import counted
 from agent.run import Run
 from benchmarks.flywheel import idioms
 from benchmarks.flywheel.leaks import apart, leaks
-from benchmarks.flywheel.sharing import GENERATED, options, serve, trained
+from benchmarks.flywheel.sharing import GENERATED, ended, options, serve, trained
 from benchmarks.rounds import scores
 from benchmarks.rounds.exporting import export
 from benchmarks.rounds.playing import Conditions, flags_of, play
@@ -117,4 +116,4 @@ def _options() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ended(main)

@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import shutil
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -23,6 +22,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from agent import serving, training
 from agent.config import given
@@ -39,7 +39,7 @@ from benchmarks.flywheel import idioms, orders, swept, warmup
 from benchmarks.flywheel.leaks import HELD_OUT, apart, copied, leaks
 from benchmarks.flywheel.orders import Remembered, Tried
 from benchmarks.flywheel.pieces import edited
-from benchmarks.flywheel.sharing import GENERATED, options, serve, trained
+from benchmarks.flywheel.sharing import GENERATED, agreed, end_with_parent, ended, options, serve, trained
 from benchmarks.ledger import read_lines
 from benchmarks.rounds import scores
 from benchmarks.rounds.exporting import export
@@ -49,6 +49,10 @@ from sandboxes import Provider
 
 TINY = {"width": 128, "layers": 3, "vocabulary": 1024, "positions": 2048}
 """The model that is trained from nothing: about 700,000 weights."""
+COLLECTED = ("repository", "hold_out", "test", "functions", "a_function", "lines", "width", "workers", "mutants",
+             "held_out_mutants", "cpu_s", "seed", "config")  # fmt: skip
+"""Options that bugs and trees come from; the rows of plain source from those of `PLAIN` besides."""
+PLAIN = ("source", "warm_up", "rows_a_function", "plain_functions")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _options().parse_args(argv)
     out: Path = args.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
+    agreed(out / "collected.json", _named(args, COLLECTED))
     _collect(args, out)
     runs = apart(runs_in([out / "trees"]), out / "bugs")
     with ExitStack() as held:
@@ -69,6 +74,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(bool(found))
 
 
+def _named(args: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """The options of these names, as JSON has them."""
+    found: dict[str, Any] = json.loads(json.dumps({name: getattr(args, name) for name in names}, default=str))
+    return found
+
+
 def _collect(args: argparse.Namespace, out: Path) -> None:
     """Bugs of each repository with their edits tried, trees of those to learn from, and all rows below `bugs`."""
     repositories, held_out = list(args.repository), set(args.hold_out)
@@ -78,7 +89,8 @@ def _collect(args: argparse.Namespace, out: Path) -> None:
             (out / "begun").rename(out / "idioms")
         repositories = [out / "idioms" / name for name in ("seen", *GENERATED)]
         held_out = set(GENERATED)
-    with TemporaryDirectory() as place, ProcessPoolExecutor(args.workers, get_context("spawn")) as pool:
+    pool = ProcessPoolExecutor(args.workers, get_context("spawn"), end_with_parent)
+    with TemporaryDirectory() as place, pool:
         materials = [Material.read(each, Path(place) / "repositories") for each in repositories]
         splits = Splitting(frozenset(held_out), args.lines).of({each.name: each.functions() for each in materials})
         sandbox = given(args.config, {}).sandbox
@@ -158,6 +170,7 @@ def _base(args: argparse.Namespace, out: Path) -> Path | None:
     """A model of plain source; None where it is not wanted."""
     if not (args.warm_up and args.train_python):
         return None
+    agreed(out / "read.json", _named(args, PLAIN))
     if not (out / "plain" / "manifest.json").exists():
         shutil.rmtree(out / "plain", ignore_errors=True)
         known = args.repository or [out / "idioms" / name for name in ("seen", *GENERATED)]
@@ -265,4 +278,4 @@ def _options() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ended(main)

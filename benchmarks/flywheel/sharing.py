@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
+from threading import Thread
+from typing import Any, NoReturn
 
 from agent import serving, training
+from agent.errors import RamifyError, UsageError
+from agent.journal import write_atomically
 
-__all__ = ["GENERATED", "options", "serve", "trained"]
+__all__ = ["GENERATED", "agreed", "end_with_parent", "ended", "options", "serve", "trained"]
 
 GENERATED = ("combined", "unseen")
 """The generated repositories that are held out."""
@@ -49,3 +59,39 @@ def trained(args: argparse.Namespace, out: Path, wanted: training.Wanted) -> ser
 def serve(args: argparse.Namespace, server: serving.Server, out: Path, held: ExitStack) -> None:
     """Until `held` ends."""
     held.enter_context(serving.running(server, str(args.serve_python), log=out / f"{server.served}.log"))
+
+
+def agreed(path: Path, asked: Mapping[str, Any]) -> None:
+    """Keep in a file what its folder is made by, or compare it with what was kept there.
+
+    Raises:
+        UsageError: the folder was made by other options.
+    """
+    if path.exists():
+        before = json.loads(path.read_bytes())
+        other = [
+            f"{name} {before.get(name)}, not {value}" for name, value in asked.items() if before.get(name) != value
+        ]
+        if other:
+            raise UsageError(f"{path.parent} was made with {'; '.join(other)}: ask for the same, or name a new --out")
+    write_atomically(path, (json.dumps(asked, indent=1) + "\n").encode())
+
+
+def ended(main: Callable[[], int]) -> NoReturn:
+    """End the program as `main` does, or with its error in words."""
+    try:
+        sys.exit(main())
+    except RamifyError as error:
+        sys.exit(f"error: {error}")
+
+
+def end_with_parent() -> None:
+    """For workers of a pool: this process ends when the one that made it does, also where that was killed."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()

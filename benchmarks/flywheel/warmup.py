@@ -30,6 +30,7 @@ from agent.policy.edit.context import contexts
 from agent.policy.edit.features import alike
 from agent.policy.mutate.candidates import compiles
 from benchmarks.flywheel.leaks import holds
+from benchmarks.flywheel.sharing import end_with_parent
 from benchmarks.flywheel.swept import KINDS
 from benchmarks.synthetic.copies import Copies
 from benchmarks.synthetic.functions import Function, functions, unnamed
@@ -66,7 +67,8 @@ class Source:
         held = [*self.held_out, *(each.text for folder in self.apart for each in _functions(folder))]
         work = partial(rows, copies=Copies(map(unnamed, held)), a_function=self.a_function, seed=self.seed)
         count, seen = 0, set[bytes]()
-        with get_context("spawn").Pool(self.workers) as pool, (out / "train.jsonl").open("w", encoding="utf-8") as file:
+        pool = get_context("spawn").Pool(self.workers, end_with_parent)
+        with pool, (out / "train.jsonl").open("w", encoding="utf-8") as file:
             for found in pool.imap(work, self._files(), chunksize=4):
                 for name, lines in found:
                     if name not in seen and count < self.rows:
