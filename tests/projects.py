@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
+import zipfile
 from pathlib import Path
 
 from agent.task import Task
@@ -78,3 +80,19 @@ def task(repo: Path, **changes: object) -> Task:
     given = {"id": "means", "statement": "mean([]) divides by zero", "test_command": "python -m pytest -q"} | changes
     env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # the tools of development are slow plugins
     return Task(workspace=Workspace(path=repo, mount="/workspace", env=env), **given)
+
+
+def wheel() -> bytes:
+    """A small package `planted` to be installed."""
+    about = "planted-1.0.dist-info"
+    files = {
+        "planted/__init__.py": "x = 1\n",
+        f"{about}/METADATA": "Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{name},,\n" for name in (*files, f"{about}/RECORD"))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, text in {**files, f"{about}/RECORD": record}.items():
+            archive.writestr(name, text)
+    return packed.getvalue()

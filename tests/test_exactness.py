@@ -6,9 +6,7 @@ inside: what an overlay does to an action itself (names of one file that writing
 
 from __future__ import annotations
 
-import io
 import random
-import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +20,7 @@ from sandboxes.conformance import LIMITS, sample, sh
 from sandboxes.conformance.given import fingerprint_of
 from sandboxes.docker import DockerProvider, probe
 from sandboxes.namespace import NamespaceProvider
+from tests.projects import wheel
 
 PATHS = (
     *("a", "b", "d", "d/x", "d/e/z", "pkg", "pkg/deep", "pkg/deep/one.txt", "crlf.txt", "link", "build/out.o", "n.log"),
@@ -104,22 +103,6 @@ def act(box: Sandbox, kind: str, what: str) -> None:
             box.remove(what)
     except OSError:
         return
-
-
-def wheel() -> bytes:
-    """Of a small package."""
-    about = "planted-1.0.dist-info"
-    files = {
-        "planted/__init__.py": "x = 1\n",
-        f"{about}/METADATA": "Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n",
-        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = "".join(f"{name},,\n" for name in (*files, f"{about}/RECORD"))
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, text in {**files, f"{about}/RECORD": record}.items():
-            archive.writestr(name, text)
-    return packed.getvalue()
 
 
 def begun(provider: Provider, checkout: Path) -> Snapshot:
