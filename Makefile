@@ -9,10 +9,13 @@ JOBS ?= 2
 PYTEST_FLAGS ?=
 PYTEST = scripts/run-tests -q -n $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)  # a file's tests share sandboxes
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+FLYWHEEL = $(or $(OUT),build/flywheel)
+FIGURES = PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m benchmarks.flywheel.figures --out $(FLYWHEEL) --cpu \
+	--train-python $(or $(RAMIFY_TRAIN),.train)/bin/python --serve-python $(or $(RAMIFY_VLLM),.vllm)/bin/python
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests begin thousands of Pythons: each would compile all that it imports
 
-.PHONY: setup demo test check docs image vllm-test ray-test web-test swebench-test train-test flywheel
+.PHONY: setup demo test check docs image vllm-test ray-test web-test swebench-test train-test flywheel flywheel-modules flywheel-env
 
 setup: $(VENV)/.dev-installed
 
@@ -55,11 +58,17 @@ train-test: setup  # real trainings with TRL on the CPU
 	@scripts/train-env
 	@$(BIN)/pytest -q -m train tests/train $(PYTEST_FLAGS)
 
-flywheel: setup  # searches, a model trained on them and served, and what it saves; kept in the folder OUT
+flywheel: flywheel-env  # searches, a model trained on them and served, and what it saves; kept in the folder OUT
+	@$(FIGURES)
+
+flywheel-modules: flywheel-env  # the same on modules of real projects, which pip downloads; over an hour
+	@$(FIGURES) $$($(BIN)/python -m benchmarks.flywheel.distributions $(FLYWHEEL)/repositories) \
+		--mutants 140 --held-out-mutants 180 --lines 60 --cpu-s 1.0 \
+		--source $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
+
+flywheel-env: setup
 	@scripts/train-env
 	@scripts/vllm-env
-	@$(BIN)/python -m benchmarks.flywheel.figures --out $(or $(OUT),build/flywheel) --cpu \
-		--train-python $(or $(RAMIFY_TRAIN),.train)/bin/python --serve-python $(or $(RAMIFY_VLLM),.vllm)/bin/python
 
 $(BIN)/python:
 	@python=$$(for p in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
