@@ -152,6 +152,18 @@ class TestABug:
                     assert mends
         assert back > 2
 
+    def test_is_not_mended_by_what_waits_for_ever(
+        self, material: Material, recipe: Recipe, provider: Provider, bugs: list[Broken]
+    ) -> None:
+        bug = next(bug for bug in bugs if bug.row["function"] == "halvings")
+        first = bug.wrong.split("\n").index("def halvings(number):") + 1
+        wrong, right = (text[text.index("def halvings") :] for text in (bug.wrong, bug.right))
+        head, rest = wrong.split("\n", 1)
+        waiting = f"{head}\n    __import__('threading').Event().wait()\n{rest}"
+        waits, back = (Edit("till.py", wrong, text, first) for text in (waiting, right))
+        [mends] = swept.mending(material, recipe, provider, [(bug, [[waits], [back]])])
+        assert mends == [False, True]
+
     def test_needs_what_a_whole_search_needs(
         self, material: Material, recipe: Recipe, tried: dict[str, tuple[Broken, orders.Tried]], tmp_path: Path
     ) -> None:

@@ -13,16 +13,19 @@ import __future__
 import gc
 import json
 import os
+import select
 import signal
 import sys
 from functools import partial
 from types import FunctionType
-from typing import Any, Callable, Dict, Iterable, List, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 import pytest
 
 TRACED = 10
 """Times the limit of one version that a traced run of many tests has."""
+IDLE = 10
+"""Times the limit of one version that a copy may do nothing, as one does that waits for a lock."""
 PATIENCE_S = 600
 """Wall seconds after which a copy is ended in any case."""
 
@@ -56,7 +59,8 @@ class Jobs:
         self.say(base)
         self.reached = _by_line(base.get("lines", {}))
         for job in self.order["jobs"]:
-            self.say(self._copy(partial(self._job, job), TRACED + len(job.get("candidates", ()))))
+            candidates = job.get("candidates", ())  # while one is run the job's own copy does nothing
+            self.say(self._copy(partial(self._job, job), TRACED + len(candidates), 0 if candidates else IDLE))
         return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -125,16 +129,17 @@ class Jobs:
                 raise Unfit(str(error)) from error
             function.__defaults__, function.__kwdefaults__ = new.__defaults__, new.__kwdefaults__
 
-    def _copy(self, work: Callable[[], Dict[str, Any]], times: int = 1) -> Dict[str, Any]:
-        """What `work` comes to in a copy of this process, within so many times the limit of one version."""
+    def _copy(self, work: Callable[[], Dict[str, Any]], times: int = 1, idle: int = IDLE) -> Dict[str, Any]:
+        """What `work` comes to in a copy of this process, within so many times the limit of one version; `idle` is how
+        many it may do nothing, 0: any."""
         reading, writing = os.pipe()
         child = os.fork()
         if not child:
             os.close(reading)
-            _answer(work, writing, times * self.order["cpu_s"])
+            _answer(work, writing, times * self.order["cpu_s"], 0 if idle == 0 else PATIENCE_S)
         os.close(writing)
-        with os.fdopen(reading, "rb") as pipe:
-            said = pipe.read()
+        said = _said(child, reading, idle * self.order["cpu_s"] or None)
+        os.close(reading)
         os.waitpid(child, 0)
         found: Dict[str, Any] = json.loads(said) if said else {"problem": "it took too long, or ended the process"}
         return found
@@ -166,14 +171,37 @@ class _Tracer:
         return line
 
 
-def _answer(work: Callable[[], Dict[str, Any]], writing: int, cpu_s: float) -> None:
+def _said(child: int, reading: int, idle_s: Optional[float]) -> bytes:
+    """All that a copy writes. One that does nothing for so long is ended."""
+    said, used = b"", -1
+    while True:
+        if select.select([reading], [], [], idle_s)[0]:
+            part = os.read(reading, 1 << 16)
+            if not part:
+                return said
+            said += part
+        else:
+            before, used = used, _ticks(child)
+            if used == before:
+                os.kill(child, signal.SIGKILL)
+                return said
+
+
+def _ticks(process: int) -> int:
+    """Of the processor, that it has taken."""
+    with open("/proc/%d/stat" % process, encoding="utf-8") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def _answer(work: Callable[[], Dict[str, Any]], writing: int, cpu_s: float, wall_s: float) -> None:
     """Never comes back. SIGPROF ends a copy that takes too much of the processor; copies of it have limits of their
-    own."""
+    own. `wall_s` of 0 is no limit."""
     try:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_PROF, cpu_s)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+        signal.setitimer(signal.ITIMER_REAL, wall_s)
         try:
             found = work()
         except Unfit as error:
