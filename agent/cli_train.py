@@ -66,7 +66,9 @@ def _command(method: Method) -> Callable[..., None]:
         group_by_length: Annotated[bool, typer.Option("--group-by-length", help="Rows of a length together.")] = False,
         save_steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps between checkpoints.")] = 200,
         cpu: Annotated[bool, typer.Option("--cpu", help="In float32 on the processor.")] = False,
-        width: Annotated[int, typer.Option(metavar="N", help="Of a model from nothing, a multiple of 32.")] = 192,
+        width: Annotated[
+            int, typer.Option(metavar="N", min=32, help="Of a model from nothing, a multiple of 32.")
+        ] = 192,
         layers: Annotated[int, typer.Option(metavar="N", min=1, help="The same.")] = 4,
         vocabulary: Annotated[int, typer.Option(metavar="N", min=300, help="The same.")] = 2048,
         mix_policies: Annotated[bool, typer.Option("--mix-policies", help="Rows of several policies.")] = False,

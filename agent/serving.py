@@ -6,10 +6,8 @@ vLLM lives in an environment of its own and is spoken to over HTTP. Nothing of i
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -17,14 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
+from agent.child import gone_after, leaving_by_signals
 from agent.errors import RamifyError, UsageError
 
 __all__ = ["Server", "ServerFailed", "command", "environment", "running"]
 
-STOP_S = 30
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """Those that vLLM takes."""
 LEAST_BATCHED = 2048
@@ -114,13 +110,11 @@ def running(
     """
     line = command(server, python)
     _require_free(server)
-    with _leaving_by_signals():
+    with leaving_by_signals():
         process = _begun(line, os.environ | environment(server), log)
-        try:
-            _wait(process, server.root, ready_s)
+        with gone_after(process):
+            _wait(process, server.root, ready_s, log)
             yield process
-        finally:
-            _stop(process)
 
 
 def _require_free(server: Server) -> None:
@@ -140,33 +134,15 @@ def _begun(line: Sequence[str], env: Mapping[str, str], log: Path | None) -> sub
             output.close()
 
 
-@contextmanager
-def _leaving_by_signals() -> Iterator[None]:
-    """A signal that would end this process at once raises SystemExit in the block; one that is ignored still is."""
-    here = threading.current_thread() is threading.main_thread()
-    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if here and signal.getsignal(each) == signal.SIG_DFL]
-    for number in numbers:
-        signal.signal(number, _leave)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
-
-
-def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
-
-
-def _wait(process: subprocess.Popen[bytes], root: str, ready_s: float) -> None:
-    until = time.monotonic() + ready_s
+def _wait(process: subprocess.Popen[bytes], root: str, ready_s: float, log: Path | None) -> None:
+    told, until = f" in {log}" if log else "", time.monotonic() + ready_s
     while time.monotonic() < until:
         if process.poll() is not None:
-            raise ServerFailed(f"the server ended with {process.returncode} before it was up: see what it said")
+            raise ServerFailed(f"the server ended with {process.returncode} before it was up: see what it said{told}")
         if _healthy(root):
             return
         time.sleep(0.5)
-    raise ServerFailed(f"{root} does not answer after {ready_s:g} s: give --ready-s more, or see what it said")
+    raise ServerFailed(f"{root} does not answer after {ready_s:g} s: give --ready-s more, or see what it said{told}")
 
 
 def _healthy(root: str) -> bool:
@@ -175,23 +151,6 @@ def _healthy(root: str) -> bool:
             return True
     except (urllib.error.URLError, OSError):
         return False
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """A second Ctrl-C ends the patience, not the ending."""
-    try:
-        _signal(process, signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_S)
-    finally:
-        _signal(process, signal.SIGKILL)
-        process.wait()
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    """To it and to what it started."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
 
 
 def _adapters(adapters: Mapping[str, Path], rank: int) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import random
 import socket
@@ -27,6 +28,7 @@ from agent.policy.edit.context import Context
 from agent.policy.edit.counts import Counts
 from agent.policy.edit.record import Entry, Ranked, key
 from agent.training import TrainingFailed, Wanted, job, plan, train
+from tests.clients import comes_true
 from tests.histories import History, P, turn
 from tests.scripted_server import ScriptedServer, fails, says, scores
 
@@ -53,7 +55,7 @@ class TestAPlan:
     def test_says_all_that_the_training_depends_on(self, tmp_path: Path) -> None:
         folder = exported(tmp_path / "a")
         (folder / "validation.jsonl").write_text("{}\n")
-        order = plan("sft", [folder], Wanted(lora=8, seed=3)).order()
+        order = plan("sft", [folder], replace(checkpoint(tmp_path), lora=8, seed=3)).order()
         assert order["files"] == [str(folder / "train.jsonl")]
         assert order["validation"] == [str(folder / "validation.jsonl")]
         assert (order["method"], order["lora"], order["seed"]) == ("sft", 8, 3)
@@ -65,6 +67,24 @@ class TestAPlan:
         before = plan("sft", [folder], Wanted()).order()
         (folder / "manifest.json").write_text((folder / "manifest.json").read_text() + "\n")
         assert plan("sft", [folder], Wanted()).order() != before
+
+    def test_is_another_one_where_rows_were_changed_by_hand(self, tmp_path: Path) -> None:
+        folder = exported(tmp_path / "a", rows=2)
+        before = plan("sft", [folder], Wanted()).order()
+        (folder / "train.jsonl").write_text("{}\n")
+        assert plan("sft", [folder], Wanted()).order() != before
+
+    @pytest.mark.parametrize(
+        ("wanted", "said"),
+        [
+            (Wanted(lora=8), "--lora 8: .* give --model DIR"),
+            (Wanted(epochs=0), "--epochs 0: nothing is learned so"),
+            (Wanted(rate=-1e-4), "--rate -0.0001: nothing is learned so"),
+        ],
+    )
+    def test_refuses_settings_with_which_nothing_is_learned(self, tmp_path: Path, wanted: Wanted, said: str) -> None:
+        with pytest.raises(UsageError, match=said):
+            plan("sft", [exported(tmp_path / "a")], wanted)
 
     def test_learns_the_assistant_s_turns_of_whole_conversations(self, tmp_path: Path) -> None:
         assert plan("sft", [exported(tmp_path / "a", "sft")], checkpoint(tmp_path)).order()["assistant_only"]
@@ -110,6 +130,9 @@ class TestAPlan:
             plan("sft", [tmp_path], Wanted())
         with pytest.raises(UsageError, match="nothing is left to train on"):
             plan("sft", [exported(tmp_path / "a", rows=0)], Wanted())
+        (tmp_path / "a" / "train.jsonl").touch()
+        with pytest.raises(UsageError, match="nothing is left to train on"):
+            plan("sft", [tmp_path / "a"], Wanted())
         with pytest.raises(UsageError, match="is not a folder with a checkpoint"):
             plan("sft", [exported(tmp_path / "b")], Wanted(model=str(tmp_path)))
 
@@ -122,9 +145,18 @@ def program(path: Path, text: str) -> Path:
 
 
 class TestATraining:
-    WRITES = (
-        "import sys, json, pathlib; pathlib.Path(sys.argv[2]).with_name('metrics.json').write_text('{\"steps\": 2}')"
-    )
+    WRITES = """
+import pathlib, sys
+out = pathlib.Path(sys.argv[2]).parent
+print("loss 0.5")
+(out / "model").mkdir(exist_ok=True)
+(out / "metrics.json").write_text('{"steps": 2}')
+"""
+    LASTS = """
+import pathlib, sys, time
+pathlib.Path(sys.argv[2]).with_name("begun").touch()
+time.sleep(1000)
+"""
 
     def test_is_a_program_in_another_environment(self, tmp_path: Path) -> None:
         chosen = plan("sft", [exported(tmp_path / "a")], Wanted())
@@ -139,9 +171,37 @@ class TestATraining:
         with pytest.raises(UsageError, match="holds another training"):
             train(plan("sft", [folder], Wanted(seed=1)), tmp_path / "out", python=python)
 
+    def test_that_has_come_to_its_end_is_not_run_again(self, tmp_path: Path) -> None:
+        chosen = plan("sft", [exported(tmp_path / "a")], Wanted())
+        train(chosen, tmp_path / "out", python=program(tmp_path / "python", self.WRITES))
+        assert train(chosen, tmp_path / "out", python=tmp_path / "none") == {"steps": 2}
+
+    def test_ends_when_a_signal_ends_who_began_it(self, tmp_path: Path) -> None:
+        """Otherwise the same command would begin another one in the same folder."""
+        python, out = program(tmp_path / "python", self.LASTS), tmp_path / "out"
+        argv = [sys.executable, "-m", "agent", "train", "sft", str(exported(tmp_path / "a")), "--out", str(out)]
+        with subprocess.Popen([*argv, "--python", str(python)]) as training:
+            assert comes_true((out / "begun").exists)
+            with pytest.raises(UsageError, match="is being trained in by another process"):
+                train(plan("sft", [tmp_path / "a"], Wanted()), out, python=python)
+            training.terminate()
+            assert training.wait(100) == 143
+        with (out / "lock").open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def test_says_what_it_does_on_stderr(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        chosen = plan("sft", [exported(tmp_path / "a")], Wanted())
+        train(chosen, tmp_path / "out", python=program(tmp_path / "python", self.WRITES))
+        assert capfd.readouterr() == ("", "loss 0.5\n")
+
+    def test_of_a_row_that_cannot_be_read_says_which(self, tmp_path: Path) -> None:
+        (tmp_path / "train.jsonl").write_text('{}\n{"prompt": [')
+        with pytest.raises(SystemExit, match=r"train\.jsonl:2 is no row"):
+            job._rows([str(tmp_path / "train.jsonl")], "sft")
+
     def test_that_fails_says_what_it_needs(self, tmp_path: Path) -> None:
         chosen = plan("sft", [exported(tmp_path / "a")], Wanted())
-        with pytest.raises(TrainingFailed, match=r"ended with 3; .*ramify\[train\]"):
+        with pytest.raises(TrainingFailed, match=r"ended with 3: .*ramify\[train\]"):
             train(chosen, tmp_path / "out", python=program(tmp_path / "python", "raise SystemExit(3)"))
 
     def test_without_an_interpreter_is_not_begun(self, tmp_path: Path) -> None:

@@ -6,16 +6,19 @@ policy that they were drawn from.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from agent.child import gone_after, leaving_by_signals
 from agent.errors import RamifyError, UsageError
 from agent.journal import write_atomically
 
@@ -81,26 +84,34 @@ class Data:
     format: str
     policies: tuple[str, ...]
     digest: str
-    """Of the manifest, which names that of each file."""
+    """Of the manifest and the rows, as they are now."""
 
     @classmethod
     def read(cls, folder: Path) -> Data:
         """Raises UsageError where the folder is no export with rows to train on."""
         try:
-            told = (folder / "manifest.json").read_bytes()
-            manifest = json.loads(told)
+            manifest = json.loads((folder / "manifest.json").read_bytes())
             policies = tuple(sorted(manifest["counts"].get("policy", ())))
-            found = cls(folder, manifest["format"], policies, hashlib.sha256(told).hexdigest())
+            found = cls(folder, manifest["format"], policies, _digest(folder))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{folder} is not what ramify export wrote: no manifest.json can be read there") from error
         if not found.files("train"):
-            raise UsageError(f"{folder} holds no train.jsonl: nothing is left to train on")
+            raise UsageError(f"{folder} holds no rows in train.jsonl: nothing is left to train on")
         return found
 
     def files(self, split: str) -> list[str]:
         """The file of a split, where it has rows."""
         path = (self.folder / f"{split}.jsonl").absolute()
-        return [str(path)] if path.exists() else []
+        return [str(path)] if path.exists() and path.stat().st_size else []
+
+
+def _digest(folder: Path) -> str:
+    found = hashlib.sha256()
+    for name in ("manifest.json", "train.jsonl", "validation.jsonl"):
+        if (path := folder / name).exists():
+            with path.open("rb") as file:
+                found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +142,14 @@ def plan(method: Method, folders: Sequence[Path], wanted: Wanted, *, mix_policie
     Raises:
         UsageError: rows of a format that the method does not take, of formats that differ in shape, or of
             several policies without `mix_policies`; a model that is no folder, or none where one is
-            needed; fewer rows at a time than the method takes.
+            needed; settings that the method does not take, or with which nothing is learned.
     """
     known = Plan(method, tuple(Data.read(folder) for folder in folders), wanted)
     for each in known.data:
         if each.format not in METHODS[method]:
             takes = ", ".join(METHODS[method])
             raise UsageError(f"{each.folder} holds rows of the format {each.format}; {method} takes {takes}")
-    if method == "kto" and wanted.group_by_length:
-        raise UsageError("--group-by-length: TRL's KTO needs the rows in their own order")
-    if method == "grpo" and wanted.batch < 2:
-        raise UsageError("--batch 1: TRL's GRPO takes at least 2 rows at a time")
+    _require_use(method, wanted)
     if len({each.format in WHOLE_CONVERSATIONS for each in known.data}) > 1:
         raise UsageError("whole conversations and single answers are rows of different shapes: train on one kind")
     if others := [] if wanted.model else sorted({each.format for each in known.data} - EDITS):
@@ -159,37 +167,86 @@ def plan(method: Method, folders: Sequence[Path], wanted: Wanted, *, mix_policie
     return known
 
 
+def _require_use(method: Method, wanted: Wanted) -> None:
+    """Raises UsageError: see `plan`."""
+    if method == "kto" and wanted.group_by_length:
+        raise UsageError("--group-by-length: TRL's KTO needs the rows in their own order")
+    if method == "grpo" and wanted.batch < 2:
+        raise UsageError("--batch 1: TRL's GRPO takes at least 2 rows at a time")
+    for flag, given in (("--epochs", wanted.epochs), ("--rate", wanted.rate)):
+        if not given > 0:
+            raise UsageError(f"{flag} {given:g}: nothing is learned so; give more than 0")
+    if wanted.lora and not wanted.model:
+        raise UsageError(
+            f"--lora {wanted.lora}: below an adapter weights stand still, and those of a model from "
+            "nothing are random; give --model DIR, or leave --lora out"
+        )
+
+
 def train(chosen: Plan, out: Path, *, python: Path | None = None, processes: int = 1) -> dict[str, Any]:
-    """Run a training to its end in the folder `out`, or go on with the same one; its metrics.
+    """Run a training to its end in the folder `out`, or go on with the same one; its metrics. One that has come to its
+    end is not run again.
 
     `python` is the interpreter with the packages of `[train]`, this one by default; `processes` above 1 are started by
     accelerate, and on processors by PyTorch.
 
     Raises:
-        UsageError: the folder holds another training, or `python` cannot be run.
+        UsageError: the folder holds another training, or is being trained in, or `python` cannot be run.
         TrainingFailed: the program failed; its own words are on stderr.
     """
     out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(chosen.order(), indent=1, sort_keys=True) + "\n"
     order = out / "order.json"
     if order.exists() and order.read_text(encoding="utf-8") != text:
-        raise UsageError(f"{out} holds another training (order.json differs); name a new --out")
+        raise UsageError(f"{out} holds another training (order.json differs); name a new --out, or remove it")
     write_atomically(order, text.encode())
-    interpreter = str(python or sys.executable)
-    command = [interpreter, *_launched(processes, chosen.wanted.cpu), str(Path(__file__).parent / "job.py"), str(order)]
-    try:
-        done = subprocess.run(command, env=os.environ | _quiet(), check=False)
-    except OSError as error:
-        raise UsageError(
-            f"{interpreter} cannot be run ({error.strerror}): name one with the packages of ramify[train]"
-        ) from error
-    if done.returncode != 0:
+    return _done(out) or _run(chosen, out, str(python or sys.executable), processes)
+
+
+def _done(out: Path) -> dict[str, Any] | None:
+    """The metrics of a training that has come to its end."""
+    if not ((out / "metrics.json").exists() and (out / "model").is_dir()):
+        return None
+    metrics: dict[str, Any] = json.loads((out / "metrics.json").read_bytes())
+    return metrics
+
+
+def _run(chosen: Plan, out: Path, interpreter: str, processes: int) -> dict[str, Any]:
+    launched = _launched(processes, chosen.wanted.cpu)
+    command = [interpreter, *launched, str(Path(__file__).parent / "job.py"), str(out / "order.json")]
+    with _alone(out) as lock, leaving_by_signals():
+        process = _begun(command, lock)
+        with gone_after(process):
+            code = process.wait()
+    if code != 0:
         raise TrainingFailed(
-            f"the training ended with {done.returncode}; {interpreter} needs the packages of ramify[train]; "
-            "the same command goes on from the last checkpoint"
+            f"the training ended with {code}: its own words are above; {interpreter} needs the packages of "
+            "ramify[train]; the same command goes on from the last checkpoint"
         )
     metrics: dict[str, Any] = json.loads((out / "metrics.json").read_bytes())
     return metrics
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[int]:
+    """A file that is locked as long as this process, or the one that it began, is there."""
+    with (out / "lock").open("wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UsageError(f"{out} is being trained in by another process; wait for it or stop it") from error
+        yield file.fileno()
+
+
+def _begun(command: list[str], lock: int) -> subprocess.Popen[bytes]:
+    """What it says goes to stderr: stdout is for the result."""
+    env = os.environ | _quiet()
+    try:
+        return subprocess.Popen(command, env=env, stdout=2, start_new_session=True, pass_fds=(lock,))
+    except OSError as error:
+        raise UsageError(
+            f"{command[0]} cannot be run ({error.strerror}): name one with the packages of ramify[train]"
+        ) from error
 
 
 def _launched(processes: int, cpu: bool) -> list[str]:

@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,23 +28,37 @@ COLUMNS |= {"grpo": {"prompt", "completion", "tools", "advantage", "weight"}}
 
 
 def main(order_file: str) -> None:
-    """Train, then write the model, `metrics.json` and `loss.png` beside the order."""
+    """Train, then write the model, `loss.png` and, last of all, `metrics.json` beside the order."""
     order = json.loads(Path(order_file).read_text(encoding="utf-8"))
     out = Path(order_file).parent
     begun = time.time()
     trainer = _trainer(order, out)
-    trainer.train(resume_from_checkpoint=_last_checkpoint(out / "checkpoints"))
+    found = _last_checkpoint(out / "checkpoints")
+    trainer.train(resume_from_checkpoint=found)
     trainer.save_model(str(out / "model"))  # by all processes: each may hold a part of it
     if not trainer.is_world_process_zero():
         return
     trainer.processing_class.save_pretrained(str(out / "model"))
     _let_generate(out / "model" / "config.json")
-    history = trainer.state.log_history
-    facts = {"steps": trainer.state.global_step, "seconds": round(time.time() - begun, 1), "history": history}
-    facts |= {"parameters": sum(p.numel() for p in trainer.model.parameters())}
-    facts |= {"trained": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad)}
-    (out / "metrics.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    history = _own(trainer.state.log_history)
     _draw(history, out / "loss.png")
+    facts = {"steps": trainer.state.global_step, "resumed_at": _steps(found), "seconds": round(time.time() - begun, 1)}
+    facts |= {"rows": len(trainer.train_dataset), "parameters": sum(p.numel() for p in trainer.model.parameters())}
+    facts |= {"trained": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad)}
+    facts["history"] = history
+    _write(out / "metrics.json", json.dumps(facts, indent=1) + "\n")
+
+
+def _own(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the trainer's summary, which after a resumption counts the last sitting's losses over all steps."""
+    return [each for each in history if "train_runtime" not in each]
+
+
+def _write(file: Path, text: str) -> None:
+    """Whole or not at all: who finds it takes the training for done."""
+    begun = file.with_name(f".{file.name}.{os.getpid()}")
+    begun.write_text(text, encoding="utf-8")
+    begun.replace(file)
 
 
 def _trainer(order: dict[str, Any], out: Path) -> Any:
@@ -53,6 +68,7 @@ def _trainer(order: dict[str, Any], out: Path) -> Any:
     rows, held_out = (_rows(order[name], order["method"]) for name in ("files", "validation"))
     if not rows:
         raise SystemExit("nothing to learn: none of these rollouts solved its task")
+    order["validation"] = order["validation"] if held_out else []
     folder = order["model"] or _made_from_nothing(rows, order, out / "scratch")
     tokenizer = AutoTokenizer.from_pretrained(folder)
     if order["assistant_only"] and not _maskable([*rows, *held_out], tokenizer):
@@ -69,7 +85,17 @@ def _trainer(order: dict[str, Any], out: Path) -> Any:
     given = {"model": model, "args": config, "train_dataset": _dataset(rows), "processing_class": tokenizer}
     if held_out:
         given["eval_dataset"] = _dataset(held_out)
-    return kind(**given, peft_config=_adapter(order))
+    return _with_rows(kind(**given, peft_config=_adapter(order)), len(rows), order["max_length"])
+
+
+def _with_rows(trainer: Any, count: int, longest: int) -> Any:
+    """The trainer, which has left out by itself those of so many rows of which nothing could be learned."""
+    left = len(trainer.train_dataset)
+    if left < count:
+        sys.stderr.write(f"{count - left} of {count} rows do not fit --max-length {longest}: left out\n")
+    if not left:
+        raise SystemExit("nothing to learn: give a higher --max-length")
+    return trainer
 
 
 def _config(order: dict[str, Any], out: Path) -> tuple[Any, Any]:
@@ -90,6 +116,7 @@ def _config(order: dict[str, Any], out: Path) -> tuple[Any, Any]:
         "save_steps": order["save_steps"],
         "save_total_limit": 2,
         "logging_steps": order["log_steps"],
+        "logging_first_step": True,
         "eval_strategy": "epoch" if order["validation"] else "no",
         "lr_scheduler_type": "cosine",
         "warmup_steps": order["warmup_steps"],
@@ -131,11 +158,19 @@ def _adapter(order: dict[str, Any]) -> Any:
 
 def _rows(files: list[str], method: str) -> list[dict[str, Any]]:
     """Those that may be learned, without the columns that no trainer reads."""
-    every = [json.loads(line) for file in files for line in Path(file).read_bytes().splitlines()]
+    every = [row for file in files for row in _read(Path(file))]
     found = [row for row in every if row.get("resolved", True)]
     if len(found) < len(every):
         sys.stderr.write(f"{len(every) - len(found)} of {len(every)} rollouts did not solve their task: left out\n")
     return [{key: row[key] for key in row if key in COLUMNS[method]} for row in found]
+
+
+def _read(file: Path) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(file.read_bytes().splitlines(), 1):
+        try:
+            yield json.loads(line)
+        except ValueError as error:
+            raise SystemExit(f"{file}:{number} is no row ({error}): export it again") from error
 
 
 def _maskable(rows: list[dict[str, Any]], tokenizer: Any) -> bool:
@@ -196,7 +231,12 @@ def _part(name: str) -> Any:
 def _last_checkpoint(folder: Path) -> str | None:
     """The newest that is whole: its state is what a trainer writes last."""
     whole = [each for each in folder.glob("checkpoint-*") if (each / "trainer_state.json").is_file()]
-    return str(max(whole, key=lambda each: int(each.name.rpartition("-")[2]))) if whole else None
+    return str(max(whole, key=lambda each: _steps(each.name))) if whole else None
+
+
+def _steps(checkpoint: str | None) -> int:
+    """Those that it was made after, by its name."""
+    return int(checkpoint.rpartition("-")[2]) if checkpoint else 0
 
 
 def _let_generate(config: Path) -> None:

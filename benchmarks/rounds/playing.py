@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.child import gone_after, leaving_by_signals
 from agent.errors import RamifyError
 from agent.journal import write_atomically
 
@@ -50,9 +51,12 @@ def play(source: Path, out: Path, flags: Sequence[str], given: Conditions, ids: 
     for setting in (*given.settings, *flags):
         command += ["-c", setting]
     env = {"OPENAI_API_KEY": "none"} | os.environ  # our own server asks for no key, the client for any
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, env=env, check=False)
-    if done.returncode != 0:
-        raise PlayFailed(f"ramify bench run {source} ended with {done.returncode}; the same command goes on with {out}")
+    with leaving_by_signals():
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=env, start_new_session=True)
+        with gone_after(process, alone=True):
+            code = process.wait()
+    if code != 0:
+        raise PlayFailed(f"ramify bench run {source} ended with {code}; the same command goes on with {out}")
     return out
 
 

@@ -81,6 +81,23 @@ def test_a_training_that_broke_off_goes_on_from_its_checkpoint(
     metrics = train(chosen, tmp_path, python=python)
     whole = json.loads((trained / "metrics.json").read_text())
     assert losses(metrics) == pytest.approx(losses(whole), rel=1e-3)
+    steps = [each["step"] for each in metrics["history"]]
+    assert steps == [each["step"] for each in whole["history"]] == [1, 2, 3, 4]
+    assert (metrics["steps"], metrics["resumed_at"], whole["resumed_at"]) == (4, 2, 0)
+
+
+def test_rows_of_which_nothing_can_be_learned_are_told(
+    python: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Prompts that fill the room leave none for the answer; no rollout of those to validate with solved its task."""
+    folder = data(tmp_path / "rows", "edit")
+    row = json.dumps({"prompt": [{"role": "user", "content": "x + " * 400}], "completion": said("x")})
+    (folder / "train.jsonl").write_text((folder / "train.jsonl").read_text() + f"{row}\n" * 3)
+    (folder / "validation.jsonl").write_text(json.dumps(ROWS["edit"][0] | {"resolved": False}) + "\n")
+    wanted = replace(WANTED, max_steps=1, log_steps=10)
+    metrics = train(plan("sft", [folder], wanted), tmp_path / "out", python=python)
+    assert "3 of 19 rows do not fit --max-length 256: left out" in capfd.readouterr().err
+    assert (metrics["rows"], len(losses(metrics))) == (16, 1)
 
 
 def test_rows_of_a_length_go_together(python: Path, tmp_path: Path) -> None:
