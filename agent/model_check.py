@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Any
 
 from agent.doctor import Finding
@@ -43,7 +44,7 @@ def examine_model(name: str, base_url: str | None) -> Iterator[Finding]:
             said = ask(server)
         except urllib.error.HTTPError as error:
             yield Finding(title, False, f"{error.code}: {error.read()[:200].decode(errors='replace')}", remedy)
-        except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        except (OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
             yield Finding(title, False, f"{type(error).__name__}: {error}", remedy)
             if title == "server":
                 return
@@ -99,13 +100,14 @@ def _logprobs(server: _Server) -> str:
 
 def _scores(server: _Server) -> str:
     asked: Mapping[str, Any] = {"prompt": ["a b c"], "echo": True, "logprobs": 0, "max_tokens": 0}
-    told = server.post("/completions", **asked)["choices"][0].get("logprobs")
+    choice = server.post("/completions", **asked)["choices"][0]
+    told = choice.get("logprobs") and choice["text"].startswith("a b c")
     return "of texts that it is given (--policy edit)" if told else "no log-probabilities of what it is given"
 
 
 def _cached(server: _Server) -> str:
     for _ in range(2):
-        used = server.chat(LONG, max_tokens=1)["usage"]
+        used = server.chat(LONG, max_tokens=1).get("usage") or {}
     cached = (used.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
     return f"{cached} of {used['prompt_tokens']} tokens of a repeated prompt" if cached else "no hit, or none is told"
 

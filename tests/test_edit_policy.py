@@ -193,8 +193,17 @@ class TestScoring:
             assert len(self.ask(server, *["x"] * (AT_ONCE + 1))) == AT_ONCE + 1
         assert [len(each["prompt"]) for each in server.requests] == [AT_ONCE, 1]
 
-    def test_a_server_that_does_not_echo_is_an_error_that_says_so(self) -> None:
-        answer = {"choices": [{"index": 0, "text": "x", "logprobs": None}]}
+    @pytest.mark.parametrize(
+        "logprobs",
+        [
+            None,
+            {"tokens": ["t"], "token_logprobs": [-1.0], "text_offset": [0]},
+            {"tokens": ["t"], "token_logprobs": [-1.0], "text_offset": [4]},
+        ],
+    )
+    def test_a_server_that_does_not_echo_is_an_error_that_says_so(self, logprobs: object) -> None:
+        """Also one that tells the log-probabilities of an answer of its own."""
+        answer = {"choices": [{"index": 0, "text": "t", "logprobs": logprobs}]}
         said = pytest.raises(ModelError, match="no log-probabilities of a prompt")
         with ScriptedServer(lambda asked: Reply(json.dumps(answer).encode())) as server, said:
             self.ask(server, "x")

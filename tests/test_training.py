@@ -30,7 +30,7 @@ from agent.policy.edit.record import Entry, Ranked, key
 from agent.training import TrainingFailed, Wanted, job, plan, train
 from tests.clients import comes_true
 from tests.histories import History, P, turn
-from tests.scripted_server import ScriptedServer, fails, says, scores
+from tests.scripted_server import Reply, ScriptedServer, fails, says, scores
 
 runner = CliRunner()
 
@@ -408,6 +408,23 @@ class TestDoctorOfAModel:
         assert found["several"].detail.startswith("400: ")
         assert found["tools"].detail == "calls run_tests"
         assert found["prefixes"].detail == "960 of 1000 tokens of a repeated prompt"
+
+    def odd(self, asked: dict[str, Any]) -> Any:
+        if "echo" in asked:
+            answer = {"text": "t", "logprobs": {"tokens": ["t"], "token_logprobs": [-1.0], "text_offset": [0]}}
+            return Reply(json.dumps({"choices": [answer]}).encode())
+        if "tools" in asked:
+            return Reply(b'{"choices": [{"message": null}]}')
+        return says("word").fails("cut", 2) if "n" in asked else says("word", usage=False)
+
+    def test_says_no_of_what_an_odd_server_does_in_its_own_way(self) -> None:
+        """No call, half an answer, none of the things asked for, the log-probabilities of something else, no usage."""
+        with ScriptedServer(self.odd) as up:
+            found = {each.name: each for each in examine_model("openai/tiny", up.url)}
+        assert [name for name, each in found.items() if each.ok] == ["server"]
+        assert found["several"].detail.startswith("IncompleteRead: ")
+        assert found["scores"].detail == "no log-probabilities of what it is given"
+        assert found["prefixes"].detail == "no hit, or none is told"
 
     def test_of_a_server_that_is_not_there_nothing_else_is_asked(self) -> None:
         with ScriptedServer([]) as up:

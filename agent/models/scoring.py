@@ -88,4 +88,9 @@ class ScoringModel:
 
 
 def _sum(told: Mapping[str, Any], begin: int) -> float:
-    return float(sum(p for at, p in zip(told["text_offset"], told["token_logprobs"], strict=True) if at >= begin))
+    """Raises ValueError where the tokens are not those of the prompt and the text: of some answer, say."""
+    at = told["text_offset"]
+    found = [p for place, p in zip(at, told["token_logprobs"], strict=True) if place >= begin]
+    if not found or at[0] != 0:
+        raise ValueError("the prompt is not echoed")
+    return float(sum(found))
