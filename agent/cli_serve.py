@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +25,10 @@ def serve(
     lora: Annotated[
         list[str] | None, typer.Option(metavar="NAME=DIR", help="An adapter, asked for as openai/NAME; repeatable.")
     ] = None,
-    lora_rank: Annotated[int, typer.Option(metavar="N", help="The highest rank of an adapter.")] = 16,
+    lora_rank: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="The highest rank of an adapter (16). Alone: adapters can be loaded later."),
+    ] = None,
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where it listens; it asks for no key.")] = "127.0.0.1",
     max_model_len: Annotated[int | None, typer.Option(metavar="N", help="Tokens of a prompt and its answer.")] = None,
@@ -45,14 +49,9 @@ def serve(
     """Serve MODEL with vLLM as a search wants it (prefix cache, tools, log-probabilities), until Ctrl-C."""
     from agent import serving
 
-    adapters: dict[str, Path] = {}
-    for given in lora or ():
-        known, found, place = given.partition("=")
-        if not (known and found and place):
-            raise UsageError(f"--lora {given!r} is not like NAME=DIR")
-        adapters[known] = Path(place)
+    adapters = _adapters(lora or (), lora_rank)
     server = serving.Server(
-        model, name, adapters or None, lora_rank, host, port, max_model_len, tool_parser, seed, cpu, tuple(extra or ())
+        model, name, adapters, lora_rank or 16, host, port, max_model_len, tool_parser, seed, cpu, tuple(extra or ())
     )
     interpreter = str(python or _vllm())
     if printed:
@@ -62,6 +61,19 @@ def serve(
     with serving.running(server, interpreter, ready_s=ready_s) as process, suppress(KeyboardInterrupt):
         sys.stderr.write(f"up: --policy openai/{server.served} -c model.base_url={server.root}/v1\n")
         raise serving.ServerFailed(f"the server ended with {process.wait()}: see what it said")
+
+
+def _adapters(given: Sequence[str], rank: int | None) -> dict[str, Path] | None:
+    """By their names; None: none, now or later."""
+    found: dict[str, Path] = {}
+    for text in given:
+        name, between, place = text.partition("=")
+        if not (name and between and place):
+            raise UsageError(f"--lora {text!r} is not like NAME=DIR")
+        if name in found:
+            raise UsageError(f"--lora {text!r}: another adapter is called {name}; one name, one adapter")
+        found[name] = Path(place)
+    return found if found or rank else None
 
 
 def _vllm() -> Path:

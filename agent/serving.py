@@ -5,15 +5,16 @@ vLLM lives in an environment of its own and is spoken to over HTTP. Nothing of i
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 
 from agent.child import gone_after, leaving_by_signals
@@ -25,6 +26,8 @@ LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """Those that vLLM takes."""
 LEAST_BATCHED = 2048
 """Tokens of a step of the server, of all requests together."""
+_DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""A server of our own is behind no proxy, whatever the environment names."""
 
 
 class ServerFailed(RamifyError):
@@ -55,20 +58,22 @@ class Server:
     @property
     def root(self) -> str:
         """Where it answers."""
-        return f"http://{self.host}:{self.port}"
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     @property
     def served(self) -> str:
         """The model's name for requests."""
-        return self.name or Path(self.model).name
+        return self.name or Path(self.model).name or Path(self.model).resolve().name
 
 
 def command(server: Server, python: str) -> list[str]:
     """The command line, with the interpreter that has vLLM.
 
     Raises:
-        UsageError: an adapter is no folder with an adapter, or its rank is none that vLLM takes.
+        UsageError: the model is an adapter; an adapter is no folder with one, is called like the model, or has a
+            higher rank than is taken; or vLLM takes no such rank.
     """
+    _require_whole(Path(server.model))
     line = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", server.model]
     line += ["--served-model-name", server.served, "--host", server.host, "--port", str(server.port)]
     line += ["--seed", str(server.seed), "--enable-prefix-caching", "--enable-prompt-tokens-details"]
@@ -79,7 +84,7 @@ def command(server: Server, python: str) -> list[str]:
     if server.max_model_len and server.cpu:  # vLLM 0.32 on a CPU dies of a prompt in parts whose request has a seed
         line += ["--max-num-batched-tokens", str(max(server.max_model_len, LEAST_BATCHED))]
     if server.adapters is not None:
-        line += _adapters(server.adapters, server.lora_rank)
+        line += _adapters(server)
     if server.cpu:
         line += ["--dtype", "float32", "--enforce-eager", "--block-size", "32"]
     return [*line, *server.extra]
@@ -147,17 +152,36 @@ def _wait(process: subprocess.Popen[bytes], root: str, ready_s: float, log: Path
 
 def _healthy(root: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{root}/health", timeout=5):  # noqa: S310 - our own
+        with _DIRECTLY.open(f"{root}/health", timeout=5):
             return True
-    except (urllib.error.URLError, OSError):
+    except (OSError, HTTPException):
         return False
 
 
-def _adapters(adapters: Mapping[str, Path], rank: int) -> Sequence[str]:
+def _require_whole(model: Path) -> None:
+    if (model / "adapter_config.json").is_file() and not (model / "config.json").exists():
+        raise UsageError(
+            f"{model} is an adapter: serve the checkpoint that it was trained on, with --lora NAME={model}"
+        )
+
+
+def _adapters(server: Server) -> Sequence[str]:
+    adapters, rank = server.adapters or {}, server.lora_rank
     if rank not in LORA_RANKS:
         raise UsageError(f"--lora-rank {rank}: vLLM takes {', '.join(map(str, LORA_RANKS))}")
+    if server.served in adapters:
+        raise UsageError(f"--lora {server.served}=...: the model itself is called so; give --name, or another name")
     for name, path in adapters.items():
-        if not (path / "adapter_config.json").is_file():
-            raise UsageError(f"--lora {name}={path}: no adapter_config.json is there")
+        if (needed := _rank_of(name, path)) > rank:
+            more = next((each for each in LORA_RANKS if each >= needed), needed)
+            raise UsageError(f"--lora {name}={path}: its rank is {needed}; give --lora-rank {more}")
     modules = [f"{name}={path.absolute()}" for name, path in adapters.items()]
     return ["--enable-lora", "--max-lora-rank", str(rank), *(["--lora-modules", *modules] if modules else [])]
+
+
+def _rank_of(name: str, path: Path) -> int:
+    """0: it does not say. Raises UsageError where no adapter is there."""
+    try:
+        return int(json.loads((path / "adapter_config.json").read_bytes()).get("r", 0))
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise UsageError(f"--lora {name}={path}: no adapter_config.json is there") from error

@@ -329,6 +329,39 @@ class TestServing:
         with pytest.raises(UsageError, match="--lora-rank 12: vLLM takes 8, 16"):
             serving.command(server(adapters={}, lora_rank=12), "python")
 
+    def test_an_adapter_that_vllm_would_die_of_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "adapter_config.json").write_text('{"r": 20}')
+        with pytest.raises(UsageError, match="its rank is 20; give --lora-rank 32"):
+            serving.command(server(adapters={"v1": tmp_path}), "python")
+        with pytest.raises(UsageError, match="the model itself is called so"):
+            serving.command(server(adapters={"policy-7": tmp_path}, lora_rank=32), "python")
+        with pytest.raises(UsageError, match="is an adapter: serve the checkpoint that it was trained on"):
+            serving.command(server(model=str(tmp_path)), "python")
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            (["v1"], "'v1' is not like NAME=DIR"),
+            (["=here"], "'=here' is not like NAME=DIR"),
+            (["v1=a", "v1=b"], "another adapter is called v1"),
+        ],
+    )
+    def test_adapters_have_names_of_their_own(self, given: list[str], said: str) -> None:
+        done = runner.invoke(
+            app, ["serve", "/models/x", "--print", *(arg for each in given for arg in ("--lora", each))]
+        )
+        assert said in str(done.exception)
+
+    def test_adapters_can_be_loaded_later_where_their_rank_is_given(self) -> None:
+        done = runner.invoke(app, ["serve", "/models/x", "--print", "--lora-rank", "32"])
+        assert "--enable-lora --max-lora-rank 32" in done.output
+        assert "VLLM_ALLOW_RUNTIME_LORA_UPDATING=1" in done.output
+        assert "--enable-lora" not in runner.invoke(app, ["serve", "/models/x", "--print"]).output
+
+    def test_the_folder_that_one_is_in_has_a_name(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        assert server(model=".").served == tmp_path.name
+
     HEALTHY = """
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -349,7 +382,12 @@ HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Handler).
                 sock.bind(("127.0.0.1", port))
                 return port
 
-    def test_a_server_is_up_for_the_block_and_gone_after_it(self, tmp_path: Path) -> None:
+    def test_a_server_is_up_for_the_block_and_gone_after_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also where others are behind a proxy."""
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+        monkeypatch.setenv("no_proxy", "")
         port = self.port()
         up = server(port=port)
         with serving.running(up, str(program(tmp_path / "p", self.HEALTHY)), ready_s=100, log=tmp_path / "log"):
@@ -386,8 +424,9 @@ HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Handler).
             pytest.fail("it was never up")
 
     def test_a_server_that_ends_is_noticed(self, tmp_path: Path) -> None:
-        broken = str(program(tmp_path / "p", "raise SystemExit(7)"))
-        with pytest.raises(serving.ServerFailed, match="ended with 7"), serving.running(server(), broken, ready_s=100):
+        broken, log = str(program(tmp_path / "p", "raise SystemExit(7)")), tmp_path / "server.log"
+        said = pytest.raises(serving.ServerFailed, match=r"ended with 7 .* see what it said in .*/server\.log")
+        with said, serving.running(server(port=self.port()), broken, ready_s=100, log=log):
             pytest.fail("it was never up")
 
 
