@@ -64,7 +64,8 @@ flywheel: flywheel-env  # searches, a model trained on them and served, and what
 flywheel-modules: flywheel-env  # the same on modules of real projects, which pip downloads; over an hour
 	@$(FIGURES) $$($(BIN)/python -m benchmarks.flywheel.distributions $(FLYWHEEL)/repositories) \
 		--mutants 140 --held-out-mutants 180 --lines 60 --cpu-s 1.0 \
-		--source $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
+		--source $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))') \
+		--source $(FLYWHEEL)/repositories --warm-up 48000 --rows-a-function 4 --warm-up-steps 8000
 
 flywheel-env: setup
 	@scripts/train-env
