@@ -30,25 +30,30 @@ def turn(
     width: Annotated[int, typer.Option(metavar="N", min=1, help="Edits of a state that are ranked.")] = 200,
     workers: Annotated[int, typer.Option(metavar="N", min=1, help="Searches at the same time.")] = 1,
     part: Annotated[str, typer.Option("--slice", metavar="A:B", help="Only this part of each source.")] = "",
-    easiest: Annotated[float, typer.Option(metavar="SHARE", help="Leave tasks out of which more is right.")] = 0.9,
-    max_steps: Annotated[int, typer.Option(metavar="N", help="Of a training.")] = 2000,
+    easiest: Annotated[
+        float, typer.Option(metavar="SHARE", min=0, max=1, help="Leave tasks out of which more is right.")
+    ] = 0.9,
+    max_steps: Annotated[int, typer.Option(metavar="N", min=1, help="Of a training.")] = 2000,
     model: Annotated[
         str, typer.Option(metavar="DIR", help="Train this checkpoint on. Default: one from nothing.")
     ] = "",
     cpu: Annotated[bool, typer.Option("--cpu", help="Train and serve on the processor.")] = False,
     train_python: Annotated[Path | None, typer.Option(metavar="FILE", help="Interpreter with ramify[train].")] = None,
     serve_python: Annotated[str, typer.Option(metavar="FILE", help="Interpreter with vLLM.")] = "python3",
-    port: Annotated[int, typer.Option(metavar="N")] = 8000,
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
     config: Config = None,
 ) -> None:
     """Search SOURCE with the present policy, learn from the trees, compare on held-out bugs, keep or roll back."""
-    from agent.training import Wanted
+    from agent.training import Wanted, require_checkpoint
     from benchmarks.rounds.playing import Conditions
     from benchmarks.rounds.turning import Learning, Round
     from benchmarks.rounds.turning import turn as go
 
     if learn not in ("counts", "model"):
         raise UsageError(f"--learn {learn!r}: counts or model")
+    if model and learn != "model":
+        raise UsageError(f"--model {model} is for --learn model")
+    require_checkpoint(model)
     rate = 1e-4 if model else 1e-3
     wanted = Wanted(model, max_steps=max_steps, epochs=1000.0, rate=rate, prompt_loss=not model, cpu=cpu)
     learning = Learning("counts" if learn == "counts" else "model", wanted, train_python, serve_python, port, cpu)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from agent.errors import UsageError
+from benchmarks.batch import Attempt
 from benchmarks.cli_options import split
+from benchmarks.cli_round import app
+from benchmarks.rounds.apart import common_repositories, require_apart
 from benchmarks.rounds.difficulty import fitting, rates
 from benchmarks.rounds.exporting import export
 from benchmarks.rounds.playing import Conditions, PlayFailed, flags_of, play
 from benchmarks.rounds.policies import FIRST, Policy, Registry
-from benchmarks.rounds.scores import FEWEST, Played, compare, needed, table
+from benchmarks.rounds.scores import FEWEST, Played, compare, needed, read, table
 from benchmarks.rounds.turning import Learning, Round, turn
+from benchmarks.sources import open_source
 from tests.histories import History, P
 from tests.histories import turn as did
 from tests.instances import make_benchmark
@@ -64,6 +71,15 @@ class TestScores:
         with pytest.raises(UsageError, match="other bugs: 1 and 2"):
             compare(played(1), played(1, 2))
 
+    def test_a_batch_that_was_begun_with_more_bugs_is_read_for_those_that_are_compared(self, tmp_path: Path) -> None:
+        """As of a round that was gone on with on another part of its sources."""
+        facts = {"status": "solved", "nodes": 4}
+        attempts = [Attempt("a", "done", "revealed", facts=facts), Attempt("b", "infra", "revealed", error="no disk")]
+        (tmp_path / "results.jsonl").write_text("".join(json.dumps(each.to_row()) + "\n" for each in attempts))
+        assert read(tmp_path, ["a"]) == {"a": Played(True, 3)}
+        with pytest.raises(UsageError, match="b did not come to an end: no disk"):
+            read(tmp_path)
+
     def test_the_table_has_a_line_a_policy(self) -> None:
         lines = table({"uniform": played(4, 4), "counts": played(2, 2)}, "uniform").splitlines()
         assert lines[1].split() == ["uniform", "2", "2", "4.00", "[4.00,", "4.00]"]
@@ -95,6 +111,29 @@ class TestARegistry:
         with pytest.raises(UsageError, match="v7 is recorded out of order: v1 is next"):
             Registry(tmp_path).add(Policy("v7", "counts"))
 
+    @pytest.mark.parametrize(
+        ("lines", "said"),
+        [
+            ([{"name": "v0"}], r"policies.jsonl:1 is not as Ramify writes it .*'kind'"),
+            ([{"name": "v0", "kind": "mutate", "worth": 1}], "unexpected keyword argument 'worth'"),
+            ([{"name": "v0", "kind": "oracle"}], "kind 'oracle' is none of mutate, uniform, counts, model"),
+            ([{"name": "v0", "kind": "mutate"}, {"name": "v2", "kind": "counts"}], "has v2 where v1 should be"),
+        ],
+    )
+    def test_that_is_not_as_it_was_written_is_refused(self, tmp_path: Path, lines: list[Any], said: str) -> None:
+        (tmp_path / "policies.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+        for _ in range(2):  # the first refusal lets go of the file
+            with pytest.raises(UsageError, match=said):
+                Registry(tmp_path)
+
+    def test_whose_present_policy_is_gone_says_so_before_anything_is_searched(self, tmp_path: Path) -> None:
+        bugs, held = make_benchmark(tmp_path / "a"), make_benchmark(tmp_path / "b", ids=("other",))
+        registry = Registry(tmp_path / "r")
+        registry.add(Policy("v1", "counts", "v1/counts.json", "v0"))
+        registry.close()
+        with pytest.raises(UsageError, match=r"v1/counts\.json, which is the policy v1, is missing"):
+            turn(Round(bugs, held, Learning(), Conditions()), tmp_path / "r")
+
 
 class TestDifficulty:
     def test_the_rate_of_a_task_is_the_share_of_right_edits(self, tmp_path: Path) -> None:
@@ -106,6 +145,10 @@ class TestDifficulty:
     def test_tasks_that_are_solved_sometimes_come_first_the_easiest_first(self) -> None:
         known = {"never": 0.0, "hard": 0.1, "middling": 0.5, "at once": 1.0}
         assert fitting(["new", *known], known, 0.9) == ["middling", "hard", "new"]
+
+    def test_the_limits_themselves_are_outside(self) -> None:
+        assert fitting(["none", "limit", "all"], {"none": 0.0, "limit": 0.5, "all": 1.0}, 0.5) == []
+        assert fitting(["once in two"], {"once in two": 0.5}, 1.0) == ["once in two"]
 
 
 def test_each_kind_of_policy_is_a_matter_of_settings(tmp_path: Path) -> None:
@@ -145,7 +188,44 @@ def test_an_export_that_was_killed_is_made_again(tmp_path: Path) -> None:
     assert export([], "edit", tmp_path / "rows") == manifest
 
 
-def test_nothing_is_learned_from_bugs_that_policies_are_compared_on(tmp_path: Path) -> None:
-    bugs = make_benchmark(tmp_path / "set") / "instances.jsonl"
-    with pytest.raises(UsageError, match="1 bugs, such as calc-1, are in --tasks and in --held-out"):
-        turn(Round(bugs, bugs, Learning(), Conditions()), tmp_path / "registry")
+class TestWhatIsComparedOn:
+    def round(self, folder: Path, held: str = "held", **fields: Any) -> Round:
+        """One bug, `calc-1`, to learn from, and another one that is held out."""
+        fields = {"repo": "example/calc", "code": "self, a\nreturn -a"} | fields
+        tasks = make_benchmark(folder / "tasks", code="a, b\nreturn a - b") / "instances.jsonl"
+        return Round(tasks, make_benchmark(folder / "held", ids=(held,), **fields), Learning(), Conditions())
+
+    def test_are_no_bugs_that_are_learned_from(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="1 bugs, such as calc-1, are in --tasks, of this round or an earlier one"):
+            turn(self.round(tmp_path, "calc-1"), tmp_path / "registry")
+
+    def test_nor_that_an_earlier_round_learned_from(self, tmp_path: Path) -> None:
+        History(tmp_path / "registry" / "v1" / "tasks" / "calc-7").add(0, did(EDIT))
+        with pytest.raises(UsageError, match="1 bugs, such as calc-7, are in --tasks, of this round or an earlier one"):
+            turn(self.round(tmp_path, "calc-7"), tmp_path / "registry")
+
+    def test_nor_others_in_the_same_functions(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="1 bugs, such as calc-2, are in functions of --tasks"):
+            turn(self.round(tmp_path, "calc-2", code="a, b\nreturn a - b"), tmp_path / "registry")
+
+    def test_may_be_of_the_same_repositories_which_is_told(self, tmp_path: Path) -> None:
+        for number, (repo, common) in enumerate([("example/calc", ["example/calc"]), ("example/other", [])]):
+            wanted = self.round(tmp_path / str(number), repo=repo)
+            tasks, held = (
+                list(open_source(str(each), tmp_path).instances()) for each in (wanted.tasks, wanted.held_out)
+            )
+            require_apart(tasks, held, ())
+            assert common_repositories(tasks, held) == common
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--model", "x"], "--model x is for --learn model"),
+        (["--learn", "model", "--model", "x"], r"--model x is not a folder with a checkpoint"),
+        (["--learn", "luck"], "--learn 'luck': counts or model"),
+    ],
+)
+def test_what_is_wrong_with_a_round_is_said_before_anything_is_searched(flags: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, ["r", "--tasks", "a", "--held-out", "b", *flags])
+    assert said in str(done.exception)

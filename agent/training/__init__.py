@@ -22,7 +22,7 @@ from agent.child import gone_after, leaving_by_signals
 from agent.errors import RamifyError, UsageError
 from agent.journal import write_atomically
 
-__all__ = ["METHODS", "Data", "Method", "Plan", "TrainingFailed", "Wanted", "plan", "train"]
+__all__ = ["METHODS", "Data", "Method", "Plan", "TrainingFailed", "Wanted", "plan", "require_checkpoint", "train"]
 
 Method = Literal["sft", "dpo", "kto", "reward", "grpo"]
 METHODS: Mapping[Method, tuple[str, ...]] = {
@@ -162,9 +162,14 @@ def plan(method: Method, folders: Sequence[Path], wanted: Wanted, *, mix_policie
             f"the rows are of {len(policies)} policies ({', '.join(policies)}): what one did tells of that one alone; "
             "give --mix-policies to train on all"
         )
-    if wanted.model and not (Path(wanted.model) / "config.json").is_file():
-        raise UsageError(f"--model {wanted.model} is not a folder with a checkpoint: no config.json is there")
+    require_checkpoint(wanted.model)
     return known
+
+
+def require_checkpoint(model: str) -> None:
+    """Raises UsageError where a model is named that is no folder with a checkpoint."""
+    if model and not (Path(model) / "config.json").is_file():
+        raise UsageError(f"--model {model} is not a folder with a checkpoint: no config.json is there")
 
 
 def _require_use(method: Method, wanted: Wanted) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from agent.errors import UsageError
-from benchmarks.ledger import Ledger, read_lines
+from benchmarks.ledger import Ledger, read_rows
 
 __all__ = ["FIRST", "Policy", "Registry"]
 
@@ -44,13 +44,17 @@ class Registry:
     """The versions in a folder. One process at a time.
 
     Raises:
-        UsageError: another process holds it.
+        UsageError: another process holds it, or it is not as Ramify writes it.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._ledger = Ledger(folder / "policies.jsonl")
-        self.versions = [Policy(**row) for row in read_lines(folder / "policies.jsonl", torn=True)]
+        try:
+            self.versions = _read(folder / "policies.jsonl")
+        except UsageError:
+            self._ledger.close()
+            raise
         if not self.versions:
             self._ledger.append(asdict(FIRST))
             self.versions.append(FIRST)
@@ -62,7 +66,7 @@ class Registry:
     @property
     def present(self) -> Policy:
         """The newest version that was kept."""
-        return next(each for each in reversed(self.versions) if each.kept)
+        return next((each for each in reversed(self.versions) if each.kept), FIRST)
 
     @property
     def next_name(self) -> str:
@@ -75,3 +79,19 @@ class Registry:
             raise UsageError(f"{self.folder}: {policy.name} is recorded out of order: {self.next_name} is next")
         self._ledger.append(asdict(policy))
         self.versions.append(policy)
+
+
+def _read(file: Path) -> list[Policy]:
+    """All of them, in turn: a folder is named after each, so that none may be missing."""
+    found = list(read_rows(file, _policy))
+    for number, each in enumerate(found):
+        if each.name != f"v{number}":
+            raise UsageError(f"{file} has {each.name} where v{number} should be: put the lines back as they were")
+    return found
+
+
+def _policy(row: dict[str, Any]) -> Policy:
+    policy = Policy(**row)
+    if policy.kind not in get_args(Kind):
+        raise ValueError(f"kind {policy.kind!r} is none of {', '.join(get_args(Kind))}")
+    return policy

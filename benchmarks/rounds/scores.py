@@ -8,7 +8,7 @@ below `FEWEST` nothing is convincing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 from pathlib import Path
@@ -61,14 +61,16 @@ class Better:
         return self.bugs >= FEWEST and self.interval[0] > 1 and self.won >= self.lost
 
 
-def read(batch: Path) -> dict[str, Played]:
-    """The bugs of a batch (`ramify bench run`) by their ids.
+def read(batch: Path, chosen: Collection[str] | None = None) -> dict[str, Played]:
+    """The bugs of a batch (`ramify bench run`) by their ids; where some are `chosen`, those alone.
 
     Raises:
         UsageError: an attempt failed for reasons of the world's, so that nothing can be said of it.
     """
     found = {}
     for name, attempt in read_attempts(batch).items():
+        if chosen is not None and name not in chosen:
+            continue
         if not attempt.settled or "nodes" not in attempt.facts:
             raise UsageError(f"{batch}: {name} did not come to an end: {attempt.error or attempt.state}; run it again")
         found[name] = Played(attempt.facts["status"] == "solved", int(attempt.facts["nodes"]) - 1)

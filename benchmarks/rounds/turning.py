@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,13 +13,14 @@ from agent.errors import UsageError
 from agent.export.dataset import runs_in
 from agent.policy.edit.counts import counted
 from agent.run import Run
-from benchmarks.instances import select
+from benchmarks.instances import Instance, select
 from benchmarks.rounds import scores
+from benchmarks.rounds.apart import common_repositories, require_apart
 from benchmarks.rounds.difficulty import fitting, rates
 from benchmarks.rounds.exporting import export
 from benchmarks.rounds.playing import Conditions, flags_of, play
 from benchmarks.rounds.policies import Policy, Registry
-from benchmarks.sources import open_source
+from benchmarks.sources import in_full, open_source
 
 __all__ = ["Learning", "Round", "turn"]
 
@@ -55,41 +56,51 @@ def turn(wanted: Round, folder: Path, tell: Callable[[str], None] = lambda line:
     convincing (`benchmarks.rounds.scores`). The new version, kept or not.
 
     Raises:
-        UsageError: a bug is in both sources, or another process holds the registry.
+        UsageError: a bug is in both sources or was learned from before, a function is in both, or another process
+            holds the registry.
         agent.errors.RamifyError: a step failed; the same call goes on with it.
     """
     registry = Registry(folder)
     try:
-        _apart(wanted, folder)
+        tasks, held_out = (_bugs(source, folder) for source in (wanted.tasks, wanted.held_out))
+        require_apart(tasks, held_out, _learned_from(folder))
         now, name = registry.present, registry.next_name
         place = folder / name
         with _playing(wanted, folder, now) as flags:
-            batch = play(wanted.tasks, place / "tasks", flags, wanted.conditions, _chosen(wanted, folder, name))
+            batch = play(wanted.tasks, place / "tasks", flags, wanted.conditions, _chosen(wanted, folder, name, tasks))
             before = play(wanted.held_out, place / "before", flags, wanted.conditions)
         tell(f"{name}: searched {len(runs_in([batch]))} tasks with {now.name}")
         new = _learned(wanted.learning, place, batch, Policy(name, wanted.learning.kind, parent=now.name))
         with _playing(wanted, folder, new) as flags:
             after = play(wanted.held_out, place / "after", flags, wanted.conditions)
-        better = scores.compare(scores.read(before), scores.read(after))
-        new = replace(new, scores=better.to_json(), kept=better.convincing)
+        chosen = [each.id for each in select(held_out, part=wanted.conditions.part)]
+        first, second = scores.read(before, chosen), scores.read(after, chosen)
+        better = scores.compare(first, second)
+        new = _judged(wanted, new, better, common_repositories(tasks, held_out))
         registry.add(new)
         tell(f"{name}: {_outcome(better, now.name)}")
-        tell(scores.table({now.name: scores.read(before), name: scores.read(after)}, now.name))
+        if seen := new.scores["seen_repositories"]:
+            tell(f"{name}: --held-out has bugs of repositories that --tasks has bugs of: {', '.join(seen)}")
+        tell(scores.table({now.name: first, name: second}, now.name))
         return new
     finally:
         registry.close()
 
 
-def _apart(wanted: Round, folder: Path) -> None:
-    tasks, held_out = (
-        {each.id for each in open_source(str(source), folder / ".look", reveal=True).instances()}
-        for source in (wanted.tasks, wanted.held_out)
-    )
-    if both := sorted(tasks & held_out):
-        raise UsageError(
-            f"{len(both)} bugs, such as {both[0]}, are in --tasks and in --held-out: nothing may be learned from those "
-            "that policies are compared on"
-        )
+def _bugs(source: Path, folder: Path) -> list[Instance]:
+    return list(open_source(str(source), folder / ".look", reveal=True).instances())
+
+
+def _learned_from(folder: Path) -> list[str]:
+    """The ids of all bugs that were searched to learn from them."""
+    return [path.parent.name for path in folder.glob("v*/tasks/*/journal.jsonl")]
+
+
+def _judged(wanted: Round, new: Policy, better: scores.Better, seen: list[str]) -> Policy:
+    """With all that its line in the registry says."""
+    tasks, held_out = (in_full(str(source)) for source in (wanted.tasks, wanted.held_out))
+    told = better.to_json() | {"held_out": held_out, "seen_repositories": seen}
+    return replace(new, data={"tasks": tasks, **new.data}, scores=told, kept=better.convincing)
 
 
 def _outcome(better: scores.Better, present: str) -> str:
@@ -99,10 +110,9 @@ def _outcome(better: scores.Better, present: str) -> str:
     return f"rolled back to {present}{few}"
 
 
-def _chosen(wanted: Round, folder: Path, name: str) -> list[str]:
+def _chosen(wanted: Round, folder: Path, name: str, tasks: Sequence[Instance]) -> list[str]:
     """Tasks of the right difficulty, as earlier rounds have found it; all where there was none."""
-    source = open_source(str(wanted.tasks), folder / name / ".look", reveal=True)
-    names = [instance.id for instance in select(source.instances(), part=wanted.conditions.part)]
+    names = [each.id for each in select(tasks, part=wanted.conditions.part)]
     earlier = [path for path in sorted(folder.glob("v*/tasks")) if path.parent.name != name]
     if not earlier:
         return []
@@ -116,6 +126,8 @@ def _chosen(wanted: Round, folder: Path, name: str) -> list[str]:
 def _playing(wanted: Round, folder: Path, policy: Policy) -> Iterator[list[str]]:
     """The settings of a version, whose model is served meanwhile."""
     learning, path = wanted.learning, folder / policy.path
+    if policy.path and not path.exists():
+        raise UsageError(f"{path}, which is the policy {policy.name}, is missing: put it back")
     if policy.kind != "model":
         yield flags_of(policy.kind, path)
         return
