@@ -63,6 +63,8 @@ class TestTheCommand:
         card = (tmp_path / "out" / "README.md").read_text()
         assert "| MIT | 6 |" in card
         assert "Rows of several policies are mixed here." in card
+        assert "  - name: prompt\n    list: json\n" in card
+        assert "  - name: value\n    dtype: float64\n" in card
 
     def test_gives_the_same_bytes_again_wherever_the_runs_are(self, tmp_path: Path) -> None:
         small_tree(tmp_path / "one" / "a").close()

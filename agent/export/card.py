@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any
+
+from agent.export.columns import LIST
 
 __all__ = ["card"]
 
@@ -14,14 +17,27 @@ def card(manifest: Mapping[str, Any]) -> str:
 
 
 def _front(manifest: Mapping[str, Any]) -> Iterator[str]:
-    names = [file["name"] for file in manifest["files"]]
-    splits = [name for name in names if name.endswith(".jsonl") and ".provenance." not in name]
+    """Where the splits are and what their columns hold. Other rows have another name: by this and by the folder's own
+    name alone `datasets` knows again what it has read before."""
+    files = [
+        file for file in manifest["files"] if file["name"].endswith(".jsonl") and ".provenance." not in file["name"]
+    ]
     yield "---"
-    if splits:
-        yield from ("configs:", "- config_name: default", "  data_files:")
-        for name in splits:
-            yield from (f"  - split: {name.split('.')[0]}", f"    path: {name}")
+    if files:
+        digest = sha256("".join(file["name"] + file["sha256"] for file in files).encode())
+        name = f"{manifest['format']}-{digest.hexdigest()[:12]}"
+        yield from ("configs:", f"- config_name: {name}", "  data_files:")
+        for file in files:
+            yield from (f"  - split: {file['name'].split('.')[0]}", f"    path: {file['name']}")
+        yield from ("dataset_info:", f"- config_name: {name}", "  features:")
+        for column, kind in manifest["columns"].items():
+            yield from (f"  - name: {column}", f"    {_feature(kind)}")
     yield from ("---", "")
+
+
+def _feature(kind: str) -> str:
+    """As the front matter of a card says what a column holds."""
+    return f"list: {kind.removeprefix(LIST)}" if kind.startswith(LIST) else f"dtype: {kind or 'string'}"
 
 
 def _body(manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -30,7 +46,8 @@ def _body(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield f"{manifest['rows']} rows, made by `ramify export`. `manifest.json` has the SHA-256 of each file and journal."
     yield "`provenance` in a row says which run, node, policy and licence it comes from. Where its `license_source` is"
     yield "`workspace`, the licence is a guess from the file that was in the workspace at the time of the export."
-    yield 'Load with `datasets.load_dataset("json", data_files=...)`; rows in memory: '
+    yield "Load with `datasets.load_dataset(FOLDER)`: it reads here what the columns hold, which it guesses from the"
+    yield "first rows where it is given a file of lines alone. Rows in memory:"
     yield '`Dataset.from_list(rows, on_mixed_types="use_json")`, or calls of tools get arguments that nobody gave.'
     if manifest["options"]:
         yield from _table("Options", "option", manifest["options"])

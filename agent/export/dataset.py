@@ -125,6 +125,7 @@ def _manifest(order: Order, sources: list[dict[str, Any]], files: Files) -> dict
         "options": dict(sorted(order.options.items())),
         "split": [order.splits.train, order.splits.validation, order.splits.test],
         "files": files.listed(),
+        "columns": files.columns,
         "rows": sum(tally.by.get("split", {}).values()),
         "refused": _sorted(tally.refused),
         "scrubbed": hygiene.scrubs,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from agent.errors import UsageError
 from agent.export import Row
+from agent.export.columns import LIST, learn
 
 __all__ = ["require", "tabulate"]
 
@@ -25,16 +26,17 @@ def require() -> None:
         raise UsageError("Parquet needs pyarrow: pip install 'ramify[bench]'") from error
 
 
-def tabulate(source: Path, target: Path) -> None:
-    """Write a file of JSON lines as a table. Its columns are those that any row has, each of the type of its first
-    value; a row without one has null there."""
+def tabulate(source: Path, target: Path, columns: Mapping[str, str] | None = None) -> None:
+    """Write a file of JSON lines as a table with these columns (`agent.export.columns`), by default those that any row
+    has; a row without one has null there."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
-    columns: dict[str, Any] = {}
-    for row in _rows(source):
-        columns |= {key: value for key, value in row.items() if columns.get(key) is None}
-    schema = pa.schema([pa.field(key, _type(value)) for key, value in columns.items()])
+    if columns is None:
+        columns = dict[str, str]()
+        for row in _rows(source):
+            learn(columns, row)
+    schema = pa.schema([pa.field(name, _type(kind)) for name, kind in columns.items()])
     with ParquetWriter(target, schema) as writer:
         left = _rows(source)
         while rows := list(islice(left, BATCH)):
@@ -47,25 +49,13 @@ def _rows(source: Path) -> Iterator[Row]:
         yield from map(json.loads, file)
 
 
-def _type(value: Any) -> Any:
-    """The type of a column that holds such values; null stands for a text that is missing."""
+def _type(kind: str) -> Any:
+    """The type of a column of this kind; what has only null stands for a text that is missing."""
     import pyarrow as pa
 
-    match value:
-        case bool():
-            return pa.bool_()
-        case int():
-            return pa.int64()
-        case float():
-            return pa.float64()
-        case dict():
-            return pa.json_()
-        case list() if all(isinstance(each, (int, float)) for each in value) and value:
-            return pa.list_(pa.float64())
-        case list():
-            return pa.list_(pa.json_())
-        case _:
-            return pa.string()
+    if kind.startswith(LIST):
+        return pa.list_(_type(kind.removeprefix(LIST)))
+    return pa.json_() if kind == "json" else pa.type_for_alias(kind or "string")
 
 
 def _column(values: list[Any], kind: Any) -> Any:

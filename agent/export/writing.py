@@ -11,6 +11,7 @@ from typing import IO, Any, Self
 
 from agent.errors import UsageError
 from agent.export import Row
+from agent.export.columns import learn
 from agent.export.parquet import tabulate
 
 __all__ = ["Files", "as_line", "new_folder"]
@@ -29,6 +30,8 @@ class Files:
         self._open: dict[str, IO[bytes]] = {}
         self.rows: Counter[str] = Counter()
         """By the name of the file."""
+        self.columns: dict[str, str] = {}
+        """Of the rows of all splits, and what they hold."""
 
     def __enter__(self) -> Self:
         return self
@@ -50,6 +53,7 @@ class Files:
         if self._aside:
             self._line(f"{split}.provenance.jsonl", row["provenance"])
             row = {key: value for key, value in row.items() if key != "provenance"}
+        learn(self.columns, row)
         self._line(f"{split}.jsonl", row)
 
     def listed(self) -> list[dict[str, Any]]:
@@ -63,7 +67,7 @@ class Files:
             if not name.endswith(".provenance.jsonl"):
                 table = name.removesuffix("jsonl") + "parquet"
                 self.rows[table] = self.rows[name]
-                tabulate(_unnamed(self._folder, name), _unnamed(self._folder, table))
+                tabulate(_unnamed(self._folder, name), _unnamed(self._folder, table), self.columns)
         for name in self.rows:
             _unnamed(self._folder, name).replace(self._folder / name)
 

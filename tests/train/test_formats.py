@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,10 +12,12 @@ from typing import Any
 import pytest
 
 from agent import training
+from agent.actions import Shell
 from agent.export.dataset import Order, export
 from agent.export.registry import FORMATS, make
+from agent.models.scripted import answer
 from agent.training import METHODS, Method, Wanted, plan, train
-from tests.exporting import chat_tree, failing_call, planned, shortened, small_tree
+from tests.exporting import Recorder, chat_tree, failing_call, planned, shortened, small_tree
 from tests.train.conftest import ROOT
 
 pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
@@ -25,11 +28,36 @@ FOR_NO_TRAINER = {"prm", "openai", "openai-preference"}
 EDITS = {"edit", "edit-preference", "edit-kto"}
 """`test_job` trains on these."""
 TAKEN: list[tuple[Method, str]] = [(m, form) for m, forms in METHODS.items() for form in forms if form not in EDITS]
+LOADED = """
+import json, sys
+from datasets import load_dataset
+for folder in sys.argv[1:]:
+    written = [json.loads(line) for line in open(folder + "/train.jsonl")]
+    table = load_dataset("parquet", data_files=folder + "/train.parquet")
+    assert [*load_dataset(folder)["train"]] == [*table["train"]] == written, folder
+"""
 ONE_PROCESS = "import sys; sys.path.insert(0, sys.argv[1]); import job; [job.main(order) for order in sys.argv[2:]]"
 
 
 def test_every_format_has_a_trainer_but_those_for_which_there_is_none() -> None:
     assert {form for _, form in TAKEN} | FOR_NO_TRAINER | EDITS == set(FORMATS)
+
+
+def test_a_folder_is_loaded_as_it_was_written_whatever_its_first_rows_are_like(python: Path, tmp_path: Path) -> None:
+    """`datasets` looks at 10 MB at a time: no answer among the first has a call. Both folders have the same name."""
+    for batch, first in (("long", "x" * 11_000_000), ("short", "x")):
+        made = Recorder(tmp_path / batch / "runs" / "a")
+        made.add(0, 1.0, [made.asks(0, [{"role": "user", "content": first}], answer("words"), Shell("ls"), tools=[])])
+        made.run.close()
+        chat_tree(tmp_path / batch / "runs" / "b").close()
+        order = Order("kto", make("kto", {}), parquet=True)
+        export(sorted((tmp_path / batch / "runs").iterdir()), order, tmp_path / batch / "rows")
+    folders = [tmp_path / batch / "rows" for batch in ("long", "short")]
+    subprocess.run(
+        [python, "-c", LOADED, *folders],
+        check=True,
+        env=os.environ | {"HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"},
+    )
 
 
 @pytest.fixture(scope="module")
