@@ -94,6 +94,29 @@ class TestTheCommand:
         export(tmp_path / "runs", "--format", "grpo-tree", "-o", "w=0", "--out", tmp_path / "out")
         assert [row["advantage"] for row in lines(tmp_path / "out" / "train.jsonl")] == [0, 0]
 
+    def test_tells_runs_of_the_same_name_apart(self, tmp_path: Path) -> None:
+        for night, text in (("monday", "one"), ("tuesday", "two")):
+            solved_by(tmp_path / night / "means-1", text)
+        export(tmp_path / "monday", tmp_path / "tuesday", "--format", "grpo-tree", "--out", tmp_path / "out")
+        found = lines(tmp_path / "out" / "train.jsonl")
+        assert {row["provenance"]["run"] for row in found} == {"means-1"}
+        assert len({row["group"] for row in found}) == 2
+        journals = [run["journal"] for run in manifest(tmp_path / "out")["runs"]]
+        assert [row["provenance"]["journal"] for row in found] == journals
+
+    def test_gives_the_directory_that_one_is_in_its_name(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        small_tree(tmp_path / "means-1").close()
+        monkeypatch.chdir(tmp_path / "means-1")
+        export(".", "--format", "prm", "--out", tmp_path / "out")
+        assert lines(tmp_path / "out" / "train.jsonl")[0]["provenance"]["run"] == "means-1"
+
+    def test_takes_a_run_and_its_copy_once(self, tmp_path: Path) -> None:
+        small_tree(tmp_path / "runs" / "a").close()
+        shutil.copytree(tmp_path / "runs" / "a", tmp_path / "runs" / "b")
+        export(tmp_path / "runs", "--format", "grpo-tree", "--out", tmp_path / "out")
+        assert [run["run"] for run in manifest(tmp_path / "out")["runs"]] == ["a"]
+        assert manifest(tmp_path / "out")["refused"] == {"the run is a copy of another": 1}
+
     def test_names_every_format_in_one_line(self) -> None:
         listed = export("--list").splitlines()
         assert [line.split()[0] for line in listed][:3] == ["sft", "sft-masked", "retro"]
@@ -109,6 +132,8 @@ class TestTheCommand:
         small_tree(tmp_path / "run").close()
         with pytest.raises(UsageError, match="is not empty"):
             export(tmp_path / "run", "--format", "sft", "--out", tmp_path / "run")
+        with pytest.raises(UsageError, match=r"journal\.jsonl/out cannot be made: Not a directory"):
+            export(tmp_path / "run", "--format", "sft", "--out", tmp_path / "run" / "journal.jsonl" / "out")
 
     def test_leaves_no_file_behind_where_a_run_cannot_be_read(self, tmp_path: Path) -> None:
         small_tree(tmp_path / "runs" / "a").close()
@@ -246,10 +271,13 @@ class TestWhatIsKeptOut:
         export(tmp_path / "run", "--format", "kto", "--out", tmp_path / "out")
         assert manifest(tmp_path / "out")["rows"] == 0
 
-    def test_exact_copies(self, tmp_path: Path) -> None:
-        solved_by(tmp_path / "runs" / "a", "fix")
-        solved_by(tmp_path / "runs" / "b", "fix")
-        export(tmp_path / "runs", "--format", "sft", "--out", tmp_path / "out")
+    @pytest.mark.parametrize("form", ["sft", "trajectories"])
+    def test_exact_copies(self, tmp_path: Path, form: str) -> None:
+        for name in "ab":
+            made = Recorder(tmp_path / "runs" / name, seed=name)
+            made.add(0, 1.0, [edit("fix")])
+            made.run.close()
+        export(tmp_path / "runs", "--format", form, "--out", tmp_path / "out")
         assert manifest(tmp_path / "out")["refused"] == {"an exact copy of another row": 1}
 
     def test_copies_whose_calls_have_other_ids(self, tmp_path: Path) -> None:

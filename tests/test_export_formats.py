@@ -111,11 +111,12 @@ class TestGrpoTree:
     def test_has_every_step_once_with_its_reward_and_how_many_trajectories_share_it(self, small: Run) -> None:
         found = rows(small, "grpo-tree")
         told = [(r["provenance"]["node"], r["reward"], r["weight"], r["group"], r["anchor"]) for r in found]
+        run = found[0]["provenance"]["journal"][:12]
         assert told == [
-            (1, 0.5, 2, "run/0", "digest-0"),
-            (2, 0.0, 1, "run/0", "digest-0"),
-            (3, 1.0, 1, "run/1", "digest-1"),
-            (4, 0.0, 1, "run/1", "digest-1"),
+            (1, 0.5, 2, f"{run}/0", "digest-0"),
+            (2, 0.0, 1, f"{run}/0", "digest-0"),
+            (3, 1.0, 1, f"{run}/1", "digest-1"),
+            (4, 0.0, 1, f"{run}/1", "digest-1"),
         ]
 
     def test_blends_the_advantage_at_the_fork_with_that_over_trajectories(self, small: Run) -> None:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from agent.export.card import card
 from agent.export.counting import Tally
 from agent.export.hygiene import Hygiene
 from agent.export.parquet import require
+from agent.export.provenance import journal_digest
 from agent.export.registry import FORMATS
 from agent.export.splits import Splits, bucket
 from agent.export.writing import Files, new_folder
@@ -60,9 +60,9 @@ def export(runs: Sequence[Path], order: Order, out: Path) -> dict[str, Any]:
     if isinstance(order.exporter, Compares):
         _show(runs, order.exporter)
     with Files(folder, FORMATS[order.format].aside, order.parquet) as files:
-        for path in runs:
-            with Run.read(path) as run:
-                sources.append(_source(run, _rows(run, order, files)))
+        for run in _read(runs):
+            sources.append(_source(run, _rows(run, order, files)))
+    order.tally.refused["the run is a copy of another"] += len(runs) - len(sources)
     manifest = _manifest(order, sources, files)
     write_atomically(folder / "manifest.json", json.dumps(manifest, indent=1).encode() + b"\n")
     write_atomically(folder / "README.md", card(manifest).encode())
@@ -78,7 +78,7 @@ def runs_in(paths: Sequence[Path]) -> list[Path]:
         UsageError: there is none.
     """
     found: dict[Path, None] = {}
-    for path in paths:
+    for path in (each.absolute() for each in paths):  # `.` has no name
         inside = [path] if (path / "journal.jsonl").is_file() else [p.parent for p in path.glob("*/journal.jsonl")]
         if not inside:
             raise UsageError(f"{path} is no run and holds none: give what solve printed, or the folder of a batch")
@@ -87,10 +87,19 @@ def runs_in(paths: Sequence[Path]) -> list[Path]:
 
 
 def _show(runs: Sequence[Path], exporter: Compares) -> None:
+    for run in _read(runs):
+        if run.started is not None and len(run.tree):
+            exporter.look(run)
+
+
+def _read(runs: Sequence[Path]) -> Iterator[Run]:
+    """The runs, but for copies of those before."""
+    seen = set[str]()
     for path in runs:
         with Run.read(path) as run:
-            if run.started is not None and len(run.tree):
-                exporter.look(run)
+            if run.started is None or journal_digest(run) not in seen:
+                seen.add(journal_digest(run))
+                yield run
 
 
 def _rows(run: Run, order: Order, files: Files) -> int:
@@ -113,9 +122,8 @@ def _rows(run: Run, order: Order, files: Files) -> int:
 
 
 def _source(run: Run, rows: int) -> dict[str, Any]:
-    with run.journal.path.open("rb") as file:
-        digest = file_digest(file, "sha256").hexdigest()
-    return {"run": run.journal.directory.name, "journal": digest, "states": len(run.tree), "rows": rows}
+    name, journal = run.journal.directory.name, journal_digest(run)
+    return {"run": name, "journal": journal, "states": len(run.tree), "rows": rows}
 
 
 def _manifest(order: Order, sources: list[dict[str, Any]], files: Files) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from agent.deeds import task_of
 from agent.export import Row
 from agent.export.advantages import Advantages, Peers, advantages
 from agent.export.credit import Outcome, Worth, outcome, require_outcome, worths
-from agent.export.provenance import provenance, task_key
+from agent.export.provenance import journal_digest, provenance, task_key
 from agent.export.turns import Turn, Turns
 from agent.export.weaving import whole
 from agent.node import NodeId
@@ -76,7 +76,7 @@ class GrpoTree:
                     **{f"{name}_advantage": value for name, value in parts.items()},
                     "reward": below[node.id].value,
                     "weight": below[node.id].leaves,
-                    "group": f"{run.journal.directory.name}/{parent.id}",
+                    "group": f"{journal_digest(run)[:12]}/{parent.id}",
                     "anchor": parent.state_hash,
                     "provenance": provenance(run, node.id, taken, others=[n.id for n in tree.path(node.id)]),
                 }

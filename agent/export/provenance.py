@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from hashlib import file_digest
 from typing import Any
 
 from agent.conversations import digest_of
@@ -16,7 +17,7 @@ from agent.node import NodeId
 from agent.run import Run
 from agent.task import Task
 
-__all__ = ["never_said", "of_answers", "origin", "provenance", "repository", "task_key"]
+__all__ = ["journal_digest", "never_said", "of_answers", "origin", "provenance", "repository", "task_key"]
 
 
 def provenance(run: Run, node: NodeId, turns: Sequence[Turn], others: Iterable[NodeId] = ()) -> dict[str, Any]:
@@ -55,14 +56,16 @@ def never_said(told: Row) -> Row:
 
 
 def origin(run: Run) -> dict[str, Any]:
-    """What all rows of a run have in common. `seed` is the search's. All of it is from the journal, but for a licence
-    whose `license_source` is `workspace`: see `agent.export.licences`."""
+    """What all rows of a run have in common. `run` is the name of its directory, and `journal` tells it from others of
+    that name; `seed` is the search's. All of it is from the journal, but for a licence whose `license_source` is
+    `workspace`: see `agent.export.licences`."""
     task = task_of(run)
     assert run.started is not None
     settings = run.started.settings
     licence, said_by = _licence(run)
     return {
         "run": run.journal.directory.name,
+        "journal": journal_digest(run),
         "task": task.id,
         "repository": repository(task),
         "base": task.base,
@@ -84,6 +87,13 @@ def repository(task: Task) -> str:
 def task_key(task: Task) -> str:
     """What tells a task from others: ids may be a few words of an issue, which several issues begin with."""
     return digest_of([repository(task), task.base, task.id, task.statement])
+
+
+@lru_cache(maxsize=1)
+def journal_digest(run: Run) -> str:
+    """The SHA-256 of its journal, in hex."""
+    with run.journal.path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 @lru_cache(maxsize=1)

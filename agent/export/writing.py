@@ -92,11 +92,14 @@ def new_folder(folder: Path) -> Path:
     """The folder, made where it does not exist.
 
     Raises:
-        UsageError: there is something in it.
+        UsageError: there is something in it, or it cannot be made.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"--out {folder} exists and is not empty; name a new directory")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {folder} cannot be made: {error.strerror}") from error
     return folder
 
 
