@@ -86,6 +86,7 @@ def _task(name: str, wanted: Wanted, work_tree: checkout.Checkout | None, settin
         goal_tests=wanted.goals,
         base=base,
         framework=framework,
+        tags={"source_url": work_tree.origin} if work_tree and work_tree.origin else {},
     )
 
 

@@ -5,6 +5,7 @@ Law: it is read only, except in `apply`, which changes it whole or not at all.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ class Checkout:
     """The commit that is checked out; empty before the first one."""
     dirty: bool
     """There are changes, or untracked files, that no commit holds."""
+    origin: str
+    """The address that it was cloned from, without a password; empty where it is on this machine or not known."""
 
 
 def inspect(path: Path) -> Checkout:
@@ -51,7 +54,14 @@ def inspect(path: Path) -> Checkout:
         # Without these, git would refresh the index, and run a program that the repository's settings name.
         with repo.git.custom_environment(GIT_OPTIONAL_LOCKS="0"):
             dirty = bool(repo.git(c="core.fsmonitor=false").status("--porcelain"))
-    return Checkout(Path(root).resolve(), head, dirty)
+        origin = str(repo.config_reader().get_value('remote "origin"', "url", ""))
+    return Checkout(Path(root).resolve(), head, dirty, _address(origin))
+
+
+def _address(url: str) -> str:
+    """The address of a repository on another machine, without the name and the password that may be in it."""
+    elsewhere = re.match(r"(?!file:)\w+://|[^/:]+@[^/:]+:", url)
+    return re.sub(r"(?<=://)[^/@]*@", "", url) if elsewhere else ""
 
 
 def apply(path: Path, patch: bytes) -> None:

@@ -266,6 +266,20 @@ class TestApplying:
             checkout.apply(repo, made)
         assert (repo / "calc.py").read_bytes() == before
 
+    @pytest.mark.parametrize(
+        ("url", "said"),
+        [
+            ("https://me:hunter2@example.org/a/b.git", "https://example.org/a/b.git"),
+            ("git@example.org:a/b.git", "git@example.org:a/b.git"),
+            ("/home/me/b", ""),
+            ("file:///home/me/b", ""),
+        ],
+    )
+    def test_knows_where_it_was_cloned_from_without_a_password(self, repo, url, said):
+        assert checkout.inspect(repo).origin == ""
+        git(repo, "remote", "add", "origin", url)
+        assert checkout.inspect(repo).origin == said
+
     def test_uncommitted_changes_are_seen(self, repo):
         assert not checkout.inspect(repo).dirty
         (repo / "new.py").touch()
@@ -302,6 +316,13 @@ class TestSolving:
         checkout.apply(repo, said.stdout.encode())
         tested = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=repo, capture_output=True)
         assert tested.returncode == 0, tested.stdout
+
+    def test_rows_of_training_data_say_where_the_repository_was_cloned_from(self, ramify, repo, tmp_path):
+        git(repo, "remote", "add", "origin", "https://me:hunter2@example.org/a/b.git")
+        assert ramify("solve", "--issue", "larger(1, 2) is 1", "--repo", repo, "--out", "run").returncode == 0
+        assert ramify("export", "run", "--format", "sft", "--out", "data").returncode == 0
+        (row,) = map(json.loads, (tmp_path / "data" / "train.jsonl").read_text().splitlines())
+        assert row["provenance"]["source"] == "https://example.org/a/b.git"
 
     def test_json_is_one_object_and_its_paths_lead_to_the_patch_and_the_run(self, ramify, repo, tmp_path):
         said = ramify(

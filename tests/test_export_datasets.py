@@ -233,6 +233,9 @@ class TestSplits:
             == bucket("someone/means")
             == int(hashlib.sha256(b"someone/means").hexdigest()[:16], 16) % 100
         )
+        assert {bucket(f"{place}someone/means.git") for place in ("https://example.org/", "git@example.org:")} == {
+            bucket("someone/means")
+        }
         names = [f"owner/{number}" for number in range(1000)]
         shares = [sum(Splits(80, 10, 10).of(name) == split for name in names) for split in ("train", "validation")]
         assert shares[0] == pytest.approx(800, abs=40)
@@ -312,6 +315,15 @@ class TestWhatIsKeptOut:
         solved_by(tmp_path / "runs" / "b", "fix b", tags={})
         export(tmp_path / "runs", "--format", "sft", "--out", tmp_path / "out", "--allow-license", "BSD-*")
         assert manifest(tmp_path / "out")["refused"] == {"the licence unknown is not among those allowed": 1}
+
+    @pytest.mark.parametrize("name", ["Someone/Means", "https://github.com/someone/means"])
+    @pytest.mark.parametrize("tag", ["repo", "source_url"])
+    def test_repositories_however_they_are_named(self, tmp_path: Path, name: str, tag: str) -> None:
+        known = "someone/means" if tag == "repo" else "git@github.com:someone/means.git"
+        solved_by(tmp_path / "run", "fix", tags={tag: known})
+        (tmp_path / "names").write_text(f"{name}\n")
+        export(tmp_path / "run", "--format", "sft", "--out", tmp_path / "out", "--exclude", tmp_path / "names")
+        assert manifest(tmp_path / "out")["rows"] == 0
 
     @pytest.mark.parametrize("name", ["means-1", "someone/means", "c0ffee"])
     def test_instances_repositories_and_commits_by_name(self, tmp_path: Path, name: str) -> None:

@@ -17,6 +17,7 @@ from agent.errors import UsageError
 from agent.export.changes import written
 from agent.export.duplicates import words
 from agent.export.provenance import repository
+from agent.export.splits import plain
 from agent.patches import parse
 from agent.run import Run
 
@@ -62,7 +63,7 @@ class Exclusions:
         """A name, or an instance: its id, its commit, its issue and its patches. Its repository is not excluded whole:
         for that, give its name."""
         if isinstance(entry, str):
-            self.names.add(entry)
+            self.names.update((entry, plain(entry)))
             return
         self.names.update(str(entry[key]) for key in ("instance_id", "base_commit") if entry.get(key))
         for key in ("patch", "test_patch"):
@@ -76,7 +77,7 @@ class Exclusions:
         if not self.names and not self.texts:
             return ""
         task = task_of(run)
-        if self.names & {task.id, repository(task), task.base}:
+        if self.names & {task.id, task.base, *map(plain, (repository(task), task.tags.get("source_url", "")))}:
             return "it is of an excluded instance, repository or commit"
         made = [*_edits(run), *_patches(run)]
         if any(patch_digest(text) in self.names for text in made):

@@ -1,18 +1,21 @@
 """Splits: which rows are trained on, and which are kept to validate and to test with.
 
-Law: all rows of a repository are in one split, and more data never moves them: the split is a hash of its name.
+Law: all rows of a repository are in one split, and more data never moves them: the split is a hash of its name. An
+address names the same repository as what it ends in: `https://example.org/a/b.git` and `git@example.org:a/b` are `a/b`.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from hashlib import sha256
 
 from agent.errors import UsageError
 
-__all__ = ["Splits", "bucket"]
+__all__ = ["Splits", "bucket", "plain"]
 
 NAMES = ("train", "validation", "test")
+_SERVER = re.compile(r"^(\w+://[^/]+/|[^/@:]+@[^/:]+:/?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,10 @@ class Splits:
 
 
 def bucket(repository: str) -> int:
-    """From 0 to 99, by the name alone; case and a trailing `.git` do not count."""
-    name = repository.lower().removesuffix("/").removesuffix(".git")
-    return int.from_bytes(sha256(name.encode()).digest()[:8]) % 100
+    """From 0 to 99, by the name alone."""
+    return int.from_bytes(sha256(plain(repository).encode()).digest()[:8]) % 100
+
+
+def plain(repository: str) -> str:
+    """A repository's name without what does not count: the server that it is on, case and a trailing `.git`."""
+    return _SERVER.sub("", repository.lower().removesuffix("/").removesuffix(".git"))
