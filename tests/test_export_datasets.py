@@ -24,7 +24,7 @@ from agent.export.writing import Files
 from agent.guard import MANIPULATION
 from agent.models.scripted import answer
 from agent.run import Run
-from tests.exporting import TASK, TOOLS, Recorder, chat_tree, edit, small_tree
+from tests.exporting import TASK, TOOLS, Recorder, chat_tree, edit, said, small_tree
 
 FAKE_KEY = "ghp_" + "a1B2" * 9
 
@@ -273,6 +273,31 @@ class TestWhatIsKeptOut:
         made.run.close()
         export(tmp_path / "run", "--format", "kto", "--out", tmp_path / "out")
         assert manifest(tmp_path / "out")["rows"] == 0
+
+    def test_pairs_with_such_rollouts_in_whose_place_others_come(self, tmp_path: Path) -> None:
+        made = Recorder(tmp_path / "run")
+        for number in range(3):
+            made.add(0, 0.0, [edit(f"tamper {number}")], notes=f"{MANIPULATION}\nconftest.py: added")
+        made.add(0, 0.1, [edit("wrong")])
+        made.add(0, 1.0, [edit("right")])
+        made.run.close()
+        export(tmp_path / "run", "--format", "preference", "-o", "most=2", "--out", tmp_path / "out")
+        (row,) = lines(tmp_path / "out" / "train.jsonl")
+        assert (said(row["chosen"][0]), said(row["rejected"][0])) == ("right", "wrong")
+        assert manifest(tmp_path / "out")["refused"] == {"it comes from a rollout that tampers with the tests": 3}
+
+    def test_solved_states_of_such_rollouts_but_not_what_they_share_with_others(self, tmp_path: Path) -> None:
+        made = Recorder(tmp_path / "run")
+        made.add(0, 0.3, [edit("shared")])
+        made.add(1, 0.1, [edit("tamper")], notes=f"{MANIPULATION}\nconftest.py: added")
+        made.add(2, 1.0, [edit("on top of it")])
+        made.add(1, 0.3, [edit("honest")])
+        made.add(4, 1.0, [edit("solved")])
+        made.run.close()
+        export(tmp_path / "run", "--format", "sft", "--out", tmp_path / "out")
+        (row,) = lines(tmp_path / "out" / "train.jsonl")
+        on = [(said(m), m.get("train", True)) for m in row["messages"] if m["role"] == "assistant"]
+        assert on == [("shared", True), ("honest", True), ("solved", True)]
 
     @pytest.mark.parametrize("form", ["sft", "trajectories"])
     def test_exact_copies(self, tmp_path: Path, form: str) -> None:

@@ -13,8 +13,10 @@ from agent.actions import Edit, Observation, Write
 from agent.actions.replacing import edited
 from agent.events import Asked, Merged, Round
 from agent.models.scripted import answer
+from agent.policy.forms import TEXT
 from agent.rollouts import Briefing, Plan
 from agent.run import Run
+from agent.shortening import NOTE, Shortened
 from agent.tree import Step
 from tests.exporting import Recorder, chat_tree, edit, planned, rows, said, shortened, small_tree
 
@@ -299,6 +301,40 @@ class TestRevision:
         with wrong_then_right(tmp_path, [whole], [0.1]) as run:
             assert rows(run, "revision") == [{"refused": "the worse way cannot be undone by edits"}]
 
+    def test_refuses_a_turn_of_which_it_is_not_known_what_its_calls_did(self, tmp_path: Path) -> None:
+        cut_off = Step((Edit("f.py", "b = 1", "b = 9"), Edit("f.py", "c = 1", "c = 9")), (Observation("Edited f.py."),))
+        with wrong_then_right(tmp_path, [cut_off], [0.1]) as run:
+            assert rows(run, "revision") == [{"refused": "the worse way cannot be undone by edits"}]
+
+    def test_passes_over_what_was_tried_after_the_task_was_solved(self, tmp_path: Path) -> None:
+        made = Recorder(tmp_path)
+        made.add(0, 1.0, [replacing("a = 1", "a = 2")])
+        made.add(1, 0.1, [replacing("b = 1", "b = 9")])
+        with made.close() as run:
+            assert rows(run, "revision") == []
+
+    def test_makes_as_many_rows_as_it_may_whatever_is_refused(self, tmp_path: Path) -> None:
+        whole = Step((Write("f.py", "new"),), (Observation("Replaced all of f.py."),))
+        made = Recorder(tmp_path)
+        for step in (whole, replacing("b = 1", "b = 9"), replacing("c = 1", "c = 9")):
+            made.add(0, 0.1, [step])
+        made.add(0, 1.0, [replacing("a = 1", "a = 2")])
+        with made.close() as run:
+            assert [row.get("error") for row in rows(run, "revision", pairs=1)] == [None, 2]
+
+    def test_speaks_as_a_model_without_tools_where_it_had_none(self, tmp_path: Path) -> None:
+        made = Recorder(tmp_path)
+        for value, new in ((0.1, "b = 9"), (1.0, "a = 2")):
+            said = answer(TEXT.say("0", "So.", [Edit("f.py", "x", new)])["content"])
+            made.add(
+                0, value, [made.asks(0, [{"role": "user", "content": "?"}], said, Edit("f.py", "x", new), tools=[])]
+            )
+        with made.close() as run:
+            (row,) = rows(run, "revision")
+        assert not any("tool_calls" in message for message in row["messages"])
+        assert [message["role"] for message in row["messages"]] == ["user", *["assistant", "user"] * 2, "assistant"]
+        assert "<parameter=old>\nb = 9\n" in row["messages"][3]["content"]
+
     def test_refuses_a_way_on_which_nothing_was_wrong(self, tmp_path: Path) -> None:
         with wrong_then_right(tmp_path, [replacing("b = 1", "b = 9")], [0.4]) as run:
             assert rows(run, "revision") == [{"refused": "no step of the worse way was a step back"}]
@@ -320,6 +356,33 @@ class TestRetro:
             ("assistant", "back"), ("tool", "a"), ("assistant", "right"), ("tool", "b"), ("assistant", "last")
         ]  # fmt: skip
         assert (row["left_out"], row["stitched"], row["provenance"]["nodes"]) == (1, True, [0, 1, 2])
+
+    def test_trains_no_answer_that_the_model_was_told_to_mend(self, tmp_path: Path) -> None:
+        made = Recorder(tmp_path)
+        unread = [
+            {"role": "user", "content": "?"},
+            {"role": "assistant", "content": "unreadable"},
+            {"role": "user", "content": "!"},
+        ]
+        said = answer("ok", ("edit", {"path": "a", "old": "", "new": "x"}))
+        made.add(0, 1.0, [made.asks(0, unread, said, Edit("a", "", "x"))])
+        made.note(1, NOTE, Shortened(((1, 0),), (("done",),), of=1, tried=1).to_json())
+        with made.close() as run:
+            (row,) = rows(run, "retro")
+        on = [(m["content"], m.get("train", True)) for m in row["messages"] if m["role"] == "assistant"]
+        assert on == [("unreadable", False), ("ok", True)]
+
+    def test_trains_a_turn_that_two_paths_begin_with_once(self, tmp_path: Path) -> None:
+        made = Recorder(tmp_path)
+        made.add(0, 0.3, [edit("shared")])
+        for number, text in ((2, "a"), (3, "b")):
+            made.add(1, 1.0, [edit(text)])
+            found = Shortened(((1, 0), (number, 0)), (("s",), ("e",)), of=2, tried=1)
+            made.note(number, NOTE, found.to_json())
+        with made.close() as run:
+            found = rows(run, "retro")
+        on = [[(said(m), m.get("train", True)) for m in row["messages"] if m["role"] == "assistant"] for row in found]
+        assert on == [[("shared", True), ("a", True)], [("shared", False), ("b", True)]]
 
     def test_says_of_paths_that_were_not_looked_at_what_is_to_be_done(self, small: Run) -> None:
         assert rows(small, "retro") == [{"refused": "ramify shorten has not looked at the path"}]

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from agent import serving, training
 from agent.actions import Edit
 from agent.cli import app
+from agent.conversations import digest_of
 from agent.errors import ConfigError, UsageError
 from agent.events import Noted
 from agent.export.edits import Edits
@@ -284,6 +285,11 @@ class TestRowsOfEdits:
     def test_kto_rows_are_all_edits_with_what_came_of_them(self, tmp_path: Path) -> None:
         found = self.rows(self.history(tmp_path), kind="kto")
         assert [(row["completion"], row["label"]) for row in found[1:]] == [(BAD, False), (GOOD, True)]
+
+    def test_rows_have_the_digest_of_their_prompt_and_are_no_models_own_words(self, tmp_path: Path) -> None:
+        _, row = Edits()(self.history(tmp_path).run)
+        told = row["provenance"]
+        assert (told["exact"], told["logprobs"], told["prompts"]) == (False, [None], [digest_of([[], *row["prompt"]])])
 
     def test_a_search_that_kept_no_functions_has_no_rows(self, tmp_path: Path) -> None:
         assert self.rows(self.history(tmp_path, ranked=False)) == []

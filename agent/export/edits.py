@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from agent.conversations import digest_of
 from agent.export import Row, refused
 from agent.export.provenance import of_answers
 from agent.node import NodeId
@@ -66,7 +67,8 @@ def _row(run: Run, context: Context, about: Sequence[Trial], **answers: Trial) -
         column: [{"role": "assistant", "content": context.action(trial.edits)}] for column, trial in answers.items()
     }
     prompt = [{"role": "user", "content": context.prompt}]
-    return {"prompt": prompt, **said, "provenance": of_answers(run, nodes[0], nodes, [])}
+    told = of_answers(run, nodes[0], nodes, [None] * len(answers))
+    return {"prompt": prompt, **said, "provenance": told | {"prompts": [digest_of([[], *prompt])] * len(answers)}}
 
 
 def _context(trial: Trial, contexts: Sequence[Context]) -> Context | None:

@@ -19,7 +19,9 @@ from agent.node import NodeId
 from agent.remarks import manipulations
 from agent.run import Run
 
-__all__ = ["Hygiene", "flagged"]
+__all__ = ["TAMPERED", "Hygiene", "flagged"]
+
+TAMPERED = "it comes from a rollout that tampers with the tests"
 
 
 @dataclass(slots=True)
@@ -47,7 +49,7 @@ class Hygiene:
 
     def _checked(self, run: Run, row: Row) -> Row | str:
         if not flagged(run).isdisjoint(row["provenance"]["nodes"]):
-            return "it comes from a rollout that tampers with the tests"
+            return TAMPERED
         clean, changed = scrubbed(row)
         task = task_of(run)
         work = f"{task.statement}\n{written(run, row['provenance']['nodes'])}"

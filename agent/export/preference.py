@@ -10,6 +10,7 @@ from typing import Literal
 
 from agent.export import Row, refused
 from agent.export.credit import outcome, worths
+from agent.export.hygiene import TAMPERED, flagged
 from agent.export.provenance import never_said, provenance
 from agent.export.turns import Turn, Turns
 from agent.models import Message
@@ -60,8 +61,8 @@ class Preference:
         turns, rows = Turns(run), list[tuple[tuple[NodeId, NodeId], Row]]()
         for scores, (better, worse) in sorted(self._pairs(run), key=lambda pair: pair[0][1] - pair[0][0]):
             parted = _parting(turns.of(better.id), turns.of(worse.id), self.told == "any")
-            if isinstance(parted, str):
-                yield refused(parted)
+            if isinstance(parted, str) or not flagged(run).isdisjoint((better.id, worse.id)):
+                yield refused(parted if isinstance(parted, str) else TAMPERED)
             else:
                 rows.append(((better.id, worse.id), _row(run, (better, worse), scores, parted)))
             if len(rows) == self.most:

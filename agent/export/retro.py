@@ -6,15 +6,15 @@ calls those that they gave without what was left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from agent.conversations import digest_of
 from agent.export import Row, refused
-from agent.export.provenance import never_said, provenance
-from agent.export.sft import winners
-from agent.export.turns import Turns, told_after
-from agent.models import Message
+from agent.export.provenance import never_said
+from agent.export.sft import row_of, winners
+from agent.export.turns import Turn, Turns, bare, told_after
+from agent.export.weaving import weave
 from agent.node import Node
 from agent.run import Run
 from agent.shortening import NOTE, Shortened
@@ -24,30 +24,37 @@ __all__ = ["Retro"]
 
 @dataclass(frozen=True, slots=True)
 class Retro:
-    """One row a solved path that was shortened, with the loss on for each answer. `left_out` says how many turns are;
-    what was measured between the states of the path is not in it."""
+    """One row a solved path that was shortened. An answer that several paths begin with has the loss on in the first of
+    them alone. `left_out` says how many turns are; what was measured between the states of the path is not in it."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
-        turns = Turns(run)
-        found, merges = winners(run, turns)
-        yield from merges
+        turns, trained = Turns(run), set[str]()
+        found, refusals = winners(run, turns)
+        yield from refusals
         for leaf in found:
             note = run.note(leaf.id, NOTE)
-            yield _row(run, turns, leaf, note) if note else refused("ramify shorten has not looked at the path")
+            if note is None:
+                yield refused("ramify shorten has not looked at the path")
+                continue
+            shorter = Shortened.from_json(note)
+            for woven in weave(_kept(turns, leaf, shorter), lambda turn: _said(turn) not in trained):
+                trained.update(map(_said, woven.turns))
+                left_out = shorter.of - len(shorter.turns)
+                row = row_of(run, leaf, woven) | {"stitched": True, "left_out": left_out}
+                yield row | {"provenance": never_said(row["provenance"])}
 
 
-def _row(run: Run, turns: Turns, leaf: Node, note: Mapping[str, Any]) -> Row:
-    shorter = Shortened.from_json(note)
-    kept = [turns.of(node)[number] for node, number in shorter.turns]
-    messages: list[Message] = [*turns.path(leaf.id)[0].prompt]
-    for turn, seen in zip(kept[:-1], shorter.seen, strict=False):
-        messages += [turn.answer, *told_after(turn.answer, turn.step, seen)]
-    told = provenance(run, leaf.id, kept, others=[node.id for node in run.tree.path(leaf.id)])
-    return {
-        "messages": [*messages, kept[-1].answer],
-        "tools": list(kept[-1].tools),
-        "stitched": True,
-        "left_out": shorter.of - len(kept),
-        "provenance": never_said(told),
-    }
+def _kept(turns: Turns, leaf: Node, shorter: Shortened) -> list[Turn]:
+    """The turns that are left, each told what those before it said and led to."""
+    kept, told = list[Turn](), turns.path(leaf.id)[0].prompt
+    for (node, number), seen in zip(shorter.turns, shorter.seen, strict=True):
+        turn = turns.of(node)[number]
+        kept.append(replace(turn, prompt=told, results=told_after(turn.answer, turn.step, seen)))
+        told = kept[-1].told
+    return kept
+
+
+def _said(turn: Turn) -> str:
+    """Names an answer and all before it."""
+    return digest_of([bare(message) for message in (*turn.prompt, turn.answer)])

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from agent.actions import Action, Edit, Shell, Write
 from agent.actions.excerpt import excerpt
 from agent.export import Row, refused
+from agent.export.hygiene import TAMPERED, flagged
 from agent.export.provenance import never_said, provenance
 from agent.export.sft import winners
 from agent.export.turns import MERGE, Turn, Turns, as_template
 from agent.export.weaving import silent
 from agent.models import Message
 from agent.node import Node
-from agent.policy.forms import NATIVE
+from agent.policy.forms import NATIVE, TEXT, Form
 from agent.prompts import render
 from agent.run import Run
 
@@ -45,15 +46,22 @@ class Revision:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns = Turns(run)
-        found, merges = winners(run, turns)
-        yield from merges
+        found, refusals = winners(run, turns)
+        yield from refusals
         for good in found[:1]:
-            for bad in self._worse(run, good)[: self.pairs]:
-                yield _spliced(run, turns, good, bad)
+            made = 0
+            for bad in self._worse(run, good):
+                row = refused(TAMPERED) if bad.id in flagged(run) else _spliced(run, turns, good, bad)
+                yield row
+                made += "refused" not in row
+                if made == self.pairs:
+                    break
 
     def _worse(self, run: Run, good: Node) -> list[Node]:
         tree = run.tree
-        leaves = [node for node in tree if node.parents and not tree.children(node.id)]
+        leaves = [
+            node for node in tree if node.parents and not tree.children(node.id) and good not in tree.path(node.id)
+        ]
         worse = [leaf for leaf in leaves if good.value - leaf.value > self.gap]
         return sorted(worse, key=lambda leaf: (-tree.depth(tree.common_ancestor(good.id, leaf.id).id), leaf.id))
 
@@ -71,8 +79,9 @@ def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
         return refused("the worse way cannot be undone by edits")
     right = [turn for node in run.tree.path(good.id)[run.tree.depth(fork.id) + 1 :] for turn in turns.of(node.id)]
     nodes = [node.id for node in (*run.tree.path(good.id), *wrong)]
+    form = NATIVE if right[-1].tools else TEXT
     return {
-        "messages": [*map(silent, mistaken[-1].told), *_reflection(wrong[-1], undoing), *_said(right)],
+        "messages": [*map(silent, mistaken[-1].told), *_reflection(wrong[-1], undoing, form), *_said(right)],
         "tools": list(right[-1].tools),
         "stitched": True,
         "error": wrong[-1].id,
@@ -92,6 +101,8 @@ def _undone(mistaken: Sequence[Turn]) -> tuple[Edit, ...] | None:
     """The edits that take back what some turns changed, the last one first; None where edits cannot."""
     undoing: list[Edit] = []
     for turn in mistaken:
+        if len(turn.step.actions) != len(turn.step.observations):
+            return None
         for action, seen in zip(turn.step.actions, turn.step.observations, strict=True):
             if isinstance(action, (Edit, Write, Shell)) and not (seen.refused or _failed_edit(action, seen.ok)):
                 if not (isinstance(action, Edit) and action.old and action.new):
@@ -105,10 +116,10 @@ def _failed_edit(action: Action, ok: bool) -> bool:
     return isinstance(action, (Edit, Write)) and not ok
 
 
-def _reflection(wrong: Node, undoing: tuple[Edit, ...]) -> Iterator[Message]:
+def _reflection(wrong: Node, undoing: tuple[Edit, ...], form: Form) -> Iterator[Message]:
     notes = excerpt(wrong.evaluation.notes.partition("\n")[0], NOTES_BYTES)[0].strip()
-    answer = NATIVE.say("undo", render("export_reflection", notes=notes).strip(), undoing)
-    results = NATIVE.results(answer, undoing, [f"Edited {edit.path}." for edit in undoing])
+    answer = form.say("undo", render("export_reflection", notes=notes).strip(), undoing)
+    results = form.results(answer, undoing, [f"Edited {edit.path}." for edit in undoing])
     yield from as_template([answer, *results])
 
 

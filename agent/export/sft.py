@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from agent.export import Row, refused
+from agent.export.hygiene import TAMPERED, flagged
 from agent.export.provenance import provenance
 from agent.export.turns import MERGE, Turn, Turns, is_merge
 from agent.export.weaving import Woven, weave
@@ -35,8 +36,8 @@ class Sft:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns, trained = Turns(run), set[tuple[int, int]]()
-        found, merges = winners(run, turns)
-        yield from merges
+        found, refusals = winners(run, turns)
+        yield from refusals
         for leaf in found[: self.paths]:
             for woven in weave(turns.path(leaf.id), self._trains(trained)):
                 trained.update((turn.node, turn.number) for turn in woven.turns)
@@ -48,11 +49,16 @@ class Sft:
 
 def winners(run: Run, turns: Turns) -> tuple[list[Node], list[Row]]:
     """The solved nodes that no verification refuted, that of the fewest turns first, and a refusal for each of them
-    that the turns of its path alone do not lead to."""
-    solved = [run.tree[node_id] for node_id in run.tree.solved if run.solved(node_id)]
-    found = [node for node in solved if not is_merge(run.tree, node.id)]
-    merges = [refused(MERGE)] * (len(solved) - len(found))
-    return sorted(found, key=lambda node: (len(turns.path(node.id)), node.id)), merges
+    that the turns of its path alone do not lead to, or tampering does."""
+    found, refusals = list[Node](), list[Row]()
+    for node in (run.tree[node_id] for node_id in run.tree.solved if run.solved(node_id)):
+        if is_merge(run.tree, node.id):
+            refusals.append(refused(MERGE))
+        elif node.id in flagged(run):
+            refusals.append(refused(TAMPERED))
+        else:
+            found.append(node)
+    return sorted(found, key=lambda node: (len(turns.path(node.id)), node.id)), refusals
 
 
 def row_of(run: Run, leaf: Node, woven: Woven) -> Row:
