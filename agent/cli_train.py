@@ -44,7 +44,11 @@ def counts(
         found = counted(held.enter_context(Run.read(path)) for path in runs_in(runs))
     if not found.tried:
         raise UsageError("none of these runs tried an edit")
-    found.write(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        found.write(out)
+    except OSError as error:
+        raise UsageError(f"--out {out} cannot be written ({error.strerror}): name another file") from error
     sys.stdout.write(f"{found.right} of {found.tried} edits of {found.runs} runs were right; {out}\n")
 
 

@@ -54,6 +54,10 @@ class TestAContext:
     def test_of_a_line_outside_of_functions_there_is_none(self) -> None:
         assert contexts("m.py", FILE, [1]) == []
 
+    @pytest.mark.parametrize("data", [b"not Python at all\n", b"# \xe9\ndef f():\n    pass\n", b"def f():\n    \0\n"])
+    def test_of_a_file_that_is_no_python_there_is_none(self, data: bytes) -> None:
+        assert contexts("notes.txt", data, [1, 2]) == []
+
     def test_only_line_feeds_end_lines(self) -> None:
         text = "\x0cx = '\u2028'\n\ndef f():\n    return '\x85'\n"
         (found,) = contexts("m.py", text.encode(), [4])

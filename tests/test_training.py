@@ -205,6 +205,11 @@ time.sleep(1000)
         with pytest.raises(TrainingFailed, match=r"ended with 3: .*ramify\[train\]"):
             train(chosen, tmp_path / "out", python=program(tmp_path / "python", "raise SystemExit(3)"))
 
+    def test_whose_folder_cannot_be_made_is_not_begun(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        with pytest.raises(UsageError, match=r"--out .*file/out cannot be made"):
+            train(plan("sft", [exported(tmp_path / "a")], Wanted()), tmp_path / "file" / "out")
+
     def test_without_an_interpreter_is_not_begun(self, tmp_path: Path) -> None:
         chosen = plan("sft", [exported(tmp_path / "a")], Wanted())
         with pytest.raises(UsageError, match="nowhere/python cannot be run"):
@@ -299,6 +304,14 @@ class TestRowsOfEdits:
         done = runner.invoke(app, ["train", "counts", str(tmp_path / "run"), "--out", str(tmp_path / "c.json")])
         assert done.output.startswith("1 of 3 edits of 1 runs were right")
         assert Counts.read(tmp_path / "c.json").by["change:- -> +"] == (1, 1)
+
+    def test_counts_go_to_a_folder_that_is_made_for_them_where_it_can_be(self, tmp_path: Path) -> None:
+        self.history(tmp_path / "run")
+        out = tmp_path / "new" / "c.json"
+        assert runner.invoke(app, ["train", "counts", str(tmp_path / "run"), "--out", str(out)]).exit_code == 0
+        done = runner.invoke(app, ["train", "counts", str(tmp_path / "run"), "--out", str(out / "c.json")])
+        assert isinstance(done.exception, UsageError)
+        assert "c.json cannot be written" in str(done.exception)
 
 
 def server(**changes: Any) -> serving.Server:

@@ -196,10 +196,14 @@ def train(chosen: Plan, out: Path, *, python: Path | None = None, processes: int
     accelerate, and on processors by PyTorch.
 
     Raises:
-        UsageError: the folder holds another training, or is being trained in, or `python` cannot be run.
+        UsageError: the folder cannot be made, holds another training, or is being trained in; or `python` cannot be
+            run.
         TrainingFailed: the program failed; its own words are on stderr.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {out} cannot be made ({error.strerror}): name another folder") from error
     text = json.dumps(chosen.order(), indent=1, sort_keys=True) + "\n"
     order = out / "order.json"
     if order.exists() and order.read_text(encoding="utf-8") != text:

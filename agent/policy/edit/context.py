@@ -83,12 +83,17 @@ class Context:
 
 
 def contexts(path: str, data: bytes, lines: Iterable[int]) -> list[Context]:
-    """The functions of a file that hold these lines, each once, in order; lines outside of functions have none."""
-    text = data.decode().replace("\r\n", "\n")
+    """The functions of a file that hold these lines, each once, in order; lines outside of functions have none, nor has
+    a file that is no Python, which others than `mutate` may have edited."""
+    try:
+        text = data.decode().replace("\r\n", "\n")
+        functions = _functions(ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError):
+        return []
     rows = _lines(text)
     wanted = set(lines)
     found = []
-    for first, last in _functions(ast.parse(text)):
+    for first, last in functions:
         if wanted & set(range(first, last + 1)):
             shown = "".join(rows[first - 1 : min(last, first + MOST_LINES - 1)])
             found.append(Context(path, first, shown if shown.endswith("\n") else shown + "\n"))
