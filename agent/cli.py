@@ -227,6 +227,8 @@ def doctor(
     from agent.doctor import examine
     from agent.model_check import examine_model
 
+    if base_url and model is None:
+        raise UsageError(f"--base-url {base_url} is for --model openai/NAME")
     findings = examine() if model is None else tuple(examine_model(model, base_url))
     for finding in findings:
         sys.stdout.write(f"{'ok  ' if finding.ok else 'no  '}{finding.name:<10} {finding.detail}\n")

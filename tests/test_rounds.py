@@ -218,6 +218,12 @@ class TestWhatIsComparedOn:
             assert common_repositories(tasks, held) == common
 
 
+def test_which_policy_searches_is_not_for_the_settings_to_say(tmp_path: Path) -> None:
+    """It would be the one that searches before and after."""
+    with pytest.raises(UsageError, match=r"policy\.by is for a round to say"):
+        turn(Round(tmp_path, tmp_path, Learning(), Conditions(settings=("policy.by=uniform",))), tmp_path / "r")
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

@@ -497,6 +497,10 @@ class TestDoctorOfAModel:
         with pytest.raises(ConfigError, match="name its server with --base-url"):
             list(examine_model("openai/tiny", None))
 
+    def test_of_a_server_needs_a_model(self) -> None:
+        done = runner.invoke(app, ["doctor", "--base-url", "http://127.0.0.1:1/v1"])
+        assert "--base-url http://127.0.0.1:1/v1 is for --model" in str(done.exception)
+
 
 def test_nothing_of_it_imports_a_learning_library() -> None:
     code = "import sys, agent.cli, agent.training, agent.serving; print(*{'torch', 'trl', 'vllm'} & {*sys.modules})"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent import serving, training
+from agent.config import given
 from agent.errors import UsageError
 from agent.export.dataset import runs_in
 from agent.policy.edit.counts import counted
@@ -56,10 +57,11 @@ def turn(wanted: Round, folder: Path, tell: Callable[[str], None] = lambda line:
     convincing (`benchmarks.rounds.scores`). The new version, kept or not.
 
     Raises:
-        UsageError: a bug is in both sources or was learned from before, a function is in both, or another process
-            holds the registry.
+        UsageError: the settings say which policy searches; a bug is in both sources or was learned from before, or a
+            function is in both; or another process holds the registry.
         agent.errors.RamifyError: a step failed; the same call goes on with it.
     """
+    _require_open(wanted.conditions.settings)
     registry = Registry(folder)
     try:
         tasks, held_out = (_bugs(source, folder) for source in (wanted.tasks, wanted.held_out))
@@ -85,6 +87,12 @@ def turn(wanted: Round, folder: Path, tell: Callable[[str], None] = lambda line:
         return new
     finally:
         registry.close()
+
+
+def _require_open(settings: Sequence[str]) -> None:
+    """Which policy searches is left open: a setting would make it the same one on both sides."""
+    if said := sorted({"by", "counts", "model"} & given(settings, {}).policy.options.keys()):
+        raise UsageError(f"policy.{said[0]} is for a round to say: leave it out of the settings")
 
 
 def _bugs(source: Path, folder: Path) -> list[Instance]:
