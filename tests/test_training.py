@@ -75,6 +75,14 @@ class TestAPlan:
         (folder / "train.jsonl").write_text("{}\n")
         assert plan("sft", [folder], Wanted()).order() != before
 
+    def test_is_another_one_where_the_checkpoint_is(self, tmp_path: Path) -> None:
+        folder, wanted, weights = exported(tmp_path / "a"), checkpoint(tmp_path), tmp_path / "model.safetensors"
+        orders = []
+        for value in (b"a", b"b"):
+            weights.write_bytes(value * (3 << 20))
+            orders.append(plan("sft", [folder], wanted).order())
+        assert orders[0] != orders[1] == plan("sft", [folder], wanted).order()
+
     @pytest.mark.parametrize(
         ("wanted", "said"),
         [
@@ -136,6 +144,8 @@ class TestAPlan:
             plan("sft", [tmp_path / "a"], Wanted())
         with pytest.raises(UsageError, match="is not a folder with a checkpoint"):
             plan("sft", [exported(tmp_path / "b")], Wanted(model=str(tmp_path)))
+        with pytest.raises(UsageError, match="is not a folder with a checkpoint"):
+            plan("sft", [tmp_path / "b"], Wanted(model=str(tmp_path / "nowhere")))
 
 
 def program(path: Path, text: str) -> Path:

@@ -40,6 +40,10 @@ EDITS = {"edit", "edit-preference", "edit-kto"}
 """Formats for the compact policy, which can begin as a model from nothing."""
 
 
+END_BYTES = 1 << 20
+"""Read at both ends of a checkpoint's files."""
+
+
 class TrainingFailed(RamifyError):
     """The training program ended with an error."""
 
@@ -114,6 +118,18 @@ def _digest(folder: Path) -> str:
     return found.hexdigest()
 
 
+def _ends(checkpoint: Path) -> str:
+    """Names what is in the files of a checkpoint, by how each begins and ends: weights can be many gigabytes."""
+    found = hashlib.sha256()
+    for path in sorted(each for kind in ("json", "safetensors", "bin") for each in checkpoint.glob(f"*.{kind}")):
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            found.update(f"{path.name} {size}\n".encode() + file.read(END_BYTES))
+            file.seek(max(0, size - END_BYTES))
+            found.update(file.read())
+    return found.hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """All that a training depends on."""
@@ -129,6 +145,7 @@ class Plan:
             "formats": sorted({each.format for each in self.data}),
             "policies": sorted({name for each in self.data for name in each.policies}),
             "exports": [each.digest for each in self.data],
+            "checkpoint": _ends(Path(self.wanted.model)) if self.wanted.model else "",
             "files": [file for each in self.data for file in each.files("train")],
             "validation": [file for each in self.data for file in each.files("validation")],
             "assistant_only": self.method == "sft" and self.data[0].format in WHOLE_CONVERSATIONS,
@@ -156,13 +173,13 @@ def plan(method: Method, folders: Sequence[Path], wanted: Wanted, *, mix_policie
         raise UsageError(
             f"a model from nothing learns edits alone: for rows of the format {others[0]} give --model DIR"
         )
+    require_checkpoint(wanted.model)
     policies = known.order()["policies"]
     if len(policies) > 1 and not mix_policies:
         raise UsageError(
             f"the rows are of {len(policies)} policies ({', '.join(policies)}): what one did tells of that one alone; "
             "give --mix-policies to train on all"
         )
-    require_checkpoint(wanted.model)
     return known
 
 
