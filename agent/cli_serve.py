@@ -14,7 +14,7 @@ import typer
 
 from agent.errors import UsageError
 
-__all__ = ["serve"]
+__all__ = ["serve", "vllm_python"]
 
 
 def serve(
@@ -53,7 +53,7 @@ def serve(
     server = serving.Server(
         model, name, adapters, lora_rank or 16, host, port, max_model_len, tool_parser, seed, cpu, tuple(extra or ())
     )
-    interpreter = str(python or _vllm())
+    interpreter = str(python or vllm_python())
     if printed:
         env = [f"{key}={value}" for key, value in serving.environment(server).items()]
         sys.stdout.write(shlex.join([*env, *serving.command(server, interpreter)]) + "\n")
@@ -76,7 +76,7 @@ def _adapters(given: Sequence[str], rank: int | None) -> dict[str, Path] | None:
     return found if found or rank else None
 
 
-def _vllm() -> Path:
+def vllm_python() -> Path:
     """RAMIFY_VLLM names an environment, as it does for the tests."""
     given = os.environ.get("RAMIFY_VLLM")
     return Path(given) / "bin" / "python" if given else Path("python3")

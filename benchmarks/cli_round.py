@@ -39,11 +39,14 @@ def turn(
     ] = "",
     cpu: Annotated[bool, typer.Option("--cpu", help="Train and serve on the processor.")] = False,
     train_python: Annotated[Path | None, typer.Option(metavar="FILE", help="Interpreter with ramify[train].")] = None,
-    serve_python: Annotated[str, typer.Option(metavar="FILE", help="Interpreter with vLLM.")] = "python3",
+    serve_python: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Interpreter with vLLM. Default: RAMIFY_VLLM's, or `python3`.")
+    ] = None,
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
     config: Config = None,
 ) -> None:
     """Search SOURCE with the present policy, learn from the trees, compare on held-out bugs, keep or roll back."""
+    from agent.cli_serve import vllm_python
     from agent.training import Wanted, require_checkpoint
     from benchmarks.rounds.playing import Conditions
     from benchmarks.rounds.turning import Learning, Round
@@ -56,7 +59,8 @@ def turn(
     require_checkpoint(model)
     rate = 1e-4 if model else 1e-3
     wanted = Wanted(model, max_steps=max_steps, epochs=1000.0, rate=rate, prompt_loss=not model, cpu=cpu)
-    learning = Learning("counts" if learn == "counts" else "model", wanted, train_python, serve_python, port, cpu)
+    server = str(serve_python or vllm_python())
+    learning = Learning("counts" if learn == "counts" else "model", wanted, train_python, server, port, cpu)
     conditions = Conditions(max_tried, width, workers, part, tuple(config or ()))
     policy = go(Round(tasks, held_out, learning, conditions, easiest), registry, say)
     sys.stdout.write(json.dumps(asdict(policy)) + "\n")

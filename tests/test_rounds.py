@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from tests.instances import make_benchmark
 from tests.test_edit_policy import TestCounts
 
 EDIT = TestCounts.EDIT
+FALSE = str(shutil.which("false"))
+"""Stands for an interpreter that lacks a package."""
 
 
 def played(*tried: int, unsolved: int = 0) -> dict[str, Played]:
@@ -229,6 +232,8 @@ def test_which_policy_searches_is_not_for_the_settings_to_say(tmp_path: Path) ->
     [
         (["--model", "x"], "--model x is for --learn model"),
         (["--learn", "model", "--model", "x"], r"--model x is not a folder with a checkpoint"),
+        (["--learn", "model", "--train-python", FALSE], f"{FALSE} has no trl: name an interpreter that has it with"),
+        (["--learn", "model", "--train-python", "/nowhere/python"], "/nowhere/python cannot be run"),
         (["--learn", "luck"], "--learn 'luck': counts or model"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from benchmarks.rounds.difficulty import fitting, rates
 from benchmarks.rounds.exporting import export
 from benchmarks.rounds.playing import Conditions, flags_of, play
 from benchmarks.rounds.policies import Policy, Registry
+from benchmarks.rounds.ready import require_package
 from benchmarks.sources import in_full, open_source
 
 __all__ = ["Learning", "Round", "turn"]
@@ -57,11 +59,12 @@ def turn(wanted: Round, folder: Path, tell: Callable[[str], None] = lambda line:
     convincing (`benchmarks.rounds.scores`). The new version, kept or not.
 
     Raises:
-        UsageError: the settings say which policy searches; a bug is in both sources or was learned from before, or a
-            function is in both; or another process holds the registry.
+        UsageError: the settings say which policy searches; an environment lacks what a model needs; a bug is in both
+            sources or was learned from before, or a function is in both; or another process holds the registry.
         agent.errors.RamifyError: a step failed; the same call goes on with it.
     """
     _require_open(wanted.conditions.settings)
+    _require_environments(wanted.learning)
     registry = Registry(folder)
     try:
         tasks, held_out = (_bugs(source, folder) for source in (wanted.tasks, wanted.held_out))
@@ -93,6 +96,12 @@ def _require_open(settings: Sequence[str]) -> None:
     """Which policy searches is left open: a setting would make it the same one on both sides."""
     if said := sorted({"by", "counts", "model"} & given(settings, {}).policy.options.keys()):
         raise UsageError(f"policy.{said[0]} is for a round to say: leave it out of the settings")
+
+
+def _require_environments(learning: Learning) -> None:
+    if learning.kind == "model":
+        require_package(str(learning.train_python or sys.executable), "trl", "--train-python")
+        require_package(learning.serve_python, "vllm", "--serve-python")
 
 
 def _bugs(source: Path, folder: Path) -> list[Instance]:
