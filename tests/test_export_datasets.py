@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agent.actions import Edit
+from agent.actions import Edit, Observation
 from agent.cli import app
 from agent.errors import JournalError, UsageError
 from agent.export.counting import Tally
@@ -24,6 +24,7 @@ from agent.export.writing import Files
 from agent.guard import MANIPULATION
 from agent.models.scripted import answer
 from agent.run import Run
+from agent.tree import Step
 from tests.exporting import TASK, TOOLS, Recorder, chat_tree, edit, said, small_tree
 
 FAKE_KEY = "ghp_" + "a1B2" * 9
@@ -367,6 +368,21 @@ class TestWhatIsKeptOut:
         (tmp_path / "bench.jsonl").write_text(json.dumps(row) + "\n")
         export(tmp_path / "run", "--format", "sft", "--out", tmp_path / "out", "--exclude", tmp_path / "bench.jsonl")
         assert manifest(tmp_path / "out")["rows"] == 0
+
+    @pytest.mark.parametrize("known", ["by an edit with the lines around it", "by the patch of a state that is gone"])
+    def test_short_patches_of_a_benchmark(self, tmp_path: Path, known: str) -> None:
+        patch = "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n def f(x):\n-    return x < 0\n+    return x <= 0\n"
+        made = Recorder(tmp_path / "run")
+        if "edit" in known:
+            action = Edit("x.py", "def f(x):\n    return x < 0", "def f(x):\n    return x <= 0")
+            made.add(0, 1.0, [Step((action,), (Observation("Edited."),))])
+        else:
+            made.add(0, 1.0, [edit("unlike it")])
+            made.note(1, "discarded", {"patch": made.run.journal.put_blob(patch.encode())})
+        made.run.close()
+        (tmp_path / "bench.jsonl").write_text(json.dumps({"instance_id": "other-1", "patch": patch}) + "\n")
+        export(tmp_path / "run", "--format", "sft", "--out", tmp_path / "out", "--exclude", tmp_path / "bench.jsonl")
+        assert manifest(tmp_path / "out")["refused"] == {"a patch of it is an excluded one": 1}
 
     def test_secrets_which_are_replaced_and_the_same_by_the_same(self, tmp_path: Path) -> None:
         solved_by(tmp_path / "run", f"token = '{FAKE_KEY}'", f"again {FAKE_KEY}")

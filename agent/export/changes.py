@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
 
 from agent.actions import Edit, Write
 from agent.node import NodeId
 from agent.run import Run
 
-__all__ = ["written"]
+__all__ = ["added", "written"]
 
 
 def written(run: Run, nodes: Iterable[NodeId]) -> str:
     """The new text of all edits at these nodes, in the order of the nodes; empty where there is none."""
-    steps = [step for node in sorted(nodes) for step in run.tree[node].steps]
-    edits = [action for step in steps for action in step.actions if isinstance(action, (Edit, Write))]
-    return "\n".join(edit.new if isinstance(edit, Edit) else edit.content for edit in edits)
+    return "\n".join(new for _, new in _replaced(run, nodes))
+
+
+def added(run: Run, nodes: Iterable[NodeId]) -> str:
+    """As `written`, without the lines that were there before."""
+    return "\n".join(line for old, new in _replaced(run, nodes) for line in _new_lines(old, new))
+
+
+def _replaced(run: Run, nodes: Iterable[NodeId]) -> Iterator[tuple[str, str]]:
+    """Old text and new, of each edit; the old text of a file that was written whole is not known."""
+    for action in (action for node in sorted(nodes) for step in run.tree[node].steps for action in step.actions):
+        if isinstance(action, (Edit, Write)):
+            yield (action.old, action.new) if isinstance(action, Edit) else ("", action.content)
+
+
+def _new_lines(old: str, new: str) -> Iterator[str]:
+    before, after = old.splitlines(), new.splitlines()
+    for kind, _, _, start, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind != "equal":
+            yield from after[start:end]

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from agent.deeds import task_of
+from agent.discarding import kept_patch
 from agent.errors import UsageError
-from agent.export.changes import written
+from agent.export.changes import added, written
 from agent.export.duplicates import words
 from agent.export.provenance import repository
 from agent.export.splits import plain
@@ -131,16 +132,15 @@ def _added(patch: bytes) -> str:
 
 
 def _edits(run: Run) -> Iterator[str]:
-    """What was written on the way to each node."""
-    paths = ([each.id for each in run.tree.path(node.id)] for node in run.tree if node.steps)
-    yield from filter(None, (written(run, path) for path in paths))
+    """What was written on the way to each node, with the lines around it and without."""
+    paths = [[each.id for each in run.tree.path(node.id)] for node in run.tree if node.steps]
+    yield from filter(None, (told(run, path) for path in paths for told in (written, added)))
 
 
 def _patches(run: Run) -> Iterator[str]:
-    """What the verified patches add."""
-    for node in run.tree:
-        if name := (run.note(node.id, "verdict") or {}).get("patch"):
-            yield _added(run.journal.get_blob(name))
+    """What the patches add that the journal has: of states that were verified, and of those whose files are gone."""
+    for name in filter(None, (kept_patch(run, node.id) for node in run.tree)):
+        yield _added(run.journal.get_blob(name))
 
 
 def _grams(text: str) -> frozenset[str]:
