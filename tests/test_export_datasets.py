@@ -392,6 +392,45 @@ class TestWhatIsKeptOut:
         assert (FAKE_KEY in text, text.count(placeholder)) == (False, 3)
         assert "1  rows had secrets" in said
 
+    @pytest.mark.parametrize(
+        "secret",
+        [
+            "ASIA" + "A1B2" * 4,
+            "AIza" + "Sy0-_" * 7,
+            "sk_live_" + "a1B2" * 6,
+            "npm_" + "a1B2" * 9,
+            "pypi-" + "AgEIcHlwaS5vcmc" * 5,
+            "postgres://me:correct-horse@db.example.org/x",
+            'curl -H "Authorization: Bearer 0123456789abcdef"',
+            "aws_secret_access_key = " + "a1B2/" * 8,
+        ],
+    )
+    def test_secrets_of_many_kinds(self, secret: str) -> None:
+        clean, changed = scrubbed({"completion": [{"role": "assistant", "content": secret}], "provenance": {}})
+        said = clean["completion"][0]["content"]
+        assert (changed, "<SECRET:" in said) == (True, True)
+        assert not any(part in said for part in ("A1B2", "Sy0", "a1B2", "AgE", "correct-horse", "0123456789abcdef"))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            'f"postgres://{user}:{password}@{host}"',
+            '{"Authorization": f"Bearer {token}"}',
+            "https://example.org:8080/a@b",
+            "http://user:$PASSWORD@localhost",
+            "sk_live = AIza",
+        ],
+    )
+    def test_secrets_but_no_place_to_put_one_in(self, text: str) -> None:
+        row = {"completion": [{"role": "assistant", "content": text}], "provenance": {}}
+        assert scrubbed(row) == (row, False)
+
+    def test_secrets_in_what_was_asked_of_the_model_whose_answer_stays_what_it_was(self) -> None:
+        told = {"sampling": [{"key": FAKE_KEY}], "exact": True, "logprobs": [[-1.0]]}
+        clean, changed = scrubbed({"completion": [], "provenance": told})
+        assert (changed, clean["provenance"]["exact"], clean["provenance"]["logprobs"]) == (True, True, [[-1.0]])
+        assert FAKE_KEY not in json.dumps(clean)
+
     def test_secrets_text_by_text_so_that_the_messages_between_them_stay(self) -> None:
         begin, end = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
         messages = [{"role": "user", "content": text} for text in (f"grep for {begin}", "kept", f"and {end}")]

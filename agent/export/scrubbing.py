@@ -19,17 +19,21 @@ __all__ = ["clean", "scrubbed"]
 
 _SECRET = re.compile(
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:"
-    r"AKIA[0-9A-Z]{16}"
+    r"A[KS]IA[0-9A-Z]{16}|AIza[A-Za-z0-9_-]{35}|[sr]k_live_[A-Za-z0-9]{16,}|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,}"
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{20,}"
     r"|sk-(?:ant-|proj-|or-)?[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}"
     r"|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
-    r")|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----",
+    r")|(?i:authorization\W{1,6}(?:bearer|basic|token)\s+)[A-Za-z0-9._~+/-]{8,}=*"
+    r"|(?i:aws_secret_access_key\W{1,6})[A-Za-z0-9/+]{40}"
+    r"|(?<=://)[^\s/:@{}$<>%'\"*]*:[^\s/:@{}$<>%'\"*]{8,}(?=@)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----",
     re.DOTALL,
 )
-"""A token begins a word, or follows an escape of a text that is quoted in another."""
+"""A token begins a word, or follows an escape of a text that is quoted in another. A password in an address is as long
+as one of the environment has to be (`agent.secrets`), and no place to put one in."""
 _NAMES = ("trajectory_id", "instance_id", "group", "anchor")
-_ADDRESSES = ("source", "repository")
-"""What may hold a password in a row's provenance."""
+_TOLD = ("source", "repository", "sampling")
+"""What may hold a password or a key in a row's provenance."""
 
 
 def scrubbed(row: Row) -> tuple[Row, bool]:
@@ -37,10 +41,10 @@ def scrubbed(row: Row) -> tuple[Row, bool]:
     such a row are no longer those that log-probabilities were given for: it has none then."""
     told = row["provenance"]
     others = {key: value if key in _NAMES else clean(value) for key, value in row.items() if key != "provenance"}
-    kept = others | {"provenance": told | {key: clean(told[key]) for key in _ADDRESSES if key in told}}
+    kept = others | {"provenance": told | {key: clean(told[key]) for key in _TOLD if key in told}}
     if kept == row:
         return row, False
-    if "logprobs" in told:
+    if "logprobs" in told and any(row[key] != value for key, value in others.items()):
         kept["provenance"] = never_said(kept["provenance"])
     return {key: kept[key] for key in row}, True
 
