@@ -300,6 +300,26 @@ class TestWhatIsKeptOut:
         on = [(said(m), m.get("train", True)) for m in row["messages"] if m["role"] == "assistant"]
         assert on == [("shared", True), ("honest", True), ("solved", True)]
 
+    def test_copies_of_a_pair_that_another_run_found_further_apart(self, tmp_path: Path) -> None:
+        for name, worse in (("a", 0.1), ("b", 0.2)):
+            made = Recorder(tmp_path / "runs" / name)
+            made.add(0, 1.0, [edit("right")])
+            made.add(0, worse, [edit("wrong")])
+            made.run.close()
+        export(tmp_path / "runs", "--format", "preference", "--out", tmp_path / "out")
+        assert [row["margin"] for row in lines(tmp_path / "out" / "train.jsonl")] == [0.9]
+        assert manifest(tmp_path / "out")["refused"] == {"an exact copy of another row": 1}
+
+    def test_answers_that_another_run_shows_to_be_right_as_wrong_ones(self, tmp_path: Path) -> None:
+        for name, value in (("a", 0.1), ("b", 1.0)):
+            made = Recorder(tmp_path / "runs" / name)
+            made.add(0, 0.3, [edit("good")])
+            made.add(1, value, [edit(f"then {name}")])
+            made.run.close()
+        export(tmp_path / "runs", "--format", "kto", "--out", tmp_path / "out")
+        found = [(said(row["completion"][0]), row["label"]) for row in lines(tmp_path / "out" / "train.jsonl")]
+        assert found == [("good", True), ("then a", False), ("then b", True)]
+
     @pytest.mark.parametrize("form", ["sft", "trajectories"])
     def test_exact_copies(self, tmp_path: Path, form: str) -> None:
         for name in "ab":

@@ -25,8 +25,8 @@ SKETCH = 128
 WORDS = 3
 LEAST_WORDS = 20
 """Shorter work is no sign of anything."""
-_NAMING = ("provenance", "trajectory_id")
-"""Columns that name where a row comes from."""
+_ASIDE = ("provenance", "trajectory_id", "round", "steps", "margin", "scores", "visits")
+"""Columns that tell where a row comes from and how it was found: the same is said with others."""
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
@@ -46,7 +46,7 @@ class Duplicates:
         """Why the row is a copy of one before; empty where it is none, and then it is remembered. `work` is what near
         copies have in common, whatever their format: the issue, and what was written. `task` is what tells its task
         from others (`agent.export.provenance.task_key`)."""
-        digest = digest_of({key: _without_ids(value) for key, value in row.items() if key not in _NAMING})
+        digest = digest_of({key: _without_ids(value) for key, value in row.items() if key not in _ASIDE})
         if digest in self._seen:
             return "an exact copy of another row"
         self._seen.add(digest)

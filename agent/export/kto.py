@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from agent.conversations import digest_of
 from agent.export import Row
 from agent.export.credit import outcome, worths
 from agent.export.provenance import provenance
-from agent.export.turns import Turn, Turns, bare
+from agent.export.turns import Turn, Turns, said
 from agent.run import Run
 
 __all__ = ["Kto"]
@@ -18,23 +17,31 @@ __all__ = ["Kto"]
 @dataclass(frozen=True, slots=True)
 class Kto:
     """One row an answer (`prompt`, `completion`, `label`). The same answer to the same prompt, which several expansions
-    of a state may have begun with, is one row: it is desirable when any of them came to a solved state."""
+    of a state may have begun with, and several runs, is one row: it is desirable when any of them came to a solved
+    state."""
+
+    _good: set[str] = field(default_factory=set, init=False, repr=False)
+    """The answers of the runs that were looked at which came to a solved state."""
+
+    def look(self, run: Run) -> None:
+        """Take in a run whose answers others may have given, too."""
+        turns, below = Turns(run), worths(run.tree, outcome(run))
+        good = (turn for node in run.tree if below[node.id].solved for turn in turns.of(node.id))
+        self._good.update(map(said, good))
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
-        turns, below = Turns(run), worths(run.tree, outcome(run))
-        rows: dict[str, tuple[list[Turn], bool]] = {}
+        self.look(run)
+        turns, rows = Turns(run), dict[str, list[Turn]]()
         for node in run.tree:
             for turn in turns.of(node.id):
-                name = digest_of([bare(message) for message in (*turn.prompt, turn.answer)])
-                same, label = rows.get(name, ([], False))
-                rows[name] = [*same, turn], label or below[node.id].solved > 0
-        for same, label in rows.values():
+                rows.setdefault(said(turn), []).append(turn)
+        for name, same in rows.items():
             turn, nodes = same[0], [other.node for other in same]
             yield {
                 "prompt": list(turn.prompt),
                 "completion": [turn.answer],
-                "label": label,
+                "label": name in self._good,
                 "tools": list(turn.tools),
                 "provenance": provenance(run, turn.node, [turn], others=nodes),
             }

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from agent.conversations import digest_of
 from agent.export import Row, refused
 from agent.export.provenance import never_said
 from agent.export.sft import row_of, winners
-from agent.export.turns import Turn, Turns, bare, told_after
+from agent.export.turns import Turn, Turns, said, told_after
 from agent.export.weaving import weave
 from agent.node import Node
 from agent.run import Run
@@ -38,8 +37,8 @@ class Retro:
                 yield refused("ramify shorten has not looked at the path")
                 continue
             shorter = Shortened.from_json(note)
-            for woven in weave(_kept(turns, leaf, shorter), lambda turn: _said(turn) not in trained):
-                trained.update(map(_said, woven.turns))
+            for woven in weave(_kept(turns, leaf, shorter), lambda turn: said(turn) not in trained):
+                trained.update(map(said, woven.turns))
                 left_out = shorter.of - len(shorter.turns)
                 row = row_of(run, leaf, woven) | {"stitched": True, "left_out": left_out}
                 yield row | {"provenance": never_said(row["provenance"])}
@@ -53,8 +52,3 @@ def _kept(turns: Turns, leaf: Node, shorter: Shortened) -> list[Turn]:
         kept.append(replace(turn, prompt=told, results=told_after(turn.answer, turn.step, seen)))
         told = kept[-1].told
     return kept
-
-
-def _said(turn: Turn) -> str:
-    """Names an answer and all before it."""
-    return digest_of([bare(message) for message in (*turn.prompt, turn.answer)])

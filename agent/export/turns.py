@@ -25,7 +25,7 @@ from agent.policy.transcript import unpack
 from agent.run import Run
 from agent.tree import Tree
 
-__all__ = ["MERGE", "Turn", "Turns", "as_template", "bare", "is_merge", "told_after"]
+__all__ = ["MERGE", "Turn", "Turns", "as_template", "bare", "is_merge", "said", "told_after"]
 
 MERGE = "a merge of two branches"
 """Why a leaf has no row that shows it as the outcome of its turns."""
@@ -201,6 +201,11 @@ def bare(message: Message) -> Message:
     """The message without the ids of calls, which a server draws by chance; for comparisons."""
     kept = {key: value for key, value in message.items() if key != "tool_call_id"}
     return kept | ({"tool_calls": [call["function"] for call in kept["tool_calls"]]} if kept.get("tool_calls") else {})
+
+
+def said(turn: Turn) -> str:
+    """Names an answer by its words and all before it; the ids of calls do not count."""
+    return digest_of([bare(message) for message in (*turn.prompt, turn.answer)])
 
 
 def is_merge(tree: Tree, leaf: NodeId) -> bool:
