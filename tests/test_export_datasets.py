@@ -64,6 +64,8 @@ class TestTheCommand:
         card = (tmp_path / "out" / "README.md").read_text()
         assert "| MIT | 6 |" in card
         assert "Rows of several policies are mixed here." in card
+        assert "- benchmarks kept out: none was named\n- licences let pass: all\n" in card
+        assert "- copies left out: exact ones, and of other tasks those alike by 0.9 or more\n" in card
         assert "  - name: prompt\n    list: json\n" in card
         assert "  - name: value\n    dtype: float64\n" in card
 

@@ -10,6 +10,9 @@ from agent.export.columns import LIST
 
 __all__ = ["card"]
 
+ANSWERS_OFF = ("sft", "sft-masked", "retro", "revision")
+"""Formats in whose messages some answers may have the loss off."""
+
 
 def card(manifest: Mapping[str, Any]) -> str:
     """The text, with the front matter that names the files of each split."""
@@ -53,13 +56,31 @@ def _body(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield from _table("Options", "option", manifest["options"])
     for key, title in (("split", "Splits"), ("repository", "Repositories"), ("license", "Licences")):
         yield from _table(title, key, manifest["counts"].get(key, {}))
-    yield from _table("Policies", "policy", manifest["counts"].get("policy", {}))
+    for key, title in (("policy", "Policies"), ("model", "Models")):
+        yield from _table(title, key, manifest["counts"].get(key, {}))
     if len(manifest["counts"].get("policy", {})) > 1:
         yield from ("", "Rows of several policies are mixed here.")
     yield from _table("Not written", "reason", manifest["refused"])
+    yield from _filters(manifest)
     yield from _table("Messages", "what", manifest["messages"])
+    if manifest["format"] in ANSWERS_OFF:
+        yield from (
+            "",
+            'The loss is off for answers with `"train": false`. `ramify train sft` sees to that; a chat template',
+        )
+        yield "that does not look at it trains on them, too."
     yield from ("", "## Known biases", "", "A search goes on from good states, so that good subtrees have more leaves;")
     yield "easy tasks have more solved paths. Repositories are split by a hash of their name, whole."
+
+
+def _filters(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """What rows were checked for, and with what."""
+    excluding, near = manifest["excluding"], manifest["near"]
+    yield from ("", "## Filters", "")
+    yield f"- benchmarks kept out: {f'of files with the SHA-256 {excluding}' if excluding else 'none was named'}"
+    yield f"- licences let pass: {', '.join(manifest['licenses_allowed']) or 'all'}"
+    yield f"- copies left out: exact ones{f', and of other tasks those alike by {near} or more' if near else ''}"
+    yield f"- rows in which secrets were replaced: {manifest['scrubbed']}"
 
 
 def _table(title: str, column: str, values: Mapping[str, Any]) -> Iterator[str]:

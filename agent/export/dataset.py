@@ -138,6 +138,7 @@ def _manifest(order: Order, sources: list[dict[str, Any]], files: Files) -> dict
         "refused": _sorted(tally.refused),
         "scrubbed": hygiene.scrubs,
         "excluding": hygiene.exclusions.digest,
+        "near": hygiene.duplicates.near,
         "licenses_allowed": sorted(hygiene.licences),
         "counts": {key: _sorted(counts) for key, counts in sorted(tally.by.items())},
         "messages": _sorted(tally.trained),

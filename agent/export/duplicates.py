@@ -35,7 +35,7 @@ class Duplicates:
 
     def __init__(self, near: float | None = 0.9) -> None:
         """`near`, in (0, 1]: rows of different tasks that are as much alike are copies; None: none is."""
-        self._near = near
+        self.near = near
         self._seen: set[str] = set()
         self._task = ""
         self._own: set[frozenset[int]] = set()
@@ -51,7 +51,7 @@ class Duplicates:
             return "an exact copy of another row"
         self._seen.add(digest)
         said = words(work)
-        if self._near is None or len(said) < LEAST_WORDS:
+        if self.near is None or len(said) < LEAST_WORDS:
             return ""
         mine = sketch(said)
         self._look_at(task)
@@ -70,12 +70,12 @@ class Duplicates:
             self._task, self._own = task, set()
 
     def _copied(self, task: str, mine: frozenset[int]) -> bool:
-        assert self._near is not None
+        assert self.near is not None
         common = Counter(row for each in sorted(mine) for row in self._with.get(each, ()))
         for row, shared in common.items():
             other, theirs = self._sketches[row]
-            enough = shared >= self._near * min(len(mine), len(theirs)) / 2
-            if enough and other != task and likeness(mine, theirs) >= self._near:
+            enough = shared >= self.near * min(len(mine), len(theirs)) / 2
+            if enough and other != task and likeness(mine, theirs) >= self.near:
                 return True
         return False
 
