@@ -172,6 +172,11 @@ class TestProvenance:
         assert licence_of(task) == ("Apache-2.0", "workspace")
         assert licence_of(replace(task, tags={"license": "0BSD"})) == ("0BSD", "task")
 
+    @pytest.mark.parametrize("name", ["license.txt", "License.md", "LICENCE"])
+    def test_finds_the_licence_however_its_file_is_written(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).write_text("Permission is hereby granted, free of charge, to any person obtaining a copy")
+        assert licence_of(replace(TASK, tags={}, workspace=Workspace(path=tmp_path))) == ("MIT", "workspace")
+
     def test_says_where_a_row_comes_from_and_how_it_was_drawn(self, chat: Run) -> None:
         (row,) = rows(chat, "sft")
         told = row["provenance"]

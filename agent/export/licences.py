@@ -15,7 +15,7 @@ __all__ = ["UNKNOWN", "licence_of"]
 
 UNKNOWN = "unknown"
 READ_BYTES = 4096
-_FILES = ("LICENSE*", "LICENCE*", "COPYING*")
+_FILES = ("license", "licence", "copying", "unlicense")
 _PHRASES = (
     ("Apache-2.0", r"Apache License,? Version 2\.0"),
     ("AGPL-3.0", r"GNU AFFERO GENERAL PUBLIC LICENSE Version 3"),
@@ -48,4 +48,4 @@ def licence_of(task: Task) -> tuple[str, str]:
 def _texts(workspace: Path | None) -> list[Path]:
     if workspace is None or not workspace.is_dir():
         return []
-    return sorted(path for pattern in _FILES for path in workspace.glob(pattern) if path.is_file())
+    return sorted(path for path in workspace.iterdir() if path.name.lower().startswith(_FILES) and path.is_file())
