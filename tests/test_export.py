@@ -242,6 +242,22 @@ class TestSiblingPairs:
         assert spoken(row["prompt"]) == [("user", "It is broken."), ("assistant", "x"), ("tool", "done")]
         assert [[said(m) for m in row[key]] for key in ("chosen", "rejected")] == [["right"], ["wrong"]]
 
+    def test_may_part_after_a_call_that_the_server_gave_two_ids(self, tmp_path: Path) -> None:
+        made, opening = Recorder(tmp_path), [{"role": "user", "content": "It is broken."}]
+        for value, new in ((1.0, "right"), (0.1, "wrong")):
+            look = answer("Looking.", ("edit", {"path": "a", "old": "", "new": "x"}))
+            look = replace(look, tool_calls=(replace(look.tool_calls[0], id=f"drawn-{new}"),))
+            looked = [*opening, look.message, {"role": "tool", "tool_call_id": f"drawn-{new}", "content": "done"}]
+            then = made.asks(
+                0, looked, answer(new, ("edit", {"path": "a", "old": "x", "new": new})), Edit("a", "x", new)
+            )
+            made.add(0, value, [made.asks(0, opening, look, Edit("a", "", "x")), then])
+        with made.close() as run:
+            (row,) = rows(run, "preference")
+        assert spoken(row["prompt"]) == [("user", "It is broken."), ("assistant", "x"), ("tool", "done")]
+        assert (said(row["chosen"][0]), said(row["rejected"][0])) == ("right", "wrong")
+        assert not row["provenance"]["exact"]
+
     def test_that_were_not_asked_the_same_are_refused(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
         for value, told in ((1.0, "Begin."), (0.1, "Begin, and do something else than before.")):

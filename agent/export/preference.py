@@ -12,7 +12,7 @@ from agent.export import Row, refused
 from agent.export.credit import outcome, worths
 from agent.export.hygiene import TAMPERED, flagged
 from agent.export.provenance import never_said, provenance
-from agent.export.turns import Turn, Turns
+from agent.export.turns import Turn, Turns, bare
 from agent.models import Message
 from agent.node import Node, NodeId
 from agent.run import Run
@@ -121,5 +121,6 @@ def _parting(better: Sequence[Turn], worse: Sequence[Turn], any_told: bool) -> _
 
 
 def _shared(one: Sequence[Message], other: Sequence[Message]) -> Sequence[Message]:
-    """The messages that two prompts begin with."""
-    return [mine for mine, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))]
+    """The messages that two prompts begin with. Ids of calls do not count: a server draws others for the same call."""
+    alike = takewhile(lambda pair: bare(pair[0]) == bare(pair[1]), zip(one, other, strict=False))
+    return [mine for mine, _ in alike]
