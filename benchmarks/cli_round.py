@@ -31,7 +31,7 @@ def turn(
     workers: Annotated[int, typer.Option(metavar="N", min=1, help="Searches at the same time.")] = 1,
     part: Annotated[str, typer.Option("--slice", metavar="A:B", help="Only this part of each source.")] = "",
     easiest: Annotated[
-        float, typer.Option(metavar="SHARE", min=0, max=1, help="Leave tasks out of which more is right.")
+        float, typer.Option(metavar="SHARE", min=0, max=1, help="Leave tasks out of which so much or more is right.")
     ] = 0.9,
     max_steps: Annotated[int, typer.Option(metavar="N", min=1, help="Of a training.")] = 2000,
     model: Annotated[

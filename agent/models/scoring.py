@@ -81,7 +81,9 @@ class ScoringModel:
             choices = sorted(said["choices"], key=lambda choice: int(choice["index"]))
             found = tuple(_sum(choice["logprobs"], begin) for choice in choices)
         except (KeyError, TypeError, ValueError) as error:
-            raise ModelError(f"{self.name}: the server gives no log-probabilities of a prompt (`echo`)") from error
+            raise ModelError(
+                f"{self.name}: the server gives no log-probabilities of a prompt (`echo`): serve it with vLLM"
+            ) from error
         if len(found) != count:
             raise ModelError(f"{self.name}: {len(found)} answers to {count} prompts")
         return Completion("", usage=usage(said.get("usage"), self.price), logprobs=found)

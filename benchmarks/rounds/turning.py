@@ -51,7 +51,7 @@ class Round:
     learning: Learning
     conditions: Conditions
     easiest: float = 0.9
-    """Tasks of which a higher share of the tried edits is right are left out."""
+    """Tasks of which this share of the tried edits, or more, is right are left out."""
 
 
 def turn(wanted: Round, folder: Path, tell: Callable[[str], None] = lambda line: None) -> Policy:
