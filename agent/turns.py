@@ -28,6 +28,7 @@ class Taken:
     steps: tuple[Step, ...]
     """None: the policy had nothing left to propose."""
     last: Proposal
+    """With the prior of all."""
     error: RamifyError | BudgetSpent | None = None
     """What ended the turns before the policy was content."""
 
@@ -84,7 +85,9 @@ class Turns:
                 if state is None:
                     state, observations = self._act(taken.state, proposal.actions, box)
                     step = replace(step, observations=observations)
-            taken = Taken(state, (*taken.steps, step), proposal)
+            count = len(taken.steps) + 1
+            prior = taken.last.prior ** (1 - 1 / count) * proposal.prior ** (1 / count)
+            taken = Taken(state, (*taken.steps, step), replace(proposal, prior=prior))
             if proposal.final or self.stopped(len(taken.steps)):
                 break
         return taken

@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import exp
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -141,6 +142,14 @@ class TestASearchWithAModel:
         usage = story.run.usage
         assert (usage.model_calls, usage.tokens_in, usage.tokens_out, usage.unpriced_calls) == (5, 5000, 500, 5)
         assert sum((step.usage for node in story.run.tree for step in node.steps), Usage()).model_calls == 5
+
+    def test_takes_the_mean_likelihood_of_a_node_s_turns_for_its_prior_where_the_server_says_it(
+        self, story: Attempt, tmp_path: Path
+    ) -> None:
+        script = [says("Looking.", LOOK, logprobs=(-0.5, -0.25)), says("a", RIGHT, TEST, logprobs=[-1.0])]
+        told = run_search(tmp_path, script)
+        assert told.run.tree[1].prior == pytest.approx(exp(-(0.375 + 1.0) / 2))
+        assert {node.prior for node in story.run.tree} == {1.0}
 
     def test_tells_a_new_attempt_what_others_tried(self, tmp_path: Path) -> None:
         first = says("Perhaps it is this.", WRONG, ("submit", {}))

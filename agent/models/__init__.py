@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import exp
+from statistics import fmean
 from typing import Any, Protocol
 
 from agent.budget import Usage
@@ -36,6 +38,11 @@ class Completion:
     """The assistant message exactly as it has to be sent back (reasoning blocks included)."""
     logprobs: tuple[float, ...] = ()
     """The log-probability of each token of the answer, where they were asked for and the server gave them."""
+
+    @property
+    def likelihood(self) -> float:
+        """In [0, 1]: the geometric mean of the tokens' probabilities; 1 where they are not known."""
+        return min(1.0, exp(fmean(self.logprobs))) if self.logprobs else 1.0
 
     @property
     def message(self) -> dict[str, Any]:

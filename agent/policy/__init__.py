@@ -79,7 +79,8 @@ class Proposal:
     actions: tuple[Action, ...]
     message: str = ""
     prior: float = 1.0
-    """In [0, 1]: how likely the policy thinks this to be right."""
+    """In [0, 1]: how likely the policy thinks this to be right. Of an expansion of several turns the geometric mean
+    counts."""
     label: str = ""
     """A few words for people."""
     usage: Usage = field(default_factory=Usage)

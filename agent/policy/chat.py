@@ -55,6 +55,7 @@ class _Answer:
     """The first answer that can be read, what it and those before it cost, and the turns told without their results."""
 
     heard: Heard
+    likelihood: float
     usage: Usage
     left_out: int
 
@@ -71,9 +72,9 @@ class _Chosen:
 class ChatPolicy:
     """Shows a model the branch that leads to a node and takes its tool calls for actions.
 
-    `Proposal.message` is the turn as `agent.policy.transcript` packs it. An answer that cannot be read is answered with
-    how to mend it; it is paid for, and forgotten once the model has mended it. So is one, once an expansion, that only
-    does again what was done in the same state before.
+    `Proposal.message` is the turn as `agent.policy.transcript` packs it, its prior how likely it was. What cannot be
+    read is answered with how to mend it; it is paid for, and forgotten once the model has mended it. So is an answer,
+    once an expansion, that only does again what was done in the same state before.
     """
 
     model: Model
@@ -156,6 +157,7 @@ class ChatPolicy:
         return Proposal(
             actions=actions,
             message=pack(given, answer.heard.message, answer.left_out, step.place if step else ()),
+            prior=answer.likelihood,
             label=_label((*_actions(position), *actions), answer.heard.said),
             usage=answer.usage,
             final=final,
@@ -252,7 +254,7 @@ class ChatPolicy:
             if left and not refused and heard.readable and (child := made_before(position, heard.actions)):
                 heard, refused = replace(heard, problems=(_refusal(child),) * len(heard.actions)), True
             if heard.readable:
-                return _Answer(heard, usage, talk.left_out)
+                return _Answer(heard, answer.likelihood, usage, talk.left_out)
             called = called or bool(heard.problems)
             mends += form.mend(heard, cut_off=answer.finish_reason == "length")
         problem = next(filter(None, heard.problems), "no tool was called")
