@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from agent.actions import Edit, Write
 from agent.node import NodeId
@@ -29,8 +30,9 @@ def _replaced(run: Run, nodes: Iterable[NodeId]) -> Iterator[tuple[str, str]]:
             yield (action.old, action.new) if isinstance(action, Edit) else ("", action.content)
 
 
-def _new_lines(old: str, new: str) -> Iterator[str]:
+@lru_cache(maxsize=4096)
+def _new_lines(old: str, new: str) -> tuple[str, ...]:
+    """Kept, as an edit is on the way to every state below it."""
     before, after = old.splitlines(), new.splitlines()
-    for kind, _, _, start, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if kind != "equal":
-            yield from after[start:end]
+    parts = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    return tuple(line for kind, _, _, start, end in parts if kind != "equal" for line in after[start:end])

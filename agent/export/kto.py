@@ -31,11 +31,13 @@ class Kto:
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
-        self.look(run)
-        turns, rows = Turns(run), dict[str, list[Turn]]()
+        turns, below, rows = Turns(run), worths(run.tree, outcome(run)), dict[str, list[Turn]]()
         for node in run.tree:
             for turn in turns.of(node.id):
-                rows.setdefault(said(turn), []).append(turn)
+                name = said(turn)
+                rows.setdefault(name, []).append(turn)
+                if below[node.id].solved:
+                    self._good.add(name)
         for name, same in rows.items():
             turn, nodes = same[0], [other.node for other in same]
             yield {
