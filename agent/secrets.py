@@ -9,9 +9,9 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-__all__ = ["RedactingFormatter", "redacted"]
+__all__ = ["RedactingFormatter", "redacted", "redactor"]
 
 SHORTEST = 8
 """A value with fewer characters is a placeholder, and would be found by chance in what is no secret."""
@@ -20,9 +20,20 @@ _NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)
 
 def redacted(text: str) -> str:
     """The text with the names of the environment's secrets in their place, as they are and as JSON writes them."""
-    for name, secret in _secrets():
-        text = text.replace(secret, f"[{name}]").replace(json.dumps(secret)[1:-1], f"[{name}]")
-    return text
+    return redactor()(text)
+
+
+def redactor() -> Callable[[str], str]:
+    """What does so, for many texts: the environment is looked at once."""
+    known = [(f"[{name}]", secret, json.dumps(secret)[1:-1]) for name, secret in _secrets()]
+
+    def without(text: str) -> str:
+        for name, *spelled in known:
+            for secret in spelled:
+                text = text.replace(secret, name)
+        return text
+
+    return without
 
 
 def _secrets() -> Iterator[tuple[str, str]]:

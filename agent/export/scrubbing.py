@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
 from agent.export import Row
 from agent.export.provenance import never_said
-from agent.secrets import redacted
+from agent.secrets import redactor
 
 __all__ = ["clean", "scrubbed"]
 
@@ -39,9 +39,9 @@ _TOLD = ("source", "repository", "sampling")
 def scrubbed(row: Row) -> tuple[Row, bool]:
     """The row without secrets, those of this process's environment included, and whether there were any. The tokens of
     such a row are no longer those that log-probabilities were given for: it has none then."""
-    told = row["provenance"]
-    others = {key: value if key in _NAMES else clean(value) for key, value in row.items() if key != "provenance"}
-    kept = others | {"provenance": told | {key: clean(told[key]) for key in _TOLD if key in told}}
+    told, hide = row["provenance"], redactor()
+    others = {key: value if key in _NAMES else _clean(value, hide) for key, value in row.items() if key != "provenance"}
+    kept = others | {"provenance": told | {key: _clean(told[key], hide) for key in _TOLD if key in told}}
     if kept == row:
         return row, False
     if "logprobs" in told and any(row[key] != value for key, value in others.items()):
@@ -51,24 +51,30 @@ def scrubbed(row: Row) -> tuple[Row, bool]:
 
 def clean(value: Any) -> Any:
     """The JSON value without secrets, those of this process's environment included."""
+    return _clean(value, redactor())
+
+
+def _clean(value: Any, hide: Callable[[str], str]) -> Any:
     match value:
         case str():
-            return _SECRET.sub(lambda found: f"<SECRET:{sha256(found[0].encode()).hexdigest()[:8]}>", redacted(value))
+            return _SECRET.sub(
+                lambda found: f"<SECRET:{sha256(found[0].encode(errors='replace')).hexdigest()[:8]}>", hide(value)
+            )
         case {"arguments": str(text), **rest}:
-            return {**clean(rest), "arguments": _clean_json(text)}
+            return {**_clean(rest, hide), "arguments": _clean_json(text, hide)}
         case Mapping():
-            return {clean(key): clean(each) for key, each in value.items()}
+            return {_clean(key, hide): _clean(each, hide) for key, each in value.items()}
         case list() | tuple():
-            return [clean(each) for each in value]
+            return [_clean(each, hide) for each in value]
         case _:
             return value
 
 
-def _clean_json(text: str) -> str:
+def _clean_json(text: str, hide: Callable[[str], str]) -> str:
     """The arguments of a call as text, each by itself; as any text where it is no JSON."""
     try:
         given = json.loads(text)
     except ValueError:
-        return str(clean(text))
-    kept = clean(given)
+        return str(_clean(text, hide))
+    kept = _clean(given, hide)
     return text if kept == given else json.dumps(kept)
