@@ -65,7 +65,7 @@ flywheel-modules: flywheel-env  # the same on modules of real projects, which pi
 	@$(FIGURES) $$($(BIN)/python -m benchmarks.flywheel.distributions $(FLYWHEEL)/repositories) \
 		--mutants 140 --held-out-mutants 180 --lines 60 --cpu-s 1.0 \
 		--source $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))') \
-		--source $(FLYWHEEL)/repositories --warm-up 48000 --rows-a-function 4 --warm-up-steps 8000
+		--source $(FLYWHEEL)/repositories --warm-up 48000 --rows-a-function 4 --warm-up-steps 8000 --steps 80
 
 flywheel-env: setup
 	@scripts/train-env

@@ -214,7 +214,8 @@ def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitS
         "uniform": Uniform(), "mutate": mutate, "counts": counts, "counts+mutate": Together((counts, mutate))
     }  # fmt: skip
     if args.train_python:
-        wanted = replace(_wanted(args), max_steps=args.steps, prompt_loss=not base)  # a base knows what code looks like
+        wanted = replace(_wanted(args), max_steps=args.steps, max_length=TINY["positions"])  # rows are few: none is cut
+        wanted = replace(wanted, prompt_loss=not base)  # a base knows what code looks like
         if base:
             wanted = replace(wanted, model=str(base), rate=args.rate / 4)
         model = Remembered(ByModel(_asked(args, trained(args, out, wanted), out, held)))
