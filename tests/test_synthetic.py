@@ -250,6 +250,15 @@ class TestMaking:
             "all              2                         1",
         ]
 
+    def test_a_repository_that_cannot_be_used_costs_nothing_of_those_before(
+        self, shop: Path, out: Path, tmp_path: Path
+    ) -> None:
+        broken = commit(tmp_path / "broken", {"m.py": SHOP, "test_m.py": "import nothing_that_there_is\n"})
+        recipe = Recipe(count=1, a_function=2, sandbox=BOX)
+        with pytest.raises(UsageError, match="broken: no test passes every time"):
+            synthesize([shop, broken], recipe, Splitting(lines=0), tmp_path / "made")
+        assert (tmp_path / "made" / "train.jsonl").read_text() == (out / "train.jsonl").read_text().splitlines(True)[0]
+
     def test_a_name_that_is_to_be_held_out_has_to_exist(self, shop: Path, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="--hold-out 'shpo' is none of the repositories: shop"):
             synthesize([shop], Recipe(), Splitting(frozenset({"shpo"})), tmp_path / "x")

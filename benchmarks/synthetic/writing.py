@@ -29,7 +29,8 @@ def synthesize(
     *,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[dict[str, Any]]:
-    """Break these repositories; the rows that were written to `out`, one source a split (`train.jsonl`, ...).
+    """Break these repositories; the rows that were written to `out`, one source a split (`train.jsonl`, ...). Those of
+    the repositories before one that cannot be used are written, too.
 
     Raises:
         UsageError: the folder is not empty, two repositories have the same name, a name that is to be held out is none
@@ -44,14 +45,11 @@ def synthesize(
         provider = make_provider(Settings(sandbox=recipe.sandbox), Path(place) / "store")
         held.callback(provider.close)
         made = list[dict[str, Any]]()
+        held.callback(_write, folder, made)
         for material in materials:
             new = list(rows(material, recipe, provider, splits, folder))
             tell(f"{material.name}: {len(new)} bugs")
             made += new
-    for name in NAMES:
-        lines = [json.dumps(row) for row in made if row["split"] == name]
-        if lines:
-            write_atomically(folder / f"{name}.jsonl", ("\n".join(lines) + "\n").encode())
     return made
 
 
@@ -62,6 +60,13 @@ def table(made: Sequence[Mapping[str, Any]]) -> str:
     lines = [f"{'kind':<12}{'bugs':>6}{'within reach of one edit':>26}"]
     lines += [f"{kind:<12}{count:>6}{within[kind]:>26}" for kind, count in sorted(bugs.items())]
     return "\n".join([*lines, f"{'all':<12}{len(made):>6}{sum(within.values()):>26}"]) + "\n"
+
+
+def _write(folder: Path, made: Sequence[Mapping[str, Any]]) -> None:
+    for name in NAMES:
+        lines = [json.dumps(row) for row in made if row["split"] == name]
+        if lines:
+            write_atomically(folder / f"{name}.jsonl", ("\n".join(lines) + "\n").encode())
 
 
 def _check(names: Sequence[str], splitting: Splitting) -> None:
