@@ -152,6 +152,15 @@ class TestTheCommand:
         export(tmp_path / "run", "--format", "prm", "--out", tmp_path / "out")
         assert manifest(tmp_path / "out")["refused"] == {"the run ended before its base state was measured": 1}
 
+    def test_names_a_file_that_a_run_has_lost(self, tmp_path: Path) -> None:
+        made = Recorder(tmp_path / "run")
+        made.add(0, 1.0, [edit("right")])
+        made.note(1, "verdict", {"solved": True, "patch": made.run.journal.put_blob(b"--- a/x\n")})
+        made.run.close()
+        shutil.rmtree(tmp_path / "run" / "blobs")
+        with pytest.raises(JournalError, match=r"run/blobs has no \w+, which the journal names: put it back, or leave"):
+            export(tmp_path / "run", "--format", "trajectories", "--out", tmp_path / "out")
+
     def test_counts_tokens_where_it_is_given_a_tokenizer(self, tmp_path: Path) -> None:
         """What stands between spaces is a token here, and the answer is a call alone."""
         tokenizers = pytest.importorskip("tokenizers")
