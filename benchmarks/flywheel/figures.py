@@ -261,7 +261,7 @@ def _splits(out: Path) -> dict[str, list[Tried]]:
 
 def _options() -> argparse.ArgumentParser:
     """With defaults for generated functions."""
-    parser = options("python -m benchmarks.flywheel.figures", __doc__, width=60, workers=2, steps=600)
+    parser = options("python -m benchmarks.flywheel.figures", __doc__, width=60, workers=2, steps=150)
     parser.set_defaults(functions=600, a_function=6, lines=0)
     parser.add_argument("--mutants", type=int, default=3600, help="of each repository that is trained on, at most")
     parser.add_argument("--held-out-mutants", type=int, default=330, help="of each that is not, at most")
