@@ -61,7 +61,7 @@ train-test: setup  # real trainings with TRL on the CPU
 flywheel: flywheel-env  # searches, a model trained on them and served, and what it saves; kept in the folder OUT
 	@$(FIGURES)
 
-flywheel-modules: flywheel-env  # the same on modules of real projects, which pip downloads; an hour and a half
+flywheel-modules: flywheel-env  # the same on modules of real projects, which pip downloads; over an hour
 	@$(FIGURES) $$($(BIN)/python -m benchmarks.flywheel.distributions $(FLYWHEEL)/repositories) \
 		--mutants 140 --held-out-mutants 180 --lines 60 --cpu-s 1.0 \
 		--source $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))') \

@@ -61,7 +61,7 @@ def inspect(path: Path) -> Checkout:
 def _address(url: str) -> str:
     """The address of a repository on another machine, without the name and the password that may be in it."""
     elsewhere = re.match(r"(?!file:)\w+://|[^/:]+@[^/:]+:", url)
-    return re.sub(r"(?<=://)[^/@]*@", "", url) if elsewhere else ""
+    return re.sub(r"(?<=://)[^/]*@", "", url) if elsewhere else ""
 
 
 def apply(path: Path, patch: bytes) -> None:

@@ -270,6 +270,7 @@ class TestApplying:
         ("url", "said"),
         [
             ("https://me:hunter2@example.org/a/b.git", "https://example.org/a/b.git"),
+            ("https://me:hunt@r2@example.org/a/b.git", "https://example.org/a/b.git"),
             ("git@example.org:a/b.git", "git@example.org:a/b.git"),
             ("/home/me/b", ""),
             ("file:///home/me/b", ""),

@@ -73,7 +73,8 @@ def laid_out(archive: Path, known: Distribution, folder: Path) -> None:
     Raises:
         UsageError: a test that is to be left out is not there, or what is needed cannot be installed.
     """
-    with TemporaryDirectory(dir=_made(folder.parent)) as place, tarfile.open(archive) as packed:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder.parent) as place, tarfile.open(archive) as packed:
         packed.extractall(place, filter="data")
         [root] = Path(place).iterdir()
         for each in (root / "src").glob("*"):
@@ -100,11 +101,6 @@ def _pip(*arguments: str) -> None:
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()[-500:]
         raise UsageError(f"pip {' '.join(arguments)} failed: {said}")
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 if __name__ == "__main__":

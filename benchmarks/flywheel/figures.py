@@ -22,7 +22,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from agent import serving, training
 from agent.config import given
@@ -60,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _options().parse_args(argv)
     out: Path = args.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
-    agreed(out / "collected.json", _named(args, COLLECTED))
+    agreed(out / "collected.json", args, COLLECTED)
     _collect(args, out)
     runs = apart(runs_in([out / "trees"]), out / "bugs")
     with ExitStack() as held:
@@ -72,12 +71,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     with ExitStack() as held:
         _compare(out, _learned(args, out, base, held))
     return int(bool(found))
-
-
-def _named(args: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
-    """The options of these names, as JSON has them."""
-    found: dict[str, Any] = json.loads(json.dumps({name: getattr(args, name) for name in names}, default=str))
-    return found
 
 
 def _collect(args: argparse.Namespace, out: Path) -> None:
@@ -170,7 +163,7 @@ def _base(args: argparse.Namespace, out: Path) -> Path | None:
     """A model of plain source; None where it is not wanted."""
     if not (args.warm_up and args.train_python):
         return None
-    agreed(out / "read.json", _named(args, PLAIN))
+    agreed(out / "read.json", args, PLAIN)
     if not (out / "plain" / "manifest.json").exists():
         shutil.rmtree(out / "plain", ignore_errors=True)
         known = args.repository or [out / "idioms" / name for name in ("seen", *GENERATED)]
@@ -214,8 +207,12 @@ def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitS
         "uniform": Uniform(), "mutate": mutate, "counts": counts, "counts+mutate": Together((counts, mutate))
     }  # fmt: skip
     if args.train_python:
-        wanted = replace(_wanted(args), max_steps=args.steps, max_length=TINY["positions"])  # rows are few: none is cut
-        wanted = replace(wanted, prompt_loss=not base)  # a base knows what code looks like
+        wanted = replace(
+            _wanted(args),
+            max_steps=args.steps,
+            max_length=TINY["positions"],  # rows are few: none is cut
+            prompt_loss=not base,  # a base knows what code looks like
+        )
         if base:
             wanted = replace(wanted, model=str(base), rate=args.rate / 4)
         model = Remembered(ByModel(_asked(args, trained(args, out, wanted), out, held)))

@@ -6,13 +6,13 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Thread
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from agent import serving, training
 from agent.errors import RamifyError, UsageError
@@ -61,12 +61,13 @@ def serve(args: argparse.Namespace, server: serving.Server, out: Path, held: Exi
     held.enter_context(serving.running(server, str(args.serve_python), log=out / f"{server.served}.log"))
 
 
-def agreed(path: Path, asked: Mapping[str, Any]) -> None:
-    """Keep in a file what its folder is made by, or compare it with what was kept there.
+def agreed(path: Path, args: argparse.Namespace, names: Sequence[str]) -> None:
+    """Keep in a file by which of these options its folder is made, or compare them with what was kept there.
 
     Raises:
         UsageError: the folder was made by other options.
     """
+    asked = json.loads(json.dumps({name: getattr(args, name) for name in names}, default=str))
     if path.exists():
         before = json.loads(path.read_bytes())
         other = [

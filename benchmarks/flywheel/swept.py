@@ -93,11 +93,7 @@ def mending(
     """Whether each edit mends its bug; up to the first that does, where it is to `stop`. None: the edit is not within
     one function, or cannot be exchanged in a running process; a search would have tried it."""
     known = {path: spots(data.decode()) for path, data in material.files.items() if compiles(data)}
-    made = list[list[list[Mapping[str, Any]] | None]]()
-    for bug, edits in bugs:
-        path = str(bug.row["path"])
-        standing = {**{each: (found, found) for each, found in known.items()}, path: (known[path], spots(bug.wrong))}
-        made.append([_pieces(material, standing, bug, each) for each in edits])
+    made = [_all_pieces(material, known, bug, edits) for bug, edits in bugs]
     jobs = [
         {
             "bug": bug.piece,
@@ -152,6 +148,15 @@ def _report(box: Sandbox) -> list[bytes]:
         return box.read(REPORT).splitlines()
     except OSError:
         return []
+
+
+def _all_pieces(
+    material: Material, known: Mapping[str, Sequence[Spot]], bug: Broken, edits: Sequence[Sequence[Edit]]
+) -> list[list[Mapping[str, Any]] | None]:
+    """As `_pieces`, of each of the edits; `known` is where functions stand in the files that run."""
+    path = str(bug.row["path"])
+    standing = {each: (found, spots(bug.wrong) if each == path else found) for each, found in known.items()}
+    return [_pieces(material, standing, bug, each) for each in edits]
 
 
 def _pieces(
