@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agent.actions import Edit, Observation
+from agent.actions import Edit, Observation, Shell
 from agent.cli import app
 from agent.errors import JournalError, UsageError
 from agent.export.counting import Tally
@@ -400,6 +400,18 @@ class TestWhatIsKeptOut:
         export(tmp_path / "run", "--format", "sft", "--out", tmp_path / "out", "--exclude", tmp_path / "bench.jsonl")
         assert manifest(tmp_path / "out")["rows"] == 0
 
+    @pytest.mark.parametrize("sign", ["", "    12\t", "src/x.py:12:", "+"])
+    def test_patches_of_a_benchmark_that_were_only_read(self, tmp_path: Path, sign: str) -> None:
+        rows = [" ".join(f"word{line}_{n}" for n in range(10)) for line in range(4)]
+        made = Recorder(tmp_path / "run")
+        seen = "\n".join(sign + row for row in rows)
+        made.add(0, 1.0, [Step((Shell("cat x.py"),), (Observation(seen),)), edit("unlike it")])
+        made.run.close()
+        patch = "--- a/x.py\n+++ b/x.py\n@@ -1 +1,4 @@\n-old\n" + "".join(f"+{row}\n" for row in rows)
+        (tmp_path / "bench.jsonl").write_text(json.dumps({"instance_id": "other-1", "patch": patch}) + "\n")
+        export(tmp_path / "run", "--format", "sft", "--out", tmp_path / "out", "--exclude", tmp_path / "bench.jsonl")
+        assert manifest(tmp_path / "out")["refused"] == {"it read an issue or a patch like an excluded one": 1}
+
     @pytest.mark.parametrize("known", ["by an edit with the lines around it", "by the patch of a state that is gone"])
     def test_short_patches_of_a_benchmark(self, tmp_path: Path, known: str) -> None:
         patch = "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n def f(x):\n-    return x < 0\n+    return x <= 0\n"
@@ -453,6 +465,42 @@ class TestWhatIsKeptOut:
         ],
     )
     def test_secrets_but_no_place_to_put_one_in(self, text: str) -> None:
+        row = {"completion": [{"role": "assistant", "content": text}], "provenance": {}}
+        assert scrubbed(row) == (row, False)
+
+    @pytest.mark.parametrize(
+        ("text", "kept"),
+        [
+            ("__author__ = 'Jo <jo.doe+x@mail.corp.io>'", "__author__ = 'Jo <<EMAIL:"),
+            ("in /home/jo-doe/src/app.py", "in /home/<USER:"),
+            ("file:///Users/jo.doe/app.py", "file:///Users/<USER:"),
+            ("C:\\Users\\jo\\app.py", "C:\\Users\\<USER:"),
+            ("host=52.95.110.1:443", "host=<IP:"),
+            ("from 2a01:4f8:c17:b0f::2.", "from <IP:"),
+            ('"\\njo@corp.com"', '"\\n<EMAIL:'),
+            ('"\\t/home/jo"', '"\\t/home/<USER:'),
+        ],
+    )
+    def test_what_names_a_person(self, text: str, kept: str) -> None:
+        clean, changed = scrubbed({"completion": [{"role": "assistant", "content": text}], "provenance": {}})
+        assert (changed, clean["completion"][0]["content"][: len(kept)]) == (True, kept)
+        assert not any(part in str(clean) for part in ("doe", "jo", "52.95", "4f8"))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "self.weights@x.shape",
+            "git clone git@github.com:a/b.git",
+            "to='user@example.com', 'a@mail.example.org'",
+            "https://site.org/home/index.html",
+            "os.path.join('/home/', name)",
+            "127.0.0.1 10.0.0.8 192.168.1.1 0.0.0.0",
+            "django==3.2.1.1, version >=1.2.3.4",
+            "at 12:30:45:10, a[1::2], aa:bb:cc:dd:ee:ff",
+            "999.999.999.999",
+        ],
+    )
+    def test_nothing_that_only_looks_like_what_names_a_person(self, text: str) -> None:
         row = {"completion": [{"role": "assistant", "content": text}], "provenance": {}}
         assert scrubbed(row) == (row, False)
 

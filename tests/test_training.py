@@ -275,15 +275,15 @@ NONE = {"refused": "an edit of no function, or of several"}
 
 
 class TestRowsOfEdits:
-    def history(self, place: Path, ranked: bool = True) -> History:
+    def history(self, place: Path, ranked: bool = True, right: Edit = RIGHT) -> History:
         told = History(place)
         if ranked:
             found = Ranked(
                 [Entry(n, 0.3, 0.5) for n in range(3)], [Context("m.py", 1, "def f(a, b):\n    return a - b\n")]
             )
             told.run.record(Noted(0, key(0), found.to_json()))
-        told.add(0, turn(WRONG), a=P)
-        told.add(0, turn(RIGHT), a=P, b=P)
+        told.add(0, turn(WRONG if right is RIGHT else RIGHT), a=P)
+        told.add(0, turn(right), a=P, b=P)
         told.add(0, turn(OUTSIDE))
         return told
 
@@ -300,6 +300,15 @@ class TestRowsOfEdits:
     def test_kto_rows_are_all_edits_with_what_came_of_them(self, tmp_path: Path) -> None:
         found = self.rows(self.history(tmp_path), kind="kto")
         assert [(row["completion"], row["label"]) for row in found[1:]] == [(BAD, False), (GOOD, True)]
+
+    def test_an_edit_that_was_right_in_any_run_is_right_in_all(self, tmp_path: Path) -> None:
+        runs = [self.history(tmp_path / str(n), right=right).run for n, right in enumerate((RIGHT, WRONG))]
+        by = {kind: Edits(kind) for kind in ("kto", "preference")}
+        for exporter in by.values():
+            for run in runs:
+                exporter.look(run)
+        assert [row["label"] for run in runs for row in by["kto"](run) if "label" in row] == [True] * 4
+        assert [row for run in runs for row in by["preference"](run)] == [NONE] * 2
 
     def test_rows_have_the_digest_of_their_prompt_and_are_no_models_own_words(self, tmp_path: Path) -> None:
         _, row = Edits()(self.history(tmp_path).run)

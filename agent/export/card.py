@@ -80,7 +80,8 @@ def _filters(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield f"- benchmarks kept out: {f'of files with the SHA-256 {excluding}' if excluding else 'none was named'}"
     yield f"- licences let pass: {', '.join(manifest['licenses_allowed']) or 'all'}"
     yield f"- copies left out: exact ones{f', and of other tasks those alike by {near} or more' if near else ''}"
-    yield f"- rows in which secrets were replaced: {manifest['scrubbed']}"
+    yield "- rows in which secrets, e-mail addresses, public addresses of machines or users' names in paths were"
+    yield f"  replaced: {manifest['scrubbed']}"
 
 
 def _table(title: str, column: str, values: Mapping[str, Any]) -> Iterator[str]:

@@ -7,7 +7,9 @@ Only searches with the policy `edit` keep the functions that rows are made of; `
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Literal
 
 from agent.conversations import digest_of
@@ -26,11 +28,13 @@ __all__ = ["Edits"]
 class Edits:
     """`sft`: each edit that was right (`prompt`, `completion`). `preference`: each of those, and one of the same
     function that was not (`chosen`, `rejected`), those first that came closest. `kto`: every edit, and whether it was
-    right (`label`). An edit is right where its state, or one below it, solved the task."""
+    right (`label`). An edit is right where its state, or one below it, solved the task, or did so in another run."""
 
     kind: Literal["sft", "preference", "kto"] = "sft"
     pairs: int = 4
     """Of one right edit, at least 1."""
+    _right: set[str] = field(default_factory=set, init=False, repr=False)
+    """Those of the runs that were looked at."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("sft", "preference", "kto") or self.pairs < 1:
@@ -38,13 +42,20 @@ class Edits:
                 f"kind={self.kind!r}, pairs={self.pairs}: give sft, preference or kto, and at least 1 pair"
             )
 
+    def look(self, run: Run) -> None:
+        """Take in a run whose edits others may have tried, too."""
+        if self.kind != "sft":
+            for placed in _placed(run):
+                self._right.update(_name(trial, context) for trial, context in placed if context and trial.right)
+
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
-        for parent in run.tree:
-            ranked = Ranked.of(run, parent.id)
-            tried = [each for each in trials(run) if each.parent == parent.id] if ranked else []
-            placed = [(each, _context(each, ranked.contexts)) for each in tried] if ranked else []
-            known = [(trial, context) for trial, context in placed if context is not None]
+        for placed in _placed(run):
+            known = [
+                (replace(trial, right=trial.right or _name(trial, context) in self._right), context)
+                for trial, context in placed
+                if context is not None
+            ]
             yield from (refused("an edit of no function, or of several") for _ in range(len(placed) - len(known)))
             yield from self._rows(run, known)
 
@@ -59,6 +70,18 @@ class Edits:
                 wrong.sort(key=lambda other: (-run.tree[other.node].value, other.node))
                 for other in wrong[: self.pairs]:
                     yield _row(run, context, [trial, other], chosen=trial, rejected=other)
+
+
+def _placed(run: Run) -> Iterator[list[tuple[Trial, Context | None]]]:
+    """The edits that were tried at each state whose functions are known, with the function of each."""
+    for parent, tried in groupby(trials(run), attrgetter("parent")):
+        if ranked := Ranked.of(run, parent):
+            yield [(each, _context(each, ranked.contexts)) for each in tried]
+
+
+def _name(trial: Trial, context: Context) -> str:
+    """Names an edit by what is shown and what is written."""
+    return digest_of([context.prompt, context.action(trial.edits)])
 
 
 def _row(run: Run, context: Context, about: Sequence[Trial], **answers: Trial) -> Row:

@@ -1,11 +1,14 @@
 """Exclusions: benchmarks that must not leak into training data, and what of a run is one of them.
 
-A run is excluded by the id, the repository or the base commit of its task, by an issue or a patch like a known one's.
+A run is excluded by the id, the repository or the base commit of its task, by an issue or a patch like a known one's,
+and where it read one.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -28,6 +31,8 @@ GRAM = 13
 """Words in a row that only the same text has."""
 OVERLAP = 0.5
 """The share of a known text's rows of words from which on it is found in another."""
+_SIGN = re.compile(r"^(?:(?:[\w./-]+:)?\s*\d+[\t:|-]|[+-])", re.MULTILINE)
+"""The number of a line, as `cat -n` and `grep -n` write it, and what tells of a line in a patch."""
 
 
 @dataclass(slots=True)
@@ -36,8 +41,10 @@ class Exclusions:
 
     names: set[str] = field(default_factory=set)
     """Instance ids, repositories, base commits, and digests of patches (`patch_digest`)."""
-    texts: list[frozenset[str]] = field(default_factory=list)
-    """The rows of words of known issues and patches."""
+    sizes: list[int] = field(default_factory=list)
+    """How many rows of words each known issue and patch has."""
+    holders: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Which of those have a row of words."""
     digest: str = ""
     """Of the files that it was read from, for the record."""
 
@@ -57,7 +64,7 @@ class Exclusions:
             hashed.update(data)
             for entry in _entries(path, data):
                 found.add(entry)
-        found.digest = hashed.hexdigest() if found.names or found.texts else ""
+        found.digest = hashed.hexdigest() if found.names or found.sizes else ""
         return found
 
     def add(self, entry: Mapping[str, Any] | str) -> None:
@@ -75,7 +82,7 @@ class Exclusions:
 
     def reason(self, run: Run) -> str:
         """Why a run is excluded; empty where it is not."""
-        if not self.names and not self.texts:
+        if not self.names and not self.sizes:
             return ""
         task = task_of(run)
         if self.names & {task.id, task.base, *map(plain, (repository(task), task.tags.get("source_url", "")))}:
@@ -83,14 +90,24 @@ class Exclusions:
         made = [*_edits(run), *_patches(run)]
         if any(patch_digest(text) in self.names for text in made):
             return "a patch of it is an excluded one"
-        grams = [_grams(text) for text in (task.statement, *made)]
-        if any(len(known & each) >= OVERLAP * len(known) for known in self.texts for each in grams):
+        if any(map(self._is_like, (task.statement, *made))):
             return "its issue or a patch of it is like an excluded one"
+        if any(map(self._is_like, _read(run))):
+            return "it read an issue or a patch like an excluded one"
         return ""
 
     def _learn(self, text: str) -> None:
         if grams := _grams(text):
-            self.texts.append(grams)
+            for gram in grams:
+                self.holders[gram].append(len(self.sizes))
+            self.sizes.append(len(grams))
+
+    def _is_like(self, text: str) -> bool:
+        """Whether much of a known text is in it."""
+        if not self.sizes:
+            return False
+        found = Counter(known for gram in _grams(text) for known in self.holders.get(gram, ()))
+        return any(count >= OVERLAP * self.sizes[known] for known, count in found.items())
 
 
 def patch_digest(added: str) -> str:
@@ -135,6 +152,12 @@ def _edits(run: Run) -> Iterator[str]:
     """What was written on the way to each node, with the lines around it and without."""
     paths = [[each.id for each in run.tree.path(node.id)] for node in run.tree if node.steps]
     yield from filter(None, (told(run, path) for path in paths for told in (written, added)))
+
+
+def _read(run: Run) -> Iterator[str]:
+    """What the actions on the way to the nodes showed, without the signs that lines of files and patches begin with."""
+    for observation in (seen for node in run.tree for step in node.steps for seen in step.observations):
+        yield _SIGN.sub("", observation.text)
 
 
 def _patches(run: Run) -> Iterator[str]:

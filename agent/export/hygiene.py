@@ -34,7 +34,7 @@ class Hygiene:
     """SPDX names or patterns (`BSD-*`) of repositories whose rows are let pass; none: all."""
     duplicates: Duplicates = field(default_factory=Duplicates)
     scrubs: int = 0
-    """Rows in which a secret was replaced."""
+    """Rows in which a secret, or what names a person, was replaced."""
 
     def check(self, run: Run, rows: Iterator[Row]) -> Iterator[Row | str]:
         """Each row as it may be written, or the reason why it is not."""

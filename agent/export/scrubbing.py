@@ -1,4 +1,4 @@
-"""Scrubbing: keys and tokens that a transcript holds, replaced by placeholders, the same ones by the same.
+"""Scrubbing: keys, tokens and what names a person, replaced by placeholders, the same ones by the same.
 
 Law: each text is looked at by itself, so that a row keeps its form; names of runs, tasks and states stay as they are.
 """
@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from ipaddress import ip_address
 from typing import Any
 
 from agent.export import Row
@@ -31,14 +32,29 @@ _SECRET = re.compile(
 )
 """A token begins a word, or follows an escape of a text that is quoted in another. A password in an address is as long
 as one of the environment has to be (`agent.secrets`), and no place to put one in."""
+_BEGINS = r"(?:(?<![\w.\\])|(?<=\\[nrt]))"
+"""A word does, or what follows an escape of a text that is quoted in another."""
+_EMAIL = re.compile(
+    _BEGINS + r"(?!git@)[A-Za-z0-9][\w.+%-]*@(?![\w.-]*\bexample\.)[a-z0-9-]+(?:\.[a-z0-9-]+)*"
+    r"\.(?:com|org|net|edu|gov|mil|int|info|biz|name|dev|app|[a-z]{2})(?![\w-]|\.\w)"
+)
+"""Only with an end that is common: `a@b.shape` is a product of matrices. Names that are set aside for examples name
+nobody (RFC 2606, section 3)."""
+_USER = re.compile(_BEGINS + r"(/home/|/Users/|[A-Za-z]:\\+Users\\+)(\w[\w.-]*)")
+_IP = re.compile(
+    _BEGINS + r"(?<![:~-])(?<![=<>!~]=)"
+    r"(?:(?:\d{1,3}\.){3}\d{1,3}|(?:[0-9a-fA-F]{1,4}:){3}[0-9a-fA-F:]*[0-9a-fA-F](?!:))(?!\w|\.\w)"
+)
+"""What may be an address, and is not a version that is compared with."""
 _NAMES = ("trajectory_id", "instance_id", "group", "anchor")
 _TOLD = ("source", "repository", "sampling")
 """What may hold a password or a key in a row's provenance."""
 
 
 def scrubbed(row: Row) -> tuple[Row, bool]:
-    """The row without secrets, those of this process's environment included, and whether there were any. The tokens of
-    such a row are no longer those that log-probabilities were given for: it has none then."""
+    """The row without secrets, those of this process's environment included, and what names a person, and whether
+    there was any of it. The tokens of such a row are no longer those that log-probabilities were given for: it has none
+    then."""
     told, hide = row["provenance"], redactor()
     others = {key: value if key in _NAMES else _clean(value, hide) for key, value in row.items() if key != "provenance"}
     kept = others | {"provenance": told | {key: _clean(told[key], hide) for key in _TOLD if key in told}}
@@ -50,16 +66,14 @@ def scrubbed(row: Row) -> tuple[Row, bool]:
 
 
 def clean(value: Any) -> Any:
-    """The JSON value without secrets, those of this process's environment included."""
+    """The JSON value without secrets, those of this process's environment included, and what names a person."""
     return _clean(value, redactor())
 
 
 def _clean(value: Any, hide: Callable[[str], str]) -> Any:
     match value:
         case str():
-            return _SECRET.sub(
-                lambda found: f"<SECRET:{sha256(found[0].encode(errors='replace')).hexdigest()[:8]}>", hide(value)
-            )
+            return _nameless(_SECRET.sub(lambda found: _placeholder("SECRET", found[0]), hide(value)))
         case {"arguments": str(text), **rest}:
             return {**_clean(rest, hide), "arguments": _clean_json(text, hide)}
         case Mapping():
@@ -68,6 +82,24 @@ def _clean(value: Any, hide: Callable[[str], str]) -> Any:
             return [_clean(each, hide) for each in value]
         case _:
             return value
+
+
+def _nameless(text: str) -> str:
+    """The text without e-mail addresses, the names of users in paths, and machines' addresses in the internet."""
+    text = _EMAIL.sub(lambda found: _placeholder("EMAIL", found[0]), text)
+    text = _USER.sub(lambda found: found[1] + _placeholder("USER", found[2]), text)
+    return _IP.sub(lambda found: _placeholder("IP", found[0]) if _is_public(found[0]) else found[0], text)
+
+
+def _placeholder(kind: str, text: str) -> str:
+    return f"<{kind}:{sha256(text.encode(errors='replace')).hexdigest()[:8]}>"
+
+
+def _is_public(address: str) -> bool:
+    try:
+        return ip_address(address).is_global
+    except ValueError:
+        return False
 
 
 def _clean_json(text: str, hide: Callable[[str], str]) -> str:
