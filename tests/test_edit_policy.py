@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import exp, inf, log
 from pathlib import Path
 from random import Random
@@ -13,7 +15,7 @@ from agent.actions import Edit
 from agent.build import start
 from agent.config import load
 from agent.errors import ConfigError, ModelError
-from agent.models import directly
+from agent.models import Ask, directly
 from agent.models.openai import OpenAIModel
 from agent.models.scoring import AT_ONCE, ScoringModel
 from agent.policy.edit.choosing import chosen
@@ -160,8 +162,21 @@ class TestRankings:
     def test_rankings_that_go_together_multiply_what_each_finds_likely(self) -> None:
         choices = [Choice(self.EDITS, likely, None) for likely in (0.8, 0.4, 0.2)]
         both = Together((Likeliest(), Likeliest("again")))
-        assert shares(both.weights(choices, directly, Random(0))) == pytest.approx([16 / 21, 4 / 21, 1 / 21])
+        parts = [(0.1 / 3 + 0.9 * part / 7) ** 2 for part in (4, 2, 1)]
+        wanted = [each / sum(parts) for each in parts]
+        assert shares(both.weights(choices, directly, Random(0))) == pytest.approx(wanted)
         assert both.version == "mutate+again"
+
+    def test_one_ranking_that_is_sure_and_wrong_does_not_overrule_the_order_of_another(self) -> None:
+        choices = [Choice(self.EDITS, likely, None) for likely in (1e-6, 0.1, 0.2, 0.7)]
+        both = Together((Likeliest(), Sure([0.0, -30.0, -20.0, -40.0])))
+        found = both.weights(choices, directly, Random(0))
+        assert found[3] > found[2] > found[1]
+
+    def test_where_one_ranking_can_weigh_nothing_the_others_decide(self) -> None:
+        choices = [Choice(self.EDITS, likely, None) for likely in (0.05, 0.9, 0.04)]
+        found = Together((Likeliest(), Sure([-inf] * 3))).weights(choices, directly, Random(0))
+        assert found[1] > found[0] > found[2]
 
     def test_edits_of_a_function_that_is_too_long_for_the_model_come_last(self, key: None) -> None:
         other = Context("m.py", 20, "def g():\n    return 1\n")
@@ -171,6 +186,17 @@ class TestRankings:
             ranking = ByModel(ScoringModel(OpenAIModel("openai/tiny", base_url=server.url)))
             choices = [Choice(self.EDITS, 0.9, CONTEXT), Choice(edit, 0.1, other)]
             assert ranking.weights(choices, directly, Random(0)) == [-inf, pytest.approx(log(0.1))]
+
+
+@dataclass
+class Sure:
+    """A ranking that says this."""
+
+    said: list[float]
+    version: str = "sure"
+
+    def weights(self, choices: Sequence[Choice], ask: Ask, rng: Random) -> Sequence[float]:
+        return self.said
 
 
 @pytest.fixture
@@ -234,6 +260,14 @@ def test_several_rank_together_where_their_names_are_joined(tmp_path: Path) -> N
     assert others == {"width": 3}
 
 
+def test_mutate_ranks_with_whatever_else_is_named_unless_it_is_said_who_ranks(tmp_path: Path) -> None:
+    Counts(4, 2, {}).write(tmp_path / "counts.json")
+    counts = {"counts": tmp_path / "counts.json"}
+    versions = [chosen(options, pytest.fail)[0].version for options in ({}, counts, counts | {"by": "counts"})]
+    alone = f"counts@{Counts(4, 2, {}).digest}"
+    assert versions == ["mutate", f"{alone}+mutate", alone]
+
+
 @pytest.mark.namespace
 def test_a_search_goes_by_the_model_and_its_tree_can_be_counted(namespaces: Path, tmp_path: Path, key: None) -> None:
     """The server likes the right edit; what it said is recorded, and is what later searches count."""
@@ -242,6 +276,7 @@ def test_a_search_goes_by_the_model_and_its_tree_can_be_counted(namespaces: Path
         flags = {
             "policy.name": "edit",
             "policy.model": "openai/tiny",
+            "policy.by": "model",
             "policy.width": 40,
             "search.name": "mcts",
             "search.formula": "puct",

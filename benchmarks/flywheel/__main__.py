@@ -40,7 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     export(runs, "edit", out / "rows")
     found = leaks(out / "rows", bugs)
     print(f"leaks: {len(found)}", *found[:5], sep="\n  ")
-    learned = {"uniform": flags_of("uniform", out), "mutate": flags, "counts": flags_of("counts", out / "counts.json")}
+    learned = {
+        "uniform": flags_of("uniform", out),
+        "mutate": flags,
+        "counts": [*flags_of("counts", out / "counts.json"), "policy.by=counts"],
+    }
     with ExitStack() as held:
         if args.train_python:
             learned["model"] = _served(args, out, held)
@@ -77,7 +81,7 @@ def _served(args: argparse.Namespace, out: Path, held: ExitStack) -> list[str]:
     )  # fmt: skip
     server = trained(args, out, wanted)
     serve(args, server, out, held)
-    return flags_of("model", out, server.served, f"{server.root}/v1")
+    return [*flags_of("model", out, server.served, f"{server.root}/v1"), "policy.by=model"]
 
 
 def _compare(bugs: Path, out: Path, learned: Mapping[str, Sequence[str]], conditions: Conditions) -> None:

@@ -13,10 +13,11 @@ import argparse
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -26,7 +27,6 @@ from tempfile import TemporaryDirectory
 from agent import serving, training
 from agent.config import given
 from agent.export.dataset import runs_in
-from agent.models import Model
 from agent.models.openai import OpenAIModel
 from agent.models.scoring import ScoringModel
 from agent.policy.edit.counts import Counts, counted
@@ -39,9 +39,10 @@ from benchmarks.flywheel.leaks import HELD_OUT, apart, copied, leaks
 from benchmarks.flywheel.orders import Remembered, Tried
 from benchmarks.flywheel.pieces import edited
 from benchmarks.flywheel.sharing import GENERATED, agreed, end_with_parent, ended, options, serve, trained
-from benchmarks.ledger import read_lines
+from benchmarks.ledger import Ledger, read_lines
 from benchmarks.rounds import scores
 from benchmarks.rounds.exporting import export
+from benchmarks.rounds.scores import Played
 from benchmarks.synthetic.making import Material, Recipe
 from benchmarks.synthetic.splitting import NAMES, Splitting
 from sandboxes import Provider
@@ -201,7 +202,7 @@ def _wanted(args: argparse.Namespace) -> training.Wanted:
 
 
 def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitStack) -> dict[str, Ranking]:
-    """All that are compared. A model is asked once for a bug, whoever needs its answer."""
+    """All that are compared."""
     mutate, counts = Likeliest(), ByCounts(Counts.read(out / "counts.json"))
     learned: dict[str, Ranking] = {
         "uniform": Uniform(), "mutate": mutate, "counts": counts, "counts+mutate": Together((counts, mutate))
@@ -215,35 +216,46 @@ def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitS
         )
         if base:
             wanted = replace(wanted, model=str(base), rate=args.rate / 4)
-        model = Remembered(ByModel(_asked(args, trained(args, out, wanted), out, held)))
+        model = _asked(args, trained(args, out, wanted), out, held)
         learned |= {"model": model}
-        learned |= {f"model+{name}": Together((model, learned[name])) for name in ("counts", "mutate", "counts+mutate")}
+        learned |= {
+            "model+counts": Together((model, counts)),
+            "model+mutate": Together((model, mutate)),
+            "model+counts+mutate": Together((model, counts, mutate)),
+        }
     if args.train_python and base:
         before = serving.Server(str(base), "before", port=args.port + 1, cpu=args.cpu)
-        learned["model before the trees"] = ByModel(_asked(args, before, out, held))
+        learned["model before the trees"] = _asked(args, before, out, held)
     return learned
 
 
-def _asked(args: argparse.Namespace, server: serving.Server, out: Path, held: ExitStack) -> Model:
-    """A model that is served until `held` ends."""
+def _asked(args: argparse.Namespace, server: serving.Server, out: Path, held: ExitStack) -> Ranking:
+    """By a model that is served until `held` ends. Its answers are kept beside it: another training has others."""
     serve(args, server, out, held)
     os.environ.setdefault("OPENAI_API_KEY", "none")  # our own server asks for no key, the client for any
     model = OpenAIModel(f"openai/{server.served}", base_url=f"{server.root}/v1")
     held.callback(model.close)
-    return ScoringModel(model)
+    kept = held.enter_context(closing(Ledger(Path(server.model).parent / "asked.jsonl")))
+    return Remembered(ByModel(ScoringModel(model)), kept)
 
 
 def _compare(out: Path, learned: Mapping[str, Ranking]) -> None:
     facts = {}
     for name, bugs in _splits(out).items():
-        known = {
-            ranking: {str(each.row["instance_id"]): each.played(by) for each in bugs} for ranking, by in learned.items()
-        }
+        known = {ranking: _played(f"{name}: {ranking}", bugs, by) for ranking, by in learned.items()}
         print("", name, *(scores.table(known, base) for base in ("uniform", "counts")), sep="\n", flush=True)
         facts[name] = {
             key: {bug: [each.solved, each.tried] for bug, each in all_.items()} for key, all_ in known.items()
         }
     (out / "scores.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
+
+
+def _played(what: str, bugs: Sequence[Tried], by: Ranking) -> dict[str, Played]:
+    """What each bug costs; a line about it on stderr."""
+    began = time.monotonic()
+    found = {str(each.row["instance_id"]): each.played(by) for each in bugs}
+    print(f"{what}, {len(bugs)} bugs, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    return found
 
 
 def _splits(out: Path) -> dict[str, list[Tried]]:

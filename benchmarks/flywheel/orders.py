@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import takewhile
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,6 +30,7 @@ from agent.run import Run
 from agent.task import Task, dump_task
 from agent.value import Evaluation
 from benchmarks.flywheel.swept import Broken
+from benchmarks.ledger import Ledger, read_lines
 from benchmarks.rounds.scores import Played
 from benchmarks.synthetic.making import Material, Recipe
 from sandboxes import Snapshot
@@ -61,24 +63,30 @@ class Tried:
         return Played(wrong < len(order), min(wrong + 1, len(order)))
 
 
-@dataclass(slots=True)
 class Remembered:
-    """A ranking whose answers are kept."""
+    """A ranking whose answers are kept in a file, so that none is asked for twice."""
 
-    ranking: Ranking
-    known: dict[tuple[Choice, ...], Sequence[float]] = field(default_factory=dict)
+    def __init__(self, ranking: Ranking, kept: Ledger) -> None:
+        self._ranking = ranking
+        self._kept = kept
+        self._known = {
+            str(row["choices"]): [-inf if each is None else float(each) for each in row["weights"]]
+            for row in read_lines(kept.path)
+        }
 
     @property
     def version(self) -> str:
         """The ranking's."""
-        return self.ranking.version
+        return self._ranking.version
 
     def weights(self, choices: Sequence[Choice], ask: Ask, rng: Random) -> Sequence[float]:
         """Those of the ranking."""
-        key = tuple(choices)
-        if key not in self.known:
-            self.known[key] = self.ranking.weights(choices, ask, rng)
-        return self.known[key]
+        name = sha256(repr(list(choices)).encode()).hexdigest()
+        if name not in self._known:
+            found = list(self._ranking.weights(choices, ask, rng))
+            self._kept.append({"choices": name, "weights": [None if each == -inf else each for each in found]})
+            self._known[name] = found
+        return self._known[name]
 
 
 def enumerated(material: Material, recipe: Recipe, bug: Broken, width: int) -> Tried:

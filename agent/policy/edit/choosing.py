@@ -17,8 +17,8 @@ __all__ = ["chosen"]
 
 
 def chosen(options: Mapping[str, Any], models: Callable[[str], Model]) -> tuple[Ranking, dict[str, Any]]:
-    """The ranking, and the options that say nothing of it. `by` says who ranks, several joined by a plus; without it a
-    file of counts and a model rank where they are named, and `mutate` where none is.
+    """The ranking, and the options that say nothing of it. `by` says who ranks, several joined by a plus; without it
+    `mutate` does, together with a file of counts and a model where they are named.
 
     Raises:
         ConfigError: nobody ranks by that name, or what it needs is not named or no such thing.
@@ -26,7 +26,7 @@ def chosen(options: Mapping[str, Any], models: Callable[[str], Model]) -> tuple[
     others = dict(options)
     counts, model = others.pop("counts", None), others.pop("model", None)
     named = [name for name, given in (("model", model), ("counts", counts)) if given]
-    by = str(others.pop("by", "+".join(named) or "mutate"))
+    by = str(others.pop("by", "+".join([*named, "mutate"])))
     rankings = [_ranking(name, by, counts, model, models) for name in by.split("+")]
     return rankings[0] if len(rankings) == 1 else Together(tuple(rankings)), others
 

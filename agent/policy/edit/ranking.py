@@ -18,6 +18,9 @@ from agent.policy.edit.record import Entry, Ranked
 
 __all__ = ["ByCounts", "ByModel", "Choice", "Likeliest", "Ranking", "Together", "Uniform", "ranked", "shares"]
 
+DOUBT = 0.1
+"""How likely a ranking knows nothing of a bug, where several are joined."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -127,7 +130,9 @@ class ByModel:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """By several rankings as if none knew what another does: their likelihoods are multiplied."""
+    """By several rankings as if none knew what another does: their likelihoods are multiplied. Each is taken to know
+    nothing of a bug in `DOUBT` of all cases, so that one which is sure and wrong costs a few edits, and not the order
+    of all others."""
 
     rankings: tuple[Ranking, ...]
 
@@ -137,9 +142,14 @@ class Together:
         return "+".join(each.version for each in self.rankings)
 
     def weights(self, choices: Sequence[Choice], ask: Ask, rng: Random) -> Sequence[float]:
-        """The sums of theirs; an edit that comes last in one comes last."""
-        found = [each.weights(choices, ask, rng) for each in self.rankings]
+        """The sums of theirs. Where one can weigh nothing, the others decide."""
+        found = [_doubted(each.weights(choices, ask, rng)) for each in self.rankings]
         return [sum(parts) for parts in zip(*found, strict=True)]
+
+
+def _doubted(weights: Sequence[float]) -> list[float]:
+    """Those of a mixture of what a ranking says and of what one would say that knows nothing."""
+    return [log(DOUBT / len(weights) + (1 - DOUBT) * part) for part in shares(weights)]
 
 
 def ranked(ranking: Ranking, choices: Sequence[Choice], places: Sequence[Context], ask: Ask, rng: Random) -> Ranked:
