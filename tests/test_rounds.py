@@ -19,7 +19,7 @@ from benchmarks.rounds.difficulty import fitting, rates
 from benchmarks.rounds.exporting import export
 from benchmarks.rounds.playing import Conditions, PlayFailed, flags_of, play
 from benchmarks.rounds.policies import FIRST, Policy, Registry
-from benchmarks.rounds.scores import FEWEST, Played, compare, needed, read, table
+from benchmarks.rounds.scores import FEWEST, Played, common, compare, needed, read, table
 from benchmarks.rounds.turning import Learning, Round, turn
 from benchmarks.sources import open_source
 from tests.histories import History, P
@@ -80,8 +80,23 @@ class TestScores:
         attempts = [Attempt("a", "done", "revealed", facts=facts), Attempt("b", "infra", "revealed", error="no disk")]
         (tmp_path / "results.jsonl").write_text("".join(json.dumps(each.to_row()) + "\n" for each in attempts))
         assert read(tmp_path, ["a"]) == {"a": Played(True, 3)}
-        with pytest.raises(UsageError, match="b did not come to an end: no disk"):
-            read(tmp_path)
+        for chosen, said in ((None, "such as b: no disk; run it again"), (["a", "c"], "such as c: not begun")):
+            with pytest.raises(UsageError, match=f"1 of 2 searches did not come to an end, {said}"):
+                read(tmp_path, chosen)
+
+    def test_one_bug_of_many_that_never_comes_to_an_end_is_left_out(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """It would stop every round that it is in."""
+        facts = {"status": "solved", "nodes": 4}
+        attempts = [Attempt(str(n), "done", "revealed", facts=facts) for n in range(19)]
+        attempts.append(Attempt("b", "infra", "revealed", error="no disk"))
+        (tmp_path / "results.jsonl").write_text("".join(json.dumps(each.to_row()) + "\n" for each in attempts))
+        before = read(tmp_path)
+        assert before == {str(n): Played(True, 3) for n in range(19)}
+        assert "1 of 20 searches did not come to an end, such as b: no disk; left out" in caplog.text
+        first, second = common(before, {name: before[name] for name in ("3", "2")})
+        assert (list(first), first) == (["2", "3"], second)
 
     def test_the_table_has_a_line_a_policy(self) -> None:
         lines = table({"uniform": played(4, 4), "counts": played(2, 2)}, "uniform").splitlines()
@@ -212,13 +227,13 @@ class TestWhatIsComparedOn:
             turn(self.round(tmp_path, "calc-2", code="a, b\nreturn a - b"), tmp_path / "registry")
 
     def test_may_be_of_the_same_repositories_which_is_told(self, tmp_path: Path) -> None:
-        for number, (repo, common) in enumerate([("example/calc", ["example/calc"]), ("example/other", [])]):
+        for number, (repo, both) in enumerate([("example/calc", ["example/calc"]), ("example/other", [])]):
             wanted = self.round(tmp_path / str(number), repo=repo)
             tasks, held = (
                 list(open_source(str(each), tmp_path).instances()) for each in (wanted.tasks, wanted.held_out)
             )
             require_apart(tasks, held, ())
-            assert common_repositories(tasks, held) == common
+            assert common_repositories(tasks, held) == both
 
 
 def test_which_policy_searches_is_not_for_the_settings_to_say(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ below `FEWEST` nothing is convincing.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
@@ -18,9 +19,12 @@ from typing import Any, TypeVar
 from agent.errors import UsageError
 from benchmarks.batch import read_attempts
 
-__all__ = ["FEWEST", "Better", "Played", "compare", "needed", "read", "table"]
+__all__ = ["FEWEST", "MOST_FAILED", "Better", "Played", "common", "compare", "needed", "read", "table"]
 
+log = logging.getLogger(__name__)
 DRAWS = 2000
+MOST_FAILED = 0.05
+"""The share of searches that may fail for reasons of the world's, as that of a bug which never comes to an end."""
 FEWEST = 20
 """Bugs by which one policy is told from another."""
 _T = TypeVar("_T")
@@ -62,19 +66,31 @@ class Better:
 
 
 def read(batch: Path, chosen: Collection[str] | None = None) -> dict[str, Played]:
-    """The bugs of a batch (`ramify bench run`) by their ids; where some are `chosen`, those alone.
+    """The bugs of a batch (`ramify bench run`) by their ids; where some are `chosen`, those alone. Bugs whose searches
+    failed for reasons of the world's are left out, as nothing can be said of them.
 
     Raises:
-        UsageError: an attempt failed for reasons of the world's, so that nothing can be said of it.
+        UsageError: more than `MOST_FAILED` of the searches failed, or were not begun.
     """
-    found = {}
-    for name, attempt in read_attempts(batch).items():
-        if chosen is not None and name not in chosen:
-            continue
-        if not attempt.settled or "nodes" not in attempt.facts:
-            raise UsageError(f"{batch}: {name} did not come to an end: {attempt.error or attempt.state}; run it again")
-        found[name] = Played(attempt.facts["status"] == "solved", int(attempt.facts["nodes"]) - 1)
-    return found
+    attempts = read_attempts(batch)
+    wanted = list(attempts if chosen is None else chosen)
+    known = {name: attempts[name] for name in wanted if name in attempts}
+    ended = {name: each.facts for name, each in known.items() if each.settled and "nodes" in each.facts}
+    if failed := [name for name in wanted if name not in ended]:
+        first = known.get(failed[0])
+        why = f"such as {failed[0]}: {(first.error or first.state) if first else 'not begun'}"
+        if len(failed) > MOST_FAILED * len(wanted):
+            raise UsageError(
+                f"{batch}: {len(failed)} of {len(wanted)} searches did not come to an end, {why}; run it again"
+            )
+        log.warning("%s: %d of %d searches did not come to an end, %s; left out", batch, len(failed), len(wanted), why)
+    return {name: Played(facts["status"] == "solved", int(facts["nodes"]) - 1) for name, facts in ended.items()}
+
+
+def common(first: Mapping[str, Played], second: Mapping[str, Played]) -> tuple[dict[str, Played], dict[str, Played]]:
+    """Both, on the bugs that both have."""
+    names = [name for name in first if name in second]
+    return {name: first[name] for name in names}, {name: second[name] for name in names}
 
 
 def needed(played: Sequence[Played]) -> float:

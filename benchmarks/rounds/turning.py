@@ -72,14 +72,16 @@ def turn(wanted: Round, folder: Path, tell: Callable[[str], None] = lambda line:
         now, name = registry.present, registry.next_name
         place = folder / name
         with _playing(wanted, folder, now) as flags:
-            batch = play(wanted.tasks, place / "tasks", flags, wanted.conditions, _chosen(wanted, folder, name, tasks))
+            names = _chosen(wanted, folder, name, tasks)
+            batch = play(wanted.tasks, place / "tasks", flags, wanted.conditions, names)
+            scores.read(batch, names)
             before = play(wanted.held_out, place / "before", flags, wanted.conditions)
         tell(f"{name}: searched {len(runs_in([batch]))} tasks with {now.name}")
         new = _learned(wanted.learning, place, batch, Policy(name, wanted.learning.kind, parent=now.name))
         with _playing(wanted, folder, new) as flags:
             after = play(wanted.held_out, place / "after", flags, wanted.conditions)
         chosen = [each.id for each in select(held_out, part=wanted.conditions.part)]
-        first, second = scores.read(before, chosen), scores.read(after, chosen)
+        first, second = scores.common(scores.read(before, chosen), scores.read(after, chosen))
         better = scores.compare(first, second)
         new = _judged(wanted, new, better, common_repositories(tasks, held_out))
         registry.add(new)
@@ -132,7 +134,7 @@ def _chosen(wanted: Round, folder: Path, name: str, tasks: Sequence[Instance]) -
     names = [each.id for each in select(tasks, part=wanted.conditions.part)]
     earlier = [path for path in sorted(folder.glob("v*/tasks")) if path.parent.name != name]
     if not earlier:
-        return []
+        return names
     chosen = fitting(names, rates(runs_in(earlier)), wanted.easiest)
     if not chosen:
         raise UsageError(f"none of the tasks of {wanted.tasks} is solved sometimes: make others, or raise --easiest")
