@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from agent.errors import RamifyError, UsageError
+from agent.remarks import manipulations
 from agent.report.web import as_html
 from agent.report.web.document import document
 from agent.run import Run
@@ -120,6 +121,8 @@ def _of_run(page: str, directory: Path) -> dict[str, Any] | None:
                 cost_usd=None if usage.unpriced_calls else usage.cost_usd,
                 stop=ended.stop.lower() if ended else "",
                 why="",
+                tokens=usage.tokens,
+                flagged=len(manipulations(run)),
             )
     except RamifyError:
         return None

@@ -345,6 +345,8 @@ def test_a_batch_is_a_table_that_sorts_and_narrows_beside_its_rate_and_curves(vi
     assert "66.7 %" in page.locator(".rate").text_content()
     names = page.locator("tbody th")
     assert names.all_text_contents() == ["pkg__one-1", "pkg__one-2", "pkg__one-3"]
+    heads = page.locator("thead th").all_text_contents()
+    assert heads[heads.index("seconds") :] == ["seconds", "tokens", "dollars", "flagged", "why"]
     page.get_by_role("button", name="test runs").click()
     page.get_by_role("button", name="test runs").click()
     assert names.all_text_contents() == ["pkg__one-3", "pkg__one-2", "pkg__one-1"]

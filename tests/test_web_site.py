@@ -61,6 +61,11 @@ class TestPages:
         assert {name: row["state"] for name, row in rows.items()} == {"ended": "done", "going": "running"}
         assert rows["ended"]["solved"]
         assert rows["going"]["nodes"] == 2
+        assert {key: rows["ended"][key] for key in ("tokens", "cost_usd", "flagged")} == {
+            "tokens": 1020,
+            "cost_usd": 0.25,
+            "flagged": 0,
+        }
 
     def test_a_run_by_itself_can_be_shown(self, tmp_path):
         site = Site(write(tmp_path / "run", told()))

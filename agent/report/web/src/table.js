@@ -14,7 +14,9 @@ const COLUMNS = [
   ["nodes", "states", String],
   ["measurements", "test runs", String],
   ["seconds", "seconds", fixed(0)],
+  ["tokens", "tokens", String],
   ["cost_usd", "dollars", fixed(4)],
+  ["flagged", "flagged", String],
   ["stop", "stop", String],
   ["why", "why", String],
 ];
