@@ -97,4 +97,4 @@ def test_a_round_trains_a_model_and_serves_it_to_the_searches_it_is_compared_by(
     (bug,) = read(tmp_path / "v1" / "after")
     with Run.read(tmp_path / "v1" / "after" / bug) as run:
         assert run.usage.model_calls > 0
-        assert {node.policy_id for node in run.tree if node.parents} == {"edit/1/openai/edit-v1"}
+        assert {node.policy_id for node in run.tree if node.parents} == {"edit/1/openai/edit-v1+mutate"}
