@@ -35,7 +35,7 @@ as one of the environment has to be (`agent.secrets`), and no place to put one i
 _BEGINS = r"(?:(?<![\w.\\])|(?<=\\[nrt]))"
 """A word does, or what follows an escape of a text that is quoted in another."""
 _EMAIL = re.compile(
-    _BEGINS + r"(?!git@)[A-Za-z0-9][\w.+%-]*@(?![\w.-]*\bexample\.)[a-z0-9-]+(?:\.[a-z0-9-]+)*"
+    _BEGINS + r"(?!git@)[A-Za-z0-9][\w.+%-]{0,63}@(?![\w.-]*\bexample\.)[a-z0-9-]+(?:\.[a-z0-9-]+)*"
     r"\.(?:com|org|net|edu|gov|mil|int|info|biz|name|dev|app|[a-z]{2})(?![\w-]|\.\w)"
 )
 """Only with an end that is common: `a@b.shape` is a product of matrices. Names that are set aside for examples name
