@@ -51,13 +51,13 @@ class Edits:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         for placed in _placed(run):
-            known = [
-                (replace(trial, right=trial.right or _name(trial, context) in self._right), context)
-                for trial, context in placed
-                if context is not None
-            ]
+            known = [(replace(each, right=self._is_right(each, at)), at) for each, at in placed if at is not None]
             yield from (refused("an edit of no function, or of several") for _ in range(len(placed) - len(known)))
             yield from self._rows(run, known)
+
+    def _is_right(self, trial: Trial, context: Context) -> bool:
+        """Whether an edit was right, here or in a run that was looked at."""
+        return trial.right or (bool(self._right) and _name(trial, context) in self._right)
 
     def _rows(self, run: Run, known: Sequence[tuple[Trial, Context]]) -> Iterator[Row]:
         for trial, context in known:
