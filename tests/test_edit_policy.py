@@ -162,7 +162,7 @@ class TestRankings:
     def test_rankings_that_go_together_multiply_what_each_finds_likely(self) -> None:
         choices = [Choice(self.EDITS, likely, None) for likely in (0.8, 0.4, 0.2)]
         both = Together((Likeliest(), Likeliest("again")))
-        parts = [(0.1 / 3 + 0.9 * part / 7) ** 2 for part in (4, 2, 1)]
+        parts = [(0.5 / 3 + 0.5 * part / 7) ** 2 for part in (4, 2, 1)]
         wanted = [each / sum(parts) for each in parts]
         assert shares(both.weights(choices, directly, Random(0))) == pytest.approx(wanted)
         assert both.version == "mutate+again"

@@ -18,8 +18,8 @@ from agent.policy.edit.record import Entry, Ranked
 
 __all__ = ["ByCounts", "ByModel", "Choice", "Likeliest", "Ranking", "Together", "Uniform", "ranked", "shares"]
 
-DOUBT = 0.1
-"""How likely a ranking knows nothing of a bug, where several are joined."""
+DOUBT = 0.5
+"""How likely a ranking knows nothing of a bug, where several are joined: as likely as not."""
 
 
 @dataclass(frozen=True, slots=True)
