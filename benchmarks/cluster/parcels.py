@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from agent.places import STORE
+from benchmarks import unpacking
 
 __all__ = ["PIECE", "send", "unpack"]
 
@@ -24,9 +25,9 @@ def send(folder: Path, deliver: Callable[[bytes], None]) -> None:
 
 
 def unpack(parcel: Path, folder: Path) -> None:
-    """Make `folder` of the pieces, one after another in a file."""
+    """Make `folder` of the pieces, one after another in a file. Raises UsageError as `benchmarks.unpacking.unpack`."""
     with tarfile.open(parcel, "r:gz") as archive:
-        archive.extractall(folder, filter="data")
+        unpacking.unpack(archive, folder)
 
 
 class _Pieces:

@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from agent.errors import UsageError
 from benchmarks import clones
 from benchmarks.flywheel.sharing import ended
+from benchmarks.unpacking import unpack
 
 __all__ = ["HELD_OUT", "KNOWN", "Distribution", "laid_out", "main"]
 
@@ -71,11 +72,12 @@ def laid_out(archive: Path, known: Distribution, folder: Path) -> None:
     """Make a source distribution the git repository `folder`.
 
     Raises:
-        UsageError: a test that is to be left out is not there, or what is needed cannot be installed.
+        UsageError: the archive holds what is no file, a test that is to be left out is not there, or what is needed
+            cannot be installed.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent) as place, tarfile.open(archive) as packed:
-        packed.extractall(place, filter="data")
+        unpack(packed, Path(place))
         [root] = Path(place).iterdir()
         for each in (root / "src").glob("*"):
             each.rename(root / each.name)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.unpacking import unpack
 from sandboxes import Workspace
 
 __all__ = ["REPOSITORIES", "Repository", "cache", "checkout"]
@@ -165,4 +166,4 @@ def _fetch(package: str, folder: Path) -> Path:
 
 def _unpack(archive: Path, folder: Path) -> None:
     with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
+        unpack(tar, folder)
