@@ -6,12 +6,21 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import closing
+from math import inf
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from agent.actions import Edit
 from agent.errors import UsageError
+from agent.models import Ask, directly
+from agent.policy.edit.ranking import Choice
 from benchmarks.flywheel import figures
+from benchmarks.flywheel.orders import Remembered
+from benchmarks.ledger import Ledger
 from tests.projects import commit
 from tests.test_swept import TESTS, TILL
 
@@ -86,6 +95,25 @@ def test_figures_begun_again_try_nothing_again(
 def test_figures_of_other_bugs_do_not_go_into_the_same_folder(out: Path, options: list[str]) -> None:
     with pytest.raises(UsageError, match=r"was made with width 15, not 20: ask for the same, or name a new --out"):
         figures.main(["--out", str(out), *options, "--width", "20"])
+
+
+def test_what_a_model_answered_is_not_asked_for_again(tmp_path: Path) -> None:
+    class Once:
+        version = "once"
+
+        def __init__(self, *answers: list[float]) -> None:
+            self.answers = list(answers)
+
+        def weights(self, choices: Sequence[Choice], ask: Ask, rng: Random) -> list[float]:
+            return self.answers.pop()
+
+    edits = [Choice((Edit("m.py", "a\n", new, 1),), 0.5, None) for new in ("b\n", "c\n")]
+    for ranking in (Once([-inf, -1.5]), Once()):
+        with closing(Ledger(tmp_path / "asked.jsonl")) as kept:
+            remembered = Remembered(ranking, kept)
+            assert [remembered.weights(edits, directly, Random(0)) for _ in range(2)] == [[-inf, -1.5]] * 2
+    with closing(Ledger(tmp_path / "asked.jsonl")) as kept, pytest.raises(IndexError):
+        Remembered(Once(), kept).weights(edits[:1], directly, Random(0))
 
 
 def test_an_error_is_told_in_words(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from benchmarks.cli_round import app
 from benchmarks.rounds.apart import common_repositories, require_apart
 from benchmarks.rounds.difficulty import fitting, rates
 from benchmarks.rounds.exporting import export
-from benchmarks.rounds.playing import Conditions, PlayFailed, flags_of, play
+from benchmarks.rounds.playing import Conditions, PlayFailed, SomeFailed, flags_of, play
 from benchmarks.rounds.policies import FIRST, Policy, Registry
 from benchmarks.rounds.scores import FEWEST, Played, common, compare, needed, read, table
 from benchmarks.rounds.turning import Learning, Round, turn
@@ -234,6 +235,17 @@ class TestWhatIsComparedOn:
             )
             require_apart(tasks, held, ())
             assert common_repositories(tasks, held) == both
+
+
+@pytest.mark.namespace
+def test_a_round_bears_searches_that_failed_and_other_batches_do_not(namespaces: Path, tmp_path: Path) -> None:
+    """There is no room for a state. One search of one is too many for a round as well, which says so by itself."""
+    wanted = TestWhatIsComparedOn().round(tmp_path, requirements=[])
+    full = Conditions(max_tried=1, settings=("sandbox.kind=namespace", "sandbox.limits.store_bytes=1000"))
+    with pytest.raises(SomeFailed, match="ended with 1"):
+        play(wanted.tasks, tmp_path / "out", [], full)
+    with pytest.raises(UsageError, match="1 of 1 searches did not come to an end, such as calc-1: StoreFull"):
+        turn(replace(wanted, conditions=full), tmp_path / "registry")
 
 
 def test_which_policy_searches_is_not_for_the_settings_to_say(tmp_path: Path) -> None:

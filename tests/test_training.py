@@ -23,7 +23,9 @@ from agent.cli import app
 from agent.conversations import digest_of
 from agent.errors import ConfigError, UsageError
 from agent.events import Noted
+from agent.export import Compares
 from agent.export.edits import Edits
+from agent.export.registry import make
 from agent.model_check import examine_model
 from agent.policy.edit.context import Context
 from agent.policy.edit.counts import Counts
@@ -303,8 +305,9 @@ class TestRowsOfEdits:
 
     def test_an_edit_that_was_right_in_any_run_is_right_in_all(self, tmp_path: Path) -> None:
         runs = [self.history(tmp_path / str(n), right=right).run for n, right in enumerate((RIGHT, WRONG))]
-        by = {kind: Edits(kind) for kind in ("kto", "preference")}
+        by = {kind: make(f"edit-{kind}", {}) for kind in ("kto", "preference")}
         for exporter in by.values():
+            assert isinstance(exporter, Compares)
             for run in runs:
                 exporter.look(run)
         assert [row["label"] for run in runs for row in by["kto"](run) if "label" in row] == [True] * 4

@@ -28,8 +28,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, to: str = "") -> tarfile.Ta
 
 
 def test_files_and_folders_are_made_where_they_belong(tmp_path: Path) -> None:
-    with tarfile.open(packed(tmp_path, member("a", tarfile.DIRTYPE), member("a/b.py"), member("a/../c"))) as archive:
-        unpack(archive, tmp_path / "out")
+    unpack(packed(tmp_path, member("a", tarfile.DIRTYPE), member("a/b.py"), member("a/../c")), tmp_path / "out")
     assert {path.stat().st_uid for path in (tmp_path / "out").rglob("*")} == {os.getuid()}
     assert sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*")) == ["a", "a/b.py", "c"]
 
@@ -40,9 +39,7 @@ def test_files_and_folders_are_made_where_they_belong(tmp_path: Path) -> None:
     ids=lambda bad: bad.name,
 )
 def test_nothing_is_made_of_an_archive_that_leads_elsewhere(tmp_path: Path, bad: tarfile.TarInfo) -> None:
-    with (
-        tarfile.open(packed(tmp_path, member("good"), bad)) as archive,
-        pytest.raises(UsageError, match=f"packed.tar.gz holds {bad.name}, which is no file below its folder"),
-    ):
+    archive = packed(tmp_path, member("good"), bad)
+    with pytest.raises(UsageError, match=f"packed.tar.gz holds {bad.name}, which is no file below its folder"):
         unpack(archive, tmp_path / "out")
     assert not (tmp_path / "out").exists()

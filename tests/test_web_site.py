@@ -12,9 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.errors import UsageError
+from agent.guard import MANIPULATION
 from agent.run import Run
 from benchmarks.cli_site import app
 from benchmarks.site import Site
+from tests.exporting import Recorder, edit
 from tests.pages import batch, serving, told, write
 from tests.test_web_page import Parsed
 
@@ -61,11 +63,14 @@ class TestPages:
         assert {name: row["state"] for name, row in rows.items()} == {"ended": "done", "going": "running"}
         assert rows["ended"]["solved"]
         assert rows["going"]["nodes"] == 2
-        assert {key: rows["ended"][key] for key in ("tokens", "cost_usd", "flagged")} == {
-            "tokens": 1020,
-            "cost_usd": 0.25,
-            "flagged": 0,
-        }
+        assert (rows["ended"]["tokens"], rows["ended"]["flagged"]) == (1020, 0)
+
+    def test_the_line_of_a_run_counts_its_manipulations(self, tmp_path):
+        made = Recorder(tmp_path / "run")
+        made.add(0, 0.1, [edit("tamper")], notes=f"{MANIPULATION}\nconftest.py: added")
+        made.run.close()
+        (row,) = facts(Site(tmp_path).index())["rows"]
+        assert row["flagged"] == 1
 
     def test_a_run_by_itself_can_be_shown(self, tmp_path):
         site = Site(write(tmp_path / "run", told()))

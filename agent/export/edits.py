@@ -21,32 +21,24 @@ from agent.policy.edit.counts import Trial, trials
 from agent.policy.edit.record import Ranked
 from agent.run import Run
 
-__all__ = ["Edits"]
+__all__ = ["Edits", "Judged"]
 
 
 @dataclass(frozen=True, slots=True)
 class Edits:
     """`sft`: each edit that was right (`prompt`, `completion`). `preference`: each of those, and one of the same
     function that was not (`chosen`, `rejected`), those first that came closest. `kto`: every edit, and whether it was
-    right (`label`). An edit is right where its state, or one below it, solved the task, or did so in another run."""
+    right (`label`). An edit is right where its state, or one below it, solved the task."""
 
     kind: Literal["sft", "preference", "kto"] = "sft"
     pairs: int = 4
     """Of one right edit, at least 1."""
-    _right: set[str] = field(default_factory=set, init=False, repr=False)
-    """Those of the runs that were looked at."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("sft", "preference", "kto") or self.pairs < 1:
             raise ValueError(
                 f"kind={self.kind!r}, pairs={self.pairs}: give sft, preference or kto, and at least 1 pair"
             )
-
-    def look(self, run: Run) -> None:
-        """Take in a run whose edits others may have tried, too."""
-        if self.kind != "sft":
-            for placed in _placed(run):
-                self._right.update(_name(trial, context) for trial, context in placed if context and trial.right)
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
@@ -56,8 +48,7 @@ class Edits:
             yield from self._rows(run, known)
 
     def _is_right(self, trial: Trial, context: Context) -> bool:
-        """Whether an edit was right, here or in a run that was looked at."""
-        return trial.right or (bool(self._right) and _name(trial, context) in self._right)
+        return trial.right
 
     def _rows(self, run: Run, known: Sequence[tuple[Trial, Context]]) -> Iterator[Row]:
         for trial, context in known:
@@ -70,6 +61,22 @@ class Edits:
                 wrong.sort(key=lambda other: (-run.tree[other.node].value, other.node))
                 for other in wrong[: self.pairs]:
                     yield _row(run, context, [trial, other], chosen=trial, rejected=other)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(Edits):
+    """As `Edits`, of kinds that tell right from wrong: an edit that was right in any run is right in all."""
+
+    _right: set[str] = field(default_factory=set, init=False, repr=False)
+    """Those of the runs that were looked at."""
+
+    def look(self, run: Run) -> None:
+        """Take in a run whose edits others may have tried, too."""
+        for placed in _placed(run):
+            self._right.update(_name(trial, context) for trial, context in placed if context and trial.right)
+
+    def _is_right(self, trial: Trial, context: Context) -> bool:
+        return trial.right or _name(trial, context) in self._right
 
 
 def _placed(run: Run) -> Iterator[list[tuple[Trial, Context | None]]]:

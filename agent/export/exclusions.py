@@ -90,6 +90,8 @@ class Exclusions:
         made = [*_edits(run), *_patches(run)]
         if any(patch_digest(text) in self.names for text in made):
             return "a patch of it is an excluded one"
+        if not self.sizes:
+            return ""
         if any(map(self._is_like, (task.statement, *made))):
             return "its issue or a patch of it is like an excluded one"
         if any(map(self._is_like, _read(run))):
@@ -104,8 +106,6 @@ class Exclusions:
 
     def _is_like(self, text: str) -> bool:
         """Whether much of a known text is in it."""
-        if not self.sizes:
-            return False
         found = Counter(known for gram in _grams(text) for known in self.holders.get(gram, ()))
         return any(count >= OVERLAP * self.sizes[known] for known, count in found.items())
 

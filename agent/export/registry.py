@@ -10,7 +10,7 @@ from typing import Any
 from agent.errors import UsageError
 from agent.export import Exporter, Row, openai
 from agent.export.critique import Critique
-from agent.export.edits import Edits
+from agent.export.edits import Edits, Judged
 from agent.export.grpo_tree import GrpoTree
 from agent.export.kto import Kto
 from agent.export.lookahead import Lookahead
@@ -55,8 +55,8 @@ FORMATS = {
     "plan": Format(Plan, "plans in words that led to solved states or better waves"),
     "trajectories": Format(Trajectories, "whole rollouts with patch and outcome, failed ones too"),
     "edit": Format(Edits, "right edits of a function, for --policy edit (TRL: SFTTrainer)", {"kind": "sft"}),
-    "edit-preference": Format(Edits, "a right edit and one that was not (TRL: DPOTrainer)", {"kind": "preference"}),
-    "edit-kto": Format(Edits, "edits, and whether they were right (TRL: KTOTrainer)", {"kind": "kto"}),
+    "edit-preference": Format(Judged, "a right edit and one that was not (TRL: DPOTrainer)", {"kind": "preference"}),
+    "edit-kto": Format(Judged, "edits, and whether they were right (TRL: KTOTrainer)", {"kind": "kto"}),
     "openai": Format(Sft, "as sft, in OpenAI's fine-tuning form", form=openai.conversation, aside=True),
     "openai-preference": Format(Preference, "as preference, in OpenAI's form", form=openai.pair, aside=True),
 }

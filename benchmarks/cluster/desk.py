@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from agent.budget import Budget, BudgetSpent, Stop, Usage
 from agent.errors import RamifyError
-from benchmarks.cluster import parcels
 from benchmarks.standing import Standing
+from benchmarks.unpacking import unpack
 
 __all__ = ["UNFINISHED", "Ask", "Desk", "Superseded", "Welcome"]
 
@@ -115,7 +115,7 @@ class Desk:
         self._require(name, attempt)
         parcel, draft = self._parcel(name), self._out / _ARRIVING / name
         shutil.rmtree(draft, ignore_errors=True)
-        parcels.unpack(parcel, draft)
+        unpack(parcel, draft)
         place = self._out / name
         if ended and place.exists():
             place.rename(self._next_unfinished(name))

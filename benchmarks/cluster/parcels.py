@@ -1,4 +1,4 @@
-"""Parcels: a run's folder as a stream of small compressed pieces, and a folder made of them. States stay behind."""
+"""Parcels: a run's folder as a stream of small pieces of a compressed archive. States stay behind."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from agent.places import STORE
-from benchmarks import unpacking
 
-__all__ = ["PIECE", "send", "unpack"]
+__all__ = ["PIECE", "send"]
 
 PIECE = 64 * 1024
 """Bytes at most: Ray passes arguments of up to 100 KiB with the call, and keeps larger ones in its object store."""
@@ -22,12 +21,6 @@ def send(folder: Path, deliver: Callable[[bytes], None]) -> None:
         for path in sorted(folder.iterdir()):
             if path.name != STORE:
                 archive.add(path, path.name)
-
-
-def unpack(parcel: Path, folder: Path) -> None:
-    """Make `folder` of the pieces, one after another in a file. Raises UsageError as `benchmarks.unpacking.unpack`."""
-    with tarfile.open(parcel, "r:gz") as archive:
-        unpacking.unpack(archive, folder)
 
 
 class _Pieces:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,8 +75,8 @@ def laid_out(archive: Path, known: Distribution, folder: Path) -> None:
             cannot be installed.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=folder.parent) as place, tarfile.open(archive) as packed:
-        unpack(packed, Path(place))
+    with TemporaryDirectory(dir=folder.parent) as place:
+        unpack(archive, Path(place))
         [root] = Path(place).iterdir()
         for each in (root / "src").glob("*"):
             each.rename(root / each.name)

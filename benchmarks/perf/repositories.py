@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,7 +129,7 @@ def checkout(repository: Repository, work: Path, say: Callable[[str], None]) -> 
         say(f"fetching {repository.package}")
         cache().mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=cache()) as folder:
-            _unpack(_fetch(repository.package, Path(folder)), Path(folder, "unpacked"))
+            unpack(_fetch(repository.package, Path(folder)), Path(folder, "unpacked"))
             (unpacked,) = Path(folder, "unpacked").iterdir()
             _commit(unpacked)
             unpacked.rename(place)
@@ -162,8 +161,3 @@ def _fetch(package: str, folder: Path) -> Path:
     subprocess.run([*pip, "--no-binary", name, "-d", str(folder), package], check=True)
     (archive,) = folder.glob("*.tar.gz")
     return archive
-
-
-def _unpack(archive: Path, folder: Path) -> None:
-    with tarfile.open(archive) as tar:
-        unpack(tar, folder)

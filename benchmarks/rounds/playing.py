@@ -13,7 +13,7 @@ from agent.child import gone_after, leaving_by_signals
 from agent.errors import RamifyError
 from agent.journal import write_atomically
 
-__all__ = ["Conditions", "PlayFailed", "flags_of", "play"]
+__all__ = ["Conditions", "PlayFailed", "SomeFailed", "flags_of", "play"]
 
 SOME_FAILED = 1
 """What `ramify bench run` ends with where not all instances came to an end."""
@@ -21,6 +21,10 @@ SOME_FAILED = 1
 
 class PlayFailed(RamifyError):
     """A batch could not be run."""
+
+
+class SomeFailed(PlayFailed):
+    """A batch was run, and some of its searches failed for reasons of the world's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +43,10 @@ class Conditions:
 
 
 def play(source: Path, out: Path, flags: Sequence[str], given: Conditions, ids: Sequence[str] = ()) -> Path:
-    """The batch, when all searches were begun that are asked for. Some may have failed for reasons of the world's:
-    whether too many is for `benchmarks.rounds.scores.read` to say.
+    """The batch, run to its end.
 
     Raises:
+        SomeFailed: not all searches came to an end.
         PlayFailed: `ramify bench run` failed; its words are on stderr.
     """
     command = [sys.executable, "-m", "agent", "bench", "run", str(source), "--out", str(out), "--reveal-tests"]
@@ -59,8 +63,9 @@ def play(source: Path, out: Path, flags: Sequence[str], given: Conditions, ids: 
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=env, start_new_session=True)
         with gone_after(process, alone=True):
             code = process.wait()
-    if code not in (0, SOME_FAILED):
-        raise PlayFailed(f"ramify bench run {source} ended with {code}; the same command goes on with {out}")
+    if code != 0:
+        failed = SomeFailed if code == SOME_FAILED else PlayFailed
+        raise failed(f"ramify bench run {source} ended with {code}; the same command goes on with {out}")
     return out
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from benchmarks.rounds import scores
 from benchmarks.rounds.apart import common_repositories, require_apart
 from benchmarks.rounds.difficulty import fitting, rates
 from benchmarks.rounds.exporting import export
-from benchmarks.rounds.playing import Conditions, flags_of, play
+from benchmarks.rounds.playing import Conditions, SomeFailed, flags_of, play
 from benchmarks.rounds.policies import Policy, Registry
 from benchmarks.rounds.ready import require_package
 from benchmarks.sources import in_full, open_source
@@ -73,13 +73,13 @@ def turn(wanted: Round, folder: Path, tell: Callable[[str], None] = lambda line:
         place = folder / name
         with _playing(wanted, folder, now) as flags:
             names = _chosen(wanted, folder, name, tasks)
-            batch = play(wanted.tasks, place / "tasks", flags, wanted.conditions, names)
+            batch = _played(wanted.tasks, place / "tasks", flags, wanted.conditions, names)
             scores.read(batch, names)
-            before = play(wanted.held_out, place / "before", flags, wanted.conditions)
+            before = _played(wanted.held_out, place / "before", flags, wanted.conditions)
         tell(f"{name}: searched {len(runs_in([batch]))} tasks with {now.name}")
         new = _learned(wanted.learning, place, batch, Policy(name, wanted.learning.kind, parent=now.name))
         with _playing(wanted, folder, new) as flags:
-            after = play(wanted.held_out, place / "after", flags, wanted.conditions)
+            after = _played(wanted.held_out, place / "after", flags, wanted.conditions)
         chosen = [each.id for each in select(held_out, part=wanted.conditions.part)]
         first, second = scores.common(scores.read(before, chosen), scores.read(after, chosen))
         better = scores.compare(first, second)
@@ -92,6 +92,13 @@ def turn(wanted: Round, folder: Path, tell: Callable[[str], None] = lambda line:
         return new
     finally:
         registry.close()
+
+
+def _played(source: Path, out: Path, flags: Sequence[str], given: Conditions, ids: Sequence[str] = ()) -> Path:
+    """As `play`, whose searches may have failed: whether too many did is for `scores.read` to say."""
+    with suppress(SomeFailed):
+        play(source, out, flags, given, ids)
+    return out
 
 
 def _require_open(settings: Sequence[str]) -> None:
