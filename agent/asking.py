@@ -6,6 +6,8 @@ was answered is not asked again.
 
 from __future__ import annotations
 
+import math
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +15,12 @@ from threading import Lock
 from typing import Any
 
 from agent.budget import Budget, Usage
-from agent.conversations import digest_of
+from agent.conversations import Passage, digest_of
 from agent.errors import RamifyError, TooLong, ToolsRefused
 from agent.events import Asked, Event, Refusal, Refused, Spent
 from agent.models import Ask, Completion, Message, Model
 from agent.models.prices import Price
+from agent.models.warming import KEPT_S
 from agent.run import Run
 from agent.tree import NodeId
 
@@ -67,27 +70,63 @@ class Answers:
 class Forecast:
     """What a call is expected to use: rather too much. Thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
         self._longest = 0
         self._dearest: dict[str, float] = {}
+        """Dollars a token, by model."""
+        self._surcharge: dict[str, float] = {}
+        """How many times as much as by its price a call of the model has cost at most, at least 1."""
+        self._caches: set[tuple[str, bool]] = set()
+        """Models some of whose prompts were read from a cache, with tools or without: some questions are not cached."""
+        self._sent: dict[tuple[str, str], float] = {}
+        """When a model was last sent the conversation of a digest, or one that begins so."""
 
     def learn(self, asked: Asked) -> None:
-        """A call was answered."""
+        """A call was answered, now or in an earlier sitting."""
         usage = asked.answer.usage
         self._longest = max(self._longest, usage.tokens_out)
         if usage.tokens:
             price = usage.cost_usd / usage.tokens
             self._dearest[asked.model] = max(price, self._dearest.get(asked.model, 0.0))
 
-    def of(self, request: Request, price: Price | None) -> Usage:
-        """The tokens of the request by its length, those of the answer by its limit or the longest one so far, and the
-        dollars by the price or by the dearest call so far, whichever is more; 0 where neither is known."""
-        tokens_in = sum(len(str(value)) for value in request.conversation) // CHARACTERS_PER_TOKEN + 1
+    def answered(self, request: Request, usage: Usage, beginnings: Iterable[str], price: Price | None) -> None:
+        """A call was answered just now, whose conversation has these beginnings."""
+        model, now = request.model, self._now()
+        for beginning in beginnings:
+            self._sent[model, beginning] = now
+        if usage.tokens_cached:
+            self._caches.add((model, bool(request.tools)))
+        if price is not None and (listed := _listed(price, usage.tokens_in, usage.tokens_cached, usage.tokens_out)):
+            self._surcharge[model] = max(usage.cost_usd / listed, self._surcharge.get(model, 1.0))
+
+    def of(self, request: Request, passage: Passage, price: Price | None) -> Usage:
+        """The tokens of the request by its length, those of the answer by its limit or the longest one so far. The
+        dollars by the price, at least as far above it as a call of this sitting has been, where the beginning that the
+        provider was just sent costs what its cache does; without a price by the dearest call so far; 0 where neither is
+        known."""
+        lengths = [len(str(value)) for value in request.conversation]
+        tokens_in = sum(lengths) // CHARACTERS_PER_TOKEN + 1
         limits = [request.sampling[key] for key in ("max_tokens", "max_completion_tokens") if key in request.sampling]
         tokens_out = min(limits, default=self._longest or ANSWER_TOKENS)
-        listed = price.of({"prompt_tokens": tokens_in, "completion_tokens": tokens_out}) if price else 0.0
-        dollars = max(listed, self._dearest.get(request.model, 0.0) * (tokens_in + tokens_out))
+        if price is None:
+            dollars = self._dearest.get(request.model, 0.0) * (tokens_in + tokens_out)
+        else:
+            known = len(lengths) - len(passage.new) if self._is_cached(request, passage.after) else 0
+            cached = sum(lengths[:known]) // CHARACTERS_PER_TOKEN
+            dollars = _listed(price, tokens_in, cached, tokens_out) * self._surcharge.get(request.model, 1.0)
         return Usage(model_calls=1, tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=dollars)
+
+    def _is_cached(self, request: Request, beginning: str) -> bool:
+        """Whether the provider most likely still has a beginning of the request in its cache."""
+        sent = self._sent.get((request.model, beginning), -math.inf)
+        return (request.model, bool(request.tools)) in self._caches and sent + KEPT_S > self._now()
+
+
+def _listed(price: Price, tokens_in: int, cached: int, tokens_out: int) -> float:
+    """Dollars by the price, where all that is not read from a cache is written to it."""
+    details = {"cached_tokens": cached, "cache_creation_tokens": tokens_in - cached}
+    return price.of({"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "prompt_tokens_details": details})
 
 
 class Asker:
@@ -125,7 +164,7 @@ class Asker:
         if (paid := self._paid.take(digest)) is not None:
             return paid
         facts = (request.model, digest, passage, dict(request.sampling))
-        with self._budget.reserve(self._forecast.of(request, model.price)) as settle:
+        with self._budget.reserve(self._forecast.of(request, passage, model.price)) as settle:
             try:
                 answer = model.complete(request.messages, request.tools, **request.sampling)
             except RamifyError as error:
@@ -138,8 +177,10 @@ class Asker:
                 raise
             settle(answer.usage)
         asked = Asked(*facts, answer, node, purpose)
-        self._forecast.learn(asked)
         self._record(asked)
+        self._forecast.learn(asked)
+        beginnings = self._run.conversations.beginnings(passage.digest)
+        self._forecast.answered(request, answer.usage, beginnings, model.price)
         return answer
 
     def _record(self, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""A real HTTP server that speaks the OpenAI chat completions interface and says what it is told to."""
+"""A real HTTP server that speaks OpenAI's chat completions and Responses interfaces and says what it is told to."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class Reply:
         """The bytes of the response, in the pieces that they are sent in."""
         if self.streamable and asked.get("stream"):
             yield self._head("text/event-stream", "transfer-encoding: chunked")
-            for event in stream_of(json.loads(self.body), asked):
+            body = json.loads(self.body)
+            for event in response_events(body) if body["object"] == "response" else stream_of(body, asked):
                 yield b"%x\r\n%s\r\n" % (len(event), event)
             yield b"0\r\n\r\n"
         else:
@@ -106,6 +107,85 @@ def says(
             "prompt_tokens_details": {"cached_tokens": cached},
         }
     return Reply(json.dumps(body).encode(), streamable=True)
+
+
+def responds(
+    *items: Mapping[str, Any], tokens_in: int = 1000, cached: int = 0, cut_off: str = "", **changes: object
+) -> Reply:
+    """An answer of the Responses interface that consists of these items. `cut_off`: why it is not complete."""
+    body = {
+        "id": "resp_1",
+        "object": "response",
+        "model": MODEL,
+        "status": "incomplete" if cut_off else "completed",
+        "error": None,
+        "incomplete_details": {"reason": cut_off} if cut_off else None,
+        "output": items,
+        "usage": {
+            "input_tokens": tokens_in,
+            "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
+            "output_tokens": 100,
+            "output_tokens_details": {"reasoning_tokens": 64},
+            "total_tokens": tokens_in + 100,
+        },
+    }
+    return Reply(json.dumps(body | changes).encode(), streamable=True)
+
+
+def reasoned(name: str, secret: str) -> dict[str, Any]:
+    """An item that holds reasoning which only its model can read."""
+    return {"type": "reasoning", "id": name, "summary": [], "encrypted_content": secret, "status": None}
+
+
+def worded(text: str) -> dict[str, Any]:
+    """An item that holds words."""
+    said = {"type": "output_text", "text": text, "annotations": []}
+    return {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [said]}
+
+
+def called(name: str, call: str, arguments: Mapping[str, Any] | str) -> dict[str, Any]:
+    """An item that calls a tool."""
+    given = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {"type": "function_call", "id": f"fc_{call}", "call_id": call, "name": name, "arguments": given}
+
+
+def response_events(body: Mapping[str, Any]) -> Iterator[bytes]:
+    """The events of a response. Its last one holds it whole."""
+    begun = {**body, "status": "in_progress", "output": [], "usage": None}
+    events = [{"type": "response.created", "response": begun}, {"type": "response.in_progress", "response": begun}]
+    for index, item in enumerate(body["output"]):
+        place = {"output_index": index}
+        events.append({"type": "response.output_item.added", **place, "item": {**item, "status": "in_progress"}})
+        for part in item["content"] if item["type"] == "message" else ():
+            events += ({"type": "response.output_text.delta", **place, "delta": each} for each in _pieces(part["text"]))
+        events.append({"type": "response.output_item.done", **place, "item": item})
+    events.append({"type": f"response.{body['status']}", "response": body})
+    for number, event in enumerate(events):
+        told = json.dumps(event | {"sequence_number": number})
+        yield f"event: {event['type']}\ndata: {told}\n\n".encode()
+
+
+def wrong_with(body: Mapping[str, Any]) -> str:
+    """What OpenAI would refuse in a request for a response, in words; empty where it would take it."""
+    if body.get("store") is not False or "reasoning.encrypted_content" not in body.get("include", ()):
+        return "reasoning is not asked for, or is stored"
+    if unknown := {"messages", "seed", "n", "stream_options", "max_tokens", "reasoning_effort"} & body.keys():
+        return f"Unknown parameter: {min(unknown)}"
+    if not all({"name", "parameters", "strict"} <= tool.keys() for tool in body.get("tools", ())):
+        return "Missing required parameter: tools[0].name"
+    called, before = set[str](), ""
+    for item in body["input"]:
+        kind = item.get("type", "message")
+        if None in item.values():
+            return "Invalid type: expected a value, but got null instead"
+        if before == "reasoning" and kind not in ("reasoning", "message", "function_call"):
+            return "reasoning was provided without its required following item"
+        if kind == "function_call_output" and item["call_id"] not in called:
+            return f"No tool call found for function call output with call_id {item['call_id']}"
+        called |= {item["call_id"]} if kind == "function_call" else set()
+        before = kind
+    answered = {item["call_id"] for item in body["input"] if item.get("type") == "function_call_output"}
+    return f"No tool output found for function call {min(called - answered)}" if called - answered else ""
 
 
 def choices(*replies: Reply) -> Reply:
@@ -232,8 +312,10 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            if self.path not in ("/v1/chat/completions", "/v1/messages", "/v1/completions"):
+            if self.path not in ("/v1/chat/completions", "/v1/messages", "/v1/completions", "/v1/responses"):
                 self._send(fails(404, f"no such path: {self.path}"), body)
+            elif self.path == "/v1/responses" and (wrong := wrong_with(body)):
+                self._send(fails(400, wrong), body)
             else:
                 self._send(server.answer(body, self.headers.get("authorization", ""), self.client_address), body)
 

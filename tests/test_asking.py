@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.asking import Asker, Request
+from agent.asking import Asker, Forecast, Request
 from agent.budget import Budget, BudgetSpent, Stop, Usage
 from agent.conversations import Conversations, digest_of
 from agent.errors import ModelError
@@ -19,6 +20,7 @@ from agent.journal import decode, encode
 from agent.models import Completion
 from agent.models.prices import Price
 from agent.models.scripted import ScriptedModel, answer
+from agent.models.warming import KEPT_S
 from agent.run import Run
 from benchmarks.perf.journal_size import grow
 
@@ -164,6 +166,19 @@ class TestACall:
         assert not dear.heard
         asker.at(0, "")(dear, [user("?")], max_tokens=1000)
 
+    @pytest.mark.parametrize("cached", [100, 0])
+    def test_near_the_limit_of_dollars_fits_where_its_beginning_is_cached(self, sitting, cached):
+        """A prompt of 30,000 characters is taken for 10,000 tokens: 10 cents, or 1 from a cache."""
+        long, tools, price = [user("x" * 30_000)], [{"name": "view"}], Price(10.0, 0.0, 1.0)
+        usage = Usage(1, 10_000, 1, cached, cost_usd=((10_000 - cached) * 10.0 + cached * 1.0) / 1e6)
+        _, asker = sitting(max_usd=0.15)
+        model = ScriptedModel([Completion("", usage=usage)] * 2, "m", price)
+        ask = asker.at(0, "")
+        ask(model, long, tools, max_tokens=1)
+        with nullcontext() if cached else pytest.raises(BudgetSpent):
+            ask(model, [*long, user("more")], tools, max_tokens=1)
+        assert len(model.heard) == (2 if cached else 1)
+
     def test_of_many_workers_never_exceeds_the_limit_of_calls(self, sitting):
         run, asker = sitting(max_calls=5)
         together = threading.Barrier(8)
@@ -180,6 +195,86 @@ class TestACall:
         with ThreadPoolExecutor(8) as pool:
             assert sum(pool.map(work, range(8))) == 5
         assert run.usage.model_calls == len(model.heard) == 5
+
+
+class Foreseen:
+    """A forecast of conversations with one model, which costs 10 dollars per million tokens, and 1 from a cache."""
+
+    def __init__(self):
+        self.time = 0.0
+        self.forecast = Forecast(lambda: self.time)
+        self.known = Conversations()
+        self.price = Price(10.0, 20.0, 1.0, 12.5)
+
+    def request(self, messages, tools=({"name": "view"},), model="m"):
+        return Request(model, tuple(messages), tuple(tools), {"max_tokens": 10})
+
+    def dollars(self, *asked, price=None, **changes):
+        request = self.request(*asked, **changes)
+        passage = self.known.shorten(request.conversation)
+        return self.forecast.of(request, passage, price or self.price).cost_usd
+
+    def answer(self, *asked, cached=5, dollars=0.0, **changes):
+        request = self.request(*asked, **changes)
+        passage = self.known.shorten(request.conversation)
+        self.known.learn(passage)
+        usage = Usage(1, 1000, 10, cached, dollars)
+        self.forecast.answered(request, usage, self.known.beginnings(passage.digest), self.price)
+
+
+LONG, MORE = [user("x" * 30_000), user("y" * 30_000)], user("more")
+
+
+class TestAForecast:
+    def test_takes_what_was_sent_just_now_for_cached(self):
+        seen = Foreseen()
+        whole = seen.dollars([*LONG, MORE])
+        seen.answer(LONG)
+        assert seen.dollars([*LONG, MORE]) < whole / 10
+        assert whole / 2 < seen.dollars([LONG[0], MORE, LONG[1]]) + seen.dollars([LONG[0]]) < whole
+
+    def test_takes_nothing_for_cached_that_a_provider_may_not_have(self):
+        seen = Foreseen()
+        whole = seen.dollars([*LONG, MORE])
+        seen.answer(LONG, cached=0)
+        assert seen.dollars([*LONG, MORE]) == whole, "it was not seen to cache"
+        seen.answer(LONG)
+        assert seen.dollars([*LONG, MORE], model="other") == whole
+        assert seen.dollars([*LONG, MORE], tools=()) == pytest.approx(whole, rel=0.01), "it begins otherwise"
+        seen.answer(LONG, tools=(), cached=0)
+        assert seen.dollars([*LONG, MORE], tools=()) == pytest.approx(whole, rel=0.01), "such questions are not cached"
+        seen.time = KEPT_S
+        assert seen.dollars([*LONG, MORE]) == whole
+
+    def test_without_a_price_for_what_is_cached_prices_all_alike(self):
+        seen = Foreseen()
+        whole = seen.dollars(LONG, price=Price(10.0, 20.0))
+        seen.answer(LONG)
+        assert seen.dollars(LONG, price=Price(10.0, 20.0)) == whole
+
+    def test_is_dearer_where_calls_were_dearer_than_their_price(self):
+        seen = Foreseen()
+        by_price = seen.dollars([MORE])
+        seen.answer(LONG, cached=0, dollars=2 * (1000 * 12.5 + 10 * 20.0) / 1e6)
+        assert seen.dollars([MORE]) == pytest.approx(2 * by_price)
+
+    @given(
+        sizes=st.lists(st.integers(0, 9000), min_size=1, max_size=6),
+        sent=st.lists(st.integers(1, 6), max_size=4),
+        seconds=st.floats(0, 2 * KEPT_S),
+    )
+    def test_is_never_less_than_a_call_costs_whose_known_beginning_was_cached(self, sizes, sent, seconds):
+        """A token has four characters or more; what was sent is cached, and written to the cache where it is not."""
+        seen, messages = Foreseen(), [user("x" * size) for size in sizes]
+        whole = seen.dollars(messages)
+        for length in sent:
+            seen.answer(messages[:length])
+        seen.time = seconds
+        foreseen = seen.dollars(messages)
+        parts = [len(str(part)) / 4 for part in ([{"name": "view"}], *messages)]
+        known = 1 + min(max(sent), len(messages)) if sent and seconds < KEPT_S else 0
+        costs = (sum(parts[:known]) * 1.0 + sum(parts[known:]) * 12.5 + 10 * 20.0) / 1e6
+        assert costs <= foreseen <= whole
 
 
 def test_two_hundred_turns_of_one_branch_take_four_times_the_bytes_of_fifty(tmp_path):

@@ -1,4 +1,5 @@
-"""Kill -9 at any time: the run goes on as if nothing had happened, and the checkout never knew of it."""
+"""Kill -9 at any time: the run goes on as if nothing had happened, and the checkout never knew of it. A signal that
+asks the program to end is answered at once, however long a model would take."""
 
 from __future__ import annotations
 
@@ -7,22 +8,41 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from agent.events import Added, Spent
 from agent.journal import read_events
+from tests.clients import KEY, servers
 from tests.projects import means
+from tests.scripted_server import fails, responds, says, worded
 
 pytestmark = pytest.mark.namespace
 
 
-def ramify(*arguments):
-    """The command, in a process of its own."""
-    environment = {**os.environ, "NO_COLOR": "1"}
+ENDS_S = 10
+"""What a busy machine may take for what is to take two seconds; no deadline of a model is as short."""
+NEVER = {
+    "no first token": ("openai/tiny", [], says("never").fails("stall", 0)),
+    "a stream that stalls": ("openai/tiny", [], says("a long answer").fails("stall", 4)),
+    "a wait that was asked for": ("openai/tiny", [], fails(429, retry_after="200")),
+    "a response that stalls": ("openai/tiny", ["-c", "model.api=responses"], responds(worded("a")).fails("stall", 3)),
+    "a hosted model": ("hosted_vllm/tiny", [], says("never").fails("stall", 0)),
+    "a hosted Claude": ("anthropic/claude-sonnet-4-5", [], says("never").fails("stall", 0)),
+    "several workers": ("openai/tiny", ["-c", "workers=3"], says("never").fails("stall", 0)),
+}
+"""How a model may never answer: its name, settings, and what its server does."""
+
+
+def ramify(*arguments, background=False):
+    """The command, in a process of its own. `background`: as a shell that is no terminal's starts what it does not wait
+    for."""
+    environment = {**os.environ, "NO_COLOR": "1", "OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}
+    command = [sys.executable, "-m", "agent", *map(str, arguments)]
     return subprocess.Popen(
-        [sys.executable, "-m", "agent", *map(str, arguments)],
+        ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command] if background else command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
@@ -114,3 +134,71 @@ def test_a_killed_search_goes_on_to_the_same_tree_and_patch(repo, undisturbed, t
     assert {k: result[k] for k in keys} == {k: expected[k] for k in keys}
     spent = [e for e in read_events(journal) if isinstance(e, Spent) and e.what == "tests"]
     assert len(spent) == len(whole) - 1
+
+
+@pytest.mark.parametrize(
+    ("never", "number", "background"),
+    [
+        *((never, signal.SIGTERM, False) for never in NEVER),
+        ("no first token", signal.SIGINT, False),
+        ("no first token", signal.SIGINT, True),
+    ],
+)
+def test_a_signal_is_answered_soon_while_a_model_is_waited_for(repo, tmp_path, never, number, background):
+    name, settings, reply = NEVER[never]
+    asked = threading.Event()
+
+    def answer(body):
+        asked.set()
+        return reply
+
+    with servers() as serve:
+        url = serve(answer).url
+        url = url.removesuffix("/v1") if name.startswith("anthropic") else url
+        model = ("--policy", name, "-c", f"model.base_url={url}", "-c", "model.price=[2, 10]")
+        project = ("--issue", "mean([]) divides by zero", "--repo", repo, "--test", "python3 -m pytest -q")
+        sandbox = ("-c", "sandbox.kind=namespace", "-c", "measure.baseline_runs=1")
+        command = ("solve", *project, *model, *sandbox, *settings, "--out", tmp_path / "run", "--json")
+        process = ramify(*command, background=background)
+        try:
+            assert asked.wait(100), "no model was asked"
+            process.send_signal(number)
+            out, err = process.communicate(timeout=ENDS_S)
+        finally:
+            process.kill()
+    assert process.returncode == 128 + number, err.decode()
+    told = json.loads(out)
+    assert (told["status"], told["stop"]) == ("no_patch", "interrupted")
+    assert children_of(process.pid) == []
+
+
+def test_a_signal_gives_the_best_diff_as_it_is_and_a_later_sitting_verifies_it(tmp_path):
+    repo = means(tmp_path / "repo")
+    fix = says(None, ("edit", {"path": "means.py", "old_str": "< 0:", "new_str": "<= 0:"}), ("run_tests", {}))
+    waiting, answers = threading.Event(), iter([fix])
+
+    def answer(body):
+        if (reply := next(answers, None)) is not None:
+            return reply
+        waiting.set()
+        return says("never").fails("stall", 0)
+
+    with servers() as serve:
+        model = ("--policy", "openai/tiny", "-c", f"model.base_url={serve(answer).url}", "--sandbox", "namespace")
+        project = ("--issue", "mean([]) divides by zero", "--repo", repo, "--test", "python3 -m pytest -q")
+        process = ramify("solve", *project, *model, "--out", tmp_path / "run", "--json")
+        try:
+            assert waiting.wait(100), "the conversation did not continue"
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=ENDS_S)
+        finally:
+            process.kill()
+    assert process.returncode == 128 + signal.SIGTERM, err.decode()
+    told = json.loads(out)
+    assert (told["status"], told["verified"], told["stop"]) == ("improved", False, "interrupted")
+    with open(told["patch_path"]) as patch:
+        assert "+    if len(numbers) <= 0:" in patch.read()
+    again = ramify("resume", tmp_path / "run", "--json", "--max-seconds", "0.001")
+    out, _ = again.communicate(timeout=300)
+    assert again.returncode == 124
+    assert (json.loads(out)["status"], json.loads(out)["verified"]) == ("improved", True)

@@ -21,6 +21,7 @@ from agent.models.scripted import ScriptedModel, answer
 from agent.parts import Parts
 from agent.policy import Position
 from agent.policy.chat import ChatPolicy
+from agent.policy.conversation import capped
 from agent.policy.forms import NATIVE
 from agent.policy.transcript import branch, left_out
 from agent.run import Run
@@ -98,6 +99,21 @@ class TestAConversation:
         assert last[0].startswith("[4000 bytes of this result are left out, because the conversation has become too")
         assert set(last[gone:]) == {SEEN.text}
         assert last[-1] == SEEN.text
+
+    @pytest.mark.parametrize("context", [None, 1_000_000])
+    def test_is_shortened_above_the_soft_cap_whatever_the_model_can_read(
+        self, box: Sandbox, context: int | None
+    ) -> None:
+        cap = 9_000
+        with ScriptedServer(reads(10**6)) as server:
+            turns(server, box, 20, context_tokens=capped(context, cap))
+        sizes = [len(json.dumps([r["messages"], r["tools"]])) / 3 for r in server.requests]
+        assert cap * 0.6 < max(sizes) <= cap
+        assert results(server.requests[-1])[-1] == SEEN.text
+
+    def test_is_shortened_by_what_the_model_can_read_where_that_is_less_than_the_soft_cap(self) -> None:
+        assert capped(CONTEXT, 120_000) == CONTEXT
+        assert capped(200_000, 120_000) == 150_000
 
     def test_that_the_model_refuses_is_shortened_and_sent_again(self, box: Sandbox) -> None:
         with ScriptedServer(reads(30_000)) as server:

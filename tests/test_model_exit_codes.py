@@ -89,6 +89,7 @@ def told(namespaces: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             repo,
             "--test",
             "python3 -m pytest -q",
+            "--goal-failing",
         )
         solve = ["solve", *task, "--policy", "openai/tiny", "--search", "linear", *options, "--json", "--out"]
         ended = {}

@@ -12,7 +12,7 @@ import pytest
 
 from agent.budget import Usage
 from agent.errors import ConfigError, ModelError, PolicyError, Stopped
-from agent.models import Completion, Model
+from agent.models import Model
 from agent.models.deadlines import Deadlines
 from agent.models.halt import Halt
 from agent.models.pace import pace_of
@@ -151,6 +151,8 @@ class TestHostedProviders:
             make("anthropic/claude-x")
 
 
+SONNET = "anthropic/claude-sonnet-4-5"
+MARKED = ["You repair.", "The task.", "a file", "What siblings did."]
 CALL = {"id": "call_1", "type": "function", "function": {"name": "view", "arguments": "{}"}}
 CONVERSATION = [
     {"role": "system", "content": "You repair."},
@@ -161,9 +163,55 @@ CONVERSATION = [
 ]
 
 
-def claude(asked: Mapping[str, Any]) -> Reply:
-    """An answer in the form of Anthropic's interface."""
-    usage = {"input_tokens": 100, "cache_read_input_tokens": 400, "cache_creation_input_tokens": 300}
+THOUGHT = [
+    {"type": "thinking", "thinking": "Let me think.", "signature": "c2ln"},
+    {"type": "redacted_thinking", "data": "aGlk"},
+]
+"""What a Claude model thinks before it says anything, signed."""
+
+
+def thinks(asked: Mapping[str, Any]) -> Reply:
+    """An answer in the form of Anthropic's interface, with thoughts and a call."""
+    usage = {"input_tokens": 100, "output_tokens": 50}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": asked["model"], "stop_sequence": None}
+    call = {"type": "tool_use", "id": "call_1", "name": "view", "input": {"path": "a.py"}}
+    whole = {**message, "content": [*THOUGHT, call], "stop_reason": "tool_use", "usage": usage}
+    if not asked.get("stream"):
+        return Reply(json.dumps(whole).encode())
+    thought, hidden = THOUGHT
+    parts: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [
+        (
+            {**thought, "thinking": "", "signature": ""},
+            [
+                {"type": "thinking_delta", "thinking": "Let me "},
+                {"type": "thinking_delta", "thinking": "think."},
+                {"type": "signature_delta", "signature": "c2ln"},
+            ],
+        ),
+        (hidden, []),
+        ({**call, "input": {}}, [{"type": "input_json_delta", "partial_json": '{"path": "a.py"}'}]),
+    ]
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}}]
+    for index, (block, deltas) in enumerate(parts):
+        events.append({"type": "content_block_start", "index": index, "content_block": block})
+        events += ({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas)
+        events.append({"type": "content_block_stop", "index": index})
+    events += [
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": usage},
+        {"type": "message_stop"},
+    ]
+    return Reply("".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events).encode())
+
+
+def claude(asked: Mapping[str, Any], **written: int) -> Reply:
+    """An answer in the form of Anthropic's interface. `written`: the tokens that were written to a cache, by how long
+    it keeps them."""
+    usage: dict[str, Any] = {
+        "input_tokens": 100,
+        "cache_read_input_tokens": 400,
+        "cache_creation_input_tokens": 300,
+        "cache_creation": written or {"ephemeral_5m_input_tokens": 300},
+    }
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": asked["model"], "stop_sequence": None}
     said = {"type": "text", "text": "Yes."}
     whole = {**message, "content": [said], "stop_reason": "end_turn", "usage": {**usage, "output_tokens": 50}}
@@ -181,30 +229,121 @@ def claude(asked: Mapping[str, Any]) -> Reply:
     return Reply("".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events).encode())
 
 
+def marks(request: Mapping[str, Any]) -> dict[str, Any]:
+    """What is marked in a request of Anthropic's interface, with its mark."""
+    blocks = [*request.get("system", ()), *(block for m in request["messages"] for block in m["content"])]
+    found = [block for block in blocks if "cache_control" in block]
+    return {block.get("text") or block.get("content"): block["cache_control"] for block in found}
+
+
 @pytest.mark.filterwarnings("default")
 class TestClaude:
     """Through litellm, in the form of Anthropic's interface."""
 
-    def ask(self, serve: Serve, monkeypatch: pytest.MonkeyPatch, *, stream: bool) -> tuple[Completion, dict[str, Any]]:
+    def model(
+        self, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, name: str = SONNET, **settings: Any
+    ) -> Model:
         from agent.models.litellm import LiteLLMModel
 
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-        server = serve(claude)
-        base_url = server.url.removesuffix("/v1")
-        model = LiteLLMModel("anthropic/claude-sonnet-4-5", base_url=base_url, retry=Clock().retry(), stream=stream)
-        return model.complete(CONVERSATION, TOOLS), server.requests[0]
+        return LiteLLMModel(name, base_url=server.url.removesuffix("/v1"), retry=Clock().retry(), **settings)
 
     @pytest.mark.parametrize("stream", [True, False])
     def test_is_told_what_to_cache_and_costs_what_that_costs(
         self, serve: Serve, monkeypatch: pytest.MonkeyPatch, stream: bool
     ) -> None:
-        completion, request = self.ask(serve, monkeypatch, stream=stream)
-        blocks = [*request["system"], *(block for message in request["messages"] for block in message["content"])]
-        marked = [block.get("text") or block.get("content") for block in blocks if "cache_control" in block]
-        assert marked == ["You repair.", "The task.", "a file", "What siblings did."]
+        server = serve(claude)
+        completion = self.model(server, monkeypatch, stream=stream).complete(CONVERSATION, TOOLS)
+        assert marks(server.requests[0]) == {text: {"type": "ephemeral"} for text in MARKED}
         assert (completion.text, completion.usage.tokens_cached, completion.usage.unpriced_calls) == ("Yes.", 400, 0)
         assert (completion.usage.tokens_in, completion.usage.tokens_out) == (100 + 400 + 300, 50)
         assert completion.usage.cost_usd == pytest.approx((100 * 3 + 400 * 0.3 + 300 * 3.75 + 50 * 15) / 1e6)
+
+    def test_keeps_what_is_cached_for_an_hour_where_it_is_asked_to(
+        self, serve: Serve, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        server = serve(lambda asked: claude(asked, ephemeral_1h_input_tokens=300))
+        completion = self.model(server, monkeypatch, cache_ttl=lambda: "1h").complete(CONVERSATION, TOOLS)
+        assert marks(server.requests[0]) == {text: {"type": "ephemeral", "ttl": "1h"} for text in MARKED}
+        assert completion.usage.cost_usd == pytest.approx((100 * 3 + 400 * 0.3 + 300 * 6 + 50 * 15) / 1e6)
+
+    def test_keeps_nothing_of_a_question_by_itself(self, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+        server = serve(claude)
+        self.model(server, monkeypatch).complete(CONVERSATION[:2])
+        assert marks(server.requests[0]) == {}
+
+    @pytest.mark.parametrize("stream", [True, False])
+    def test_gets_its_thoughts_back_unchanged(
+        self, serve: Serve, monkeypatch: pytest.MonkeyPatch, stream: bool
+    ) -> None:
+        server = serve(thinks)
+        model = self.model(server, monkeypatch, stream=stream, thinking_tokens=2048, temperature=0.3)
+        message = json.loads(json.dumps(model.complete(HELLO, TOOLS, seed=1).message))
+        model.complete([*HELLO, message, CONVERSATION[3]], TOOLS)
+        first, second = server.requests
+        assert first["thinking"] == {"type": "enabled", "budget_tokens": 2048}
+        assert first["max_tokens"] > 2048
+        assert "temperature" not in first
+        assert second["messages"][1]["content"][:2] == THOUGHT
+        assert message.keys() == {
+            "role",
+            "content",
+            "tool_calls",
+            "thinking_blocks",
+            "reasoning_content",
+            "reasoning_by",
+        }
+
+    def test_is_not_given_the_thoughts_of_another_model(self, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+        server = serve(thinks)
+        message = self.model(server, monkeypatch, thinking_tokens=2048).complete(HELLO, TOOLS).message
+        self.model(server, monkeypatch, "anthropic/claude-opus-4-6").complete([*HELLO, message, CONVERSATION[3]], TOOLS)
+        kinds = {block["type"] for block in server.requests[1]["messages"][1]["content"]}
+        assert kinds <= {"text", "tool_use"}
+
+    @pytest.mark.parametrize(
+        ("name", "settings", "asked"),
+        [
+            (SONNET, {"reasoning_effort": "none"}, {}),
+            (SONNET, {"reasoning_effort": "low"}, {"thinking": {"type": "enabled", "budget_tokens": 1024}}),
+            (
+                SONNET,
+                {"reasoning_effort": "high", "thinking_tokens": 3000},
+                {"thinking": {"type": "enabled", "budget_tokens": 3000}},
+            ),
+            (
+                "anthropic/claude-opus-4-6",
+                {"reasoning_effort": "low"},
+                {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "low"}},
+            ),
+        ],
+    )
+    def test_thinks_as_much_as_the_settings_say(
+        self,
+        serve: Serve,
+        monkeypatch: pytest.MonkeyPatch,
+        name: str,
+        settings: dict[str, Any],
+        asked: dict[str, Any],
+    ) -> None:
+        server = serve(thinks)
+        self.model(server, monkeypatch, name, **settings).complete(HELLO, TOOLS)
+        given = server.requests[0]
+        assert {key: given[key] for key in ("thinking", "output_config") if key in given} == asked
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_model_that_is_not_known_to_reason_is_asked_without_and_that_is_said(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from agent.models.litellm import LiteLLMModel
+
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server = serve([says("x")])
+    model = LiteLLMModel("openai/gpt-4o", base_url=server.url, reasoning_effort="high", thinking_tokens=2048)
+    model.complete(HELLO, TOOLS)
+    assert not {"reasoning_effort", "thinking", "thinking_tokens"} & server.requests[0].keys()
+    assert "not known to reason" in caplog.text
 
 
 @pytest.mark.filterwarnings("default")

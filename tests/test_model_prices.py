@@ -1,18 +1,25 @@
-"""What a run may spend on models whose price is known, given or unknown."""
+"""What a run may spend on models whose price is known, given or unknown, and for how long it pays a cache."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent.build import make_parts
 from agent.config import load
+from agent.events import Added
+from agent.models.halt import Halt
 from agent.models.prices import UNPRICED_LIMITS, is_own_server, listed
+from agent.models.scripted import ScriptedModel
+from agent.named import model_of
 from agent.run import Run
 from tests.clients import KEY
+from tests.trees import node
 
 SERVER = "http://127.0.0.1:1/v1"
 LIMITS = tuple(UNPRICED_LIMITS.values())
@@ -57,3 +64,25 @@ def test_a_hosted_model_is_priced_where_the_list_has_it(monkeypatch: pytest.Monk
     assert listed("anthropic/claude-sonnet-4-5", None) == pytest.approx((3.0, 15.0, 0.3, 3.75))
     assert listed("openrouter/someone/new", None) is None
     assert listed("ollama/llama2", None) is None
+
+
+@pytest.mark.parametrize(
+    ("suite_s", "setting", "kept"),
+    [(150.0, "auto", "5m"), (151.0, "auto", "1h"), (9.0, "1h", "1h"), (900.0, "5m", "5m")],
+)
+def test_a_provider_keeps_a_conversation_for_an_hour_where_the_tests_take_long(
+    tmp_path: Path, suite_s: float, setting: str, kept: str
+) -> None:
+    settings = load(overrides=[f"model.cache_ttl={setting}"])
+    told: list[Callable[[], str]] = []
+
+    def made(name: str, *, cache_ttl: Callable[[], str], **others: object) -> ScriptedModel:
+        told.append(cache_ttl)
+        return ScriptedModel([], name)
+
+    with Run.open(tmp_path / "run") as run, ExitStack() as held:
+        model_of(settings, held, Halt(), made, run, "anthropic/claude-x")
+        before = told[0]()
+        base = node(0)
+        run.record(Added(replace(base, report=replace(base.report, duration_s=suite_s)), elapsed_s=0.0))
+        assert (before, told[0]()) == ("5m" if setting == "auto" else setting, kept)

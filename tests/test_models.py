@@ -63,6 +63,22 @@ class TestAnAnswer:
         assert server.keys == [f"Bearer {KEY}"]
 
 
+def test_an_effort_is_asked_for_by_the_name_that_servers_know(serve: Serve, client: Client) -> None:
+    server = serve([says("x")])
+    model = client(server, reasoning_effort="low", thinking_tokens=2048)
+    model.complete(HELLO)
+    assert server.requests[0]["reasoning_effort"] == "low"
+    assert "thinking_tokens" not in server.requests[0]
+    assert model.sampling({}) == {"reasoning_effort": "low", "thinking_tokens": 2048}
+
+
+def test_signed_reasoning_goes_to_nobody_else(serve: Serve, client: Client) -> None:
+    server = serve([says("x")])
+    said = {"role": "assistant", "content": "a", "thinking_blocks": [{}], "reasoning_by": "anthropic/claude-x"}
+    client(server).complete([*HELLO, {**said, "reasoning_content": "hm"}, *HELLO])
+    assert server.requests[0]["messages"][1] == {"role": "assistant", "content": "a", "reasoning_content": "hm"}
+
+
 def test_a_call_goes_before_the_temperature_of_the_settings_and_their_fields_before_all(
     serve: Serve, client: Client
 ) -> None:

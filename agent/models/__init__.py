@@ -35,7 +35,8 @@ class Completion:
     usage: Usage = field(default_factory=Usage)
     finish_reason: str = "stop"
     raw: Mapping[str, Any] = field(default_factory=dict)
-    """The assistant message exactly as it has to be sent back (reasoning blocks included)."""
+    """The assistant message exactly as it has to be sent back, reasoning included, and which model's that is where it
+    is nobody else's (`agent.models.wire.sendable`)."""
     logprobs: tuple[float, ...] = ()
     """The log-probability of each token of the answer, where they were asked for and the server gave them."""
 

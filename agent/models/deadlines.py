@@ -17,7 +17,10 @@ from agent.errors import Stopped
 from agent.models.halt import POLL_S, Halt
 from agent.models.retry import UNKNOWN, Transient
 
-__all__ = ["Deadlines", "Source", "read"]
+__all__ = ["READER", "Deadlines", "Source", "read"]
+
+READER = "ramify-answer"
+"""The name of the threads that read answers."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -77,7 +80,7 @@ def read(
         Exception: what the source raises.
     """
     queue: SimpleQueue[T | _End | BaseException] = SimpleQueue()
-    threading.Thread(target=_pump, args=(source, queue), name="ramify-answer", daemon=True).start()
+    threading.Thread(target=_pump, args=(source, queue), name=READER, daemon=True).start()
     pieces: list[T] = []
     clock = _Clock(deadlines, now)
     while True:

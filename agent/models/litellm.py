@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 import threading
@@ -13,21 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 from agent.errors import ConfigError
 from agent.models import Completion, Message
-from agent.models.breakpoints import marked, needs_marks
+from agent.models.breakpoints import Lifetime, five_minutes, marked, needs_marks
 from agent.models.deadlines import Deadlines, read
 from agent.models.draws import draw
 from agent.models.faults import meaning
 from agent.models.halt import Halt
 from agent.models.pace import Turn, pace_of
+from agent.models.parameters import Parameters, without
 from agent.models.prices import Price, listed
 from agent.models.retry import UNKNOWN, Retry, Transient
 from agent.models.warming import NO_PROMPT, prompt_of
-from agent.models.wire import completions, storable
+from agent.models.wire import completions, sendable, storable
 
 if TYPE_CHECKING:
     from agent.models.switchboard import Line, Switchboard
 
 __all__ = ["LiteLLMModel", "load"]
+
+log = logging.getLogger(__name__)
 
 
 class LiteLLMModel:
@@ -40,6 +44,9 @@ class LiteLLMModel:
         base_url: str | None = None,
         price: Sequence[float] | None = None,
         temperature: float | None = None,
+        reasoning_effort: str | None = None,
+        thinking_tokens: int | None = None,
+        cache_ttl: Lifetime = five_minutes,
         body: Mapping[str, Any] | None = None,
         stream: bool = True,
         deadlines: Deadlines | None = None,
@@ -59,8 +66,7 @@ class LiteLLMModel:
         self._name = name
         self._base_url = base_url
         self._price = None if price is None else Price(*price)
-        self._body = dict(body or {})
-        self._defaults = {} if temperature is None else {"temperature": temperature}
+        self._parameters = Parameters(temperature, reasoning_effort, thinking_tokens, dict(body or {}))
         self._stream = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
         deadlines = deadlines or Deadlines()
         self._deadlines = deadlines if stream else deadlines.unstreamed()
@@ -70,8 +76,13 @@ class LiteLLMModel:
         self._pace = pace_of(base_url or provider, max_concurrent)
         self._warm = warm
         with warnings.catch_warnings(action="ignore"):  # its modules of some providers, once read, make pydantic warn
-            self._several = "n" in (self._litellm.get_supported_openai_params(name, provider) or ())
+            takes = self._litellm.get_supported_openai_params(name.partition("/")[2], provider) or ()
+        self._several = "n" in takes
         self._marks = needs_marks(provider, name)
+        self._cache_ttl = cache_ttl
+        self._thinking, self._efforts = "thinking" in takes, "reasoning_effort" in takes
+        if (thinking_tokens or reasoning_effort) and not (self._thinking or self._efforts):
+            log.warning("%s is not known to reason: it is asked without an effort or a budget for that", name)
 
     @property
     def name(self) -> str:
@@ -85,18 +96,21 @@ class LiteLLMModel:
 
     def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """See `agent.models.Model`."""
-        return {**self._defaults, **given, **self._body}
+        return self._parameters.with_those_of(given)
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:
         """See `agent.models.Model`. Sampling parameters that the provider does not know are dropped."""
-        said = marked(messages) if self._marks else list(messages)
-        body = {"messages": said, **self._stream, **self.sampling(sampling)}
+        said = sendable(messages, self._name)
+        if self._marks and tools:  # without tools it is a question by itself, whose beginning nobody sends again
+            said = marked(said, self._cache_ttl())
+        wanted = self._fields(self.sampling(sampling))
+        body = {"messages": said, **self._stream, **wanted}
         if tools:
             body["tools"] = list(tools)
-        patience_s, wanted = self._deadlines.first_token_s, self.sampling(sampling) if self._several else None
-        prompt = prompt_of(self._name, tools, messages, patience_s, wanted) if self._warm else NO_PROMPT
+        patience_s, draw_of = self._deadlines.first_token_s, wanted if self._several else None
+        prompt = prompt_of(self._name, tools, messages, patience_s, draw_of) if self._warm else NO_PROMPT
         return self._retry.run(lambda turn: draw(turn, self._pace, partial(self._ask, body, turn)), self._pace, prompt)
 
     def close(self) -> None:
@@ -126,6 +140,14 @@ class LiteLLMModel:
             raise Transient(f"{self._name}: the answer is empty", usage=UNKNOWN)
         cost = response._hidden_params.get("response_cost") or None  # noqa: SLF001  # its documented place
         return completions(storable(response.model_dump(mode="json")), self._name, self._price, cost)
+
+    def _fields(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters as litellm has them. A Claude model that thinks takes no temperature."""
+        tokens, wanted = parameters.get("thinking_tokens"), without(parameters, "thinking_tokens")
+        if tokens is not None and self._thinking:
+            wanted = without(wanted, "reasoning_effort") | {"thinking": {"type": "enabled", "budget_tokens": tokens}}
+        thinks = "thinking" in wanted or (self._efforts and wanted.get("reasoning_effort", "none") != "none")
+        return without(wanted, "temperature") if self._marks and thinks else wanted
 
     def _provider(self) -> str:
         """Who is asked. Fails before anything is built, not at the first call."""

@@ -1,12 +1,17 @@
-"""Any server that speaks the OpenAI chat completions interface, reached with the `openai` client."""
+"""Any server that speaks the OpenAI chat completions interface, reached with the `openai` client.
+
+Other interfaces of such servers go the same way, by `OpenAIModel.answer`.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,21 +22,39 @@ from agent.models.draws import draw
 from agent.models.faults import meaning
 from agent.models.halt import Halt
 from agent.models.pace import Turn, pace_of
+from agent.models.parameters import Parameters, without
 from agent.models.plug import Plug
 from agent.models.prices import Price
 from agent.models.retry import UNKNOWN, Retry, Transient
-from agent.models.warming import NO_PROMPT, prompt_of
-from agent.models.wire import completions, decode
+from agent.models.stream import assemble
+from agent.models.warming import NO_PROMPT, Prompt, prompt_of
+from agent.models.wire import completions, decode, sendable
 
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["OpenAIModel"]
+__all__ = ["CHAT", "Interface", "OpenAIModel"]
+
+log = logging.getLogger(__name__)
 
 ANSWER_BYTES = 64 << 20
 """A longer answer is none."""
 GRACE_S = 0.5
 """The connection's own limit of silence is so much longer than the deadlines, which say better what was late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """How answers come."""
+
+    assemble: Callable[[Iterable[Any]], Any]
+    """Puts the events of a stream together, as `agent.models.stream.assemble`."""
+    has_begun: Callable[[bytes], bool]
+    """Whether a piece of a response says that the model has read the question."""
+
+
+CHAT = Interface(assemble, lambda piece: b"data:" in piece or not piece.lstrip().startswith(b":"))
+"""Comments alone say that an answer has not begun."""
 
 
 class OpenAIModel:
@@ -44,6 +67,8 @@ class OpenAIModel:
         base_url: str | None = None,
         price: Sequence[float] | None = None,
         temperature: float | None = None,
+        reasoning_effort: str | None = None,
+        thinking_tokens: int | None = None,
         body: Mapping[str, Any] | None = None,
         stream: bool = True,
         deadlines: Deadlines | None = None,
@@ -54,7 +79,8 @@ class OpenAIModel:
     ) -> None:
         """`base_url` defaults to OPENAI_BASE_URL; `price` has the fields of `Price` in order; `body` holds further
         fields of each request, which go before ours; `max_concurrent` holds for all models of that server together,
-        and so does `warm`: those that begin alike wait for the first (`agent.models.warming`).
+        and so does `warm`: those that begin alike wait for the first (`agent.models.warming`). `thinking_tokens` has no
+        name in this interface, and is not sent.
 
         Raises:
             ConfigError: there is no key, or `base_url` is not a URL.
@@ -67,16 +93,17 @@ class OpenAIModel:
         self._name = name
         self._base_url = base_url
         self._price = None if price is None else Price(*price)
-        self._body = dict(body or {})
-        self._defaults = {} if temperature is None else {"temperature": temperature}
+        self._parameters = Parameters(temperature, reasoning_effort, thinking_tokens, dict(body or {}))
+        if thinking_tokens is not None:
+            log.warning("%s is given no model.thinking_tokens: set model.reasoning_effort, or model.body", name)
         self._stream = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
         deadlines = deadlines or Deadlines()
-        self._deadlines = deadlines if stream else deadlines.unstreamed()
+        self.deadlines = deadlines if stream else deadlines.unstreamed()
         self._halt = halt or Halt()
         self._retry = retry or Retry(sleep=self._halt.sleep)
         self._pace = pace_of(base_url or "openai", max_concurrent)
         self._warm = warm
-        self._lines = [_Line(name, base_url, self._deadlines)]
+        self._lines = [_Line(name, base_url, self.deadlines)]
 
     @property
     def name(self) -> str:
@@ -90,29 +117,37 @@ class OpenAIModel:
 
     def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """See `agent.models.Model`."""
-        return {**self._defaults, **given, **self._body}
+        return self._parameters.with_those_of(given)
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:
         """See `agent.models.Model`."""
-        body: dict[str, Any] = {"model": self._name.removeprefix("openai/"), "messages": list(messages)}
+        body: dict[str, Any] = {"model": self._name.removeprefix("openai/"), "messages": sendable(messages, self._name)}
         if tools:
             body["tools"] = list(tools)
-        body |= self._stream | self.sampling(sampling)
-        patience_s, wanted = self._deadlines.first_token_s, self.sampling(sampling)
+        wanted = without(self.sampling(sampling), "thinking_tokens")
+        body |= self._stream | wanted
+        patience_s = self.deadlines.first_token_s
         prompt = prompt_of(self._name, tools, messages, patience_s, wanted) if self._warm else NO_PROMPT
         ask = partial(self._choices, body)
         return self._retry.run(lambda turn: draw(turn, self._pace, partial(ask, turn)), self._pace, prompt)
 
-    def answer(self, path: str, body: Mapping[str, Any], read: Callable[[Any], Completion]) -> Completion:
+    def answer(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        read: Callable[[Any], Completion],
+        prompt: Prompt = NO_PROMPT,
+        interface: Interface = CHAT,
+    ) -> Completion:
         """What `read` makes of the server's answer to a request at `path`; it raises `Transient` where the request is
         worth another try.
 
         Raises:
             agent.errors.RamifyError: as `agent.models.Model.complete`.
         """
-        return self._retry.run(lambda turn: read(self._ask(path, body, turn)), self._pace)
+        return self._retry.run(lambda turn: read(self._ask(path, body, turn, interface)), self._pace, prompt)
 
     def close(self) -> None:
         """See `agent.models.Model`."""
@@ -123,18 +158,19 @@ class OpenAIModel:
         wanted = {**body, "n": count} if count > 1 else body
         return completions(self._ask("/chat/completions", wanted, turn), self._name, self._price)
 
-    def _ask(self, path: str, body: Mapping[str, Any], turn: Turn) -> Any:
+    def _ask(self, path: str, body: Mapping[str, Any], turn: Turn, interface: Interface = CHAT) -> Any:
         try:
             line = self._lines.pop()
         except IndexError:  # all are in use
-            line = _Line(self._name, self._base_url, self._deadlines)
+            line = _Line(self._name, self._base_url, self.deadlines)
         line.path, line.body = path, body
+
         try:
-            data = b"".join(read(line, self._deadlines, self._halt, self._name, partial(_told, turn)))
+            data = b"".join(read(line, self.deadlines, self._halt, self._name, partial(_told, turn, interface)))
         finally:
             if not line.was_cut:
                 self._lines.append(line)
-        return decode(data, self._name)
+        return decode(data, self._name, interface.assemble)
 
 
 @cache
@@ -145,9 +181,8 @@ def _certificates() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _told(turn: Turn, piece: bytes) -> None:
-    """A piece of an answer has come. Comments alone say that it has not begun."""
-    if b"data:" in piece or not piece.lstrip().startswith(b":"):
+def _told(turn: Turn, interface: Interface, piece: bytes) -> None:
+    if interface.has_begun(piece):
         turn.begun()
 
 

@@ -35,7 +35,8 @@ class Price(NamedTuple):
         """Dollars for what a provider counted, in the form of the chat completions interface."""
         details = counts.get("prompt_tokens_details") or {}
         cached = details.get("cached_tokens") or 0
-        written = details.get("cache_creation_tokens") or counts.get("cache_creation_input_tokens") or 0
+        written = details.get("cache_creation_tokens") or details.get("cache_write_tokens")
+        written = written or counts.get("cache_creation_input_tokens") or 0
         plain = (counts.get("prompt_tokens") or 0) - cached - written
         dollars = plain * self.prompt + (counts.get("completion_tokens") or 0) * self.completion
         dollars += cached * (self.prompt if self.cached is None else self.cached)

@@ -1,24 +1,41 @@
-"""Models by name: `openai/NAME` with a base URL is spoken to directly, every other `PROVIDER/NAME` through litellm."""
+"""Models by name: `openai/NAME` with a base URL, and OpenAI's own models that reason, are spoken to directly; others
+through litellm."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from agent.errors import ConfigError
 from agent.models import Model
+from agent.models.abilities import reasons
 from agent.models.deadlines import Deadlines
-from agent.models.prices import is_own_server
+from agent.models.prices import is_own_server, listed
 
 __all__ = ["MODELS", "make"]
 
 
-def _openai(name: str, **settings: Any) -> Model:
+def _openai(name: str, *, cache_ttl: object = None, **settings: Any) -> Model:
     from agent.models.openai import OpenAIModel
 
     return OpenAIModel(name, **settings)
+
+
+def _responses(name: str, *, deadlines: Deadlines, cache_ttl: object = None, **settings: Any) -> Model:
+    """OpenAI's own server is known to hold models that reason; of others it is known when they take an effort."""
+    from agent.models.openai import OpenAIModel
+    from agent.models.responses import ResponsesModel
+
+    hosted = not is_own_server(settings.get("base_url"))
+    thinks = reasons(name.partition("/")[2]) if hosted else settings.get("reasoning_effort") is not None
+    if hosted and settings.get("price") is None:
+        settings["price"] = listed(name, settings.get("base_url"))
+    patient = replace(deadlines, idle_s=max(deadlines.idle_s, deadlines.first_token_s))
+    server = OpenAIModel(name, deadlines=patient, **settings)
+    given = {key: settings[key] for key in ("stream", "warm") if key in settings}
+    return ResponsesModel(server, reasons=thinks, **given)
 
 
 def _litellm(name: str, **settings: Any) -> Model:
@@ -27,16 +44,18 @@ def _litellm(name: str, **settings: Any) -> Model:
     return LiteLLMModel(name, **settings)
 
 
-MODELS: dict[str, Callable[..., Model]] = {"openai": _openai, "litellm": _litellm}
+MODELS: dict[str, Callable[..., Model]] = {"openai": _openai, "responses": _responses, "litellm": _litellm}
 """The clients. Each imports what it needs when it is made."""
 
 
-def make(name: str, **settings: Any) -> Model:
+def make(name: str, *, api: Literal["auto", "chat", "responses"] = "auto", **settings: Any) -> Model:
     """The model that the user named. The settings are keywords of the client (`base_url`, `price`, `temperature`, ...)
-    and of its `Deadlines`.
+    and of its `Deadlines`; `api` is the interface of OpenAI's that it is spoken to by (`auto`: Responses for models of
+    OpenAI's own that reason).
 
     Raises:
-        ConfigError: the name says no provider, the provider is unknown, its key is not set, the URL holds a password.
+        ConfigError: the name says no provider, the provider is unknown, its key is not set, the URL holds a password,
+            or the provider does not have that interface.
     """
     provider, _, model = name.partition("/")
     if not model:
@@ -45,6 +64,16 @@ def make(name: str, **settings: Any) -> Model:
     settings["deadlines"] = Deadlines(**given)
     if "@" in urlsplit(settings.get("base_url") or "").netloc:
         raise ConfigError("the base URL holds a password, which would be recorded: give the key by the environment")
-    own_server = provider == "openai" and is_own_server(settings.get("base_url"))
-    client = "openai" if own_server else "litellm"
-    return MODELS[client](name, **settings)
+    return MODELS[_client(provider, model, settings.get("base_url"), api)](name, **settings)
+
+
+def _client(provider: str, model: str, base_url: str | None, api: Literal["auto", "chat", "responses"]) -> str:
+    """Which of `MODELS` speaks to it."""
+    if provider != "openai":
+        if api == "responses":
+            raise ConfigError(f"model.api=responses is for openai/NAME, and {provider}/{model} is none: leave it out")
+        return "litellm"
+    own_server = is_own_server(base_url)
+    if api == "responses" or (api == "auto" and not own_server and reasons(model)):
+        return "responses"
+    return "openai" if own_server else "litellm"

@@ -4,25 +4,46 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from agent.budget import Usage
 from agent.errors import RamifyError
-from agent.models import Completion, ToolCall
+from agent.models import Completion, Message, ToolCall
 from agent.models.faults import fault
 from agent.models.prices import Price
 from agent.models.retry import UNKNOWN, Transient
 from agent.models.stream import assemble, events, is_stream
 from agent.secrets import redacted
 
-__all__ = ["completion", "completions", "decode", "storable", "usage"]
+__all__ = ["completion", "completions", "decode", "sendable", "signed", "storable", "usage"]
+
+_SIGNED = ("thinking_blocks", "response_items")
+"""Reasoning that nobody but the model that wrote it takes back."""
+_BY = "reasoning_by"
+"""Says in a message whose such reasoning is. It is never sent."""
 
 
-def decode(data: bytes, model: str) -> Any:
-    """An answer's JSON, however it was sent, with lone surrogates (which cannot be stored) replaced.
+def signed(message: dict[str, Any], model: str) -> dict[str, Any]:
+    """A message to be kept, which says whose its reasoning is where that matters."""
+    return message | ({_BY: model} if any(key in message for key in _SIGNED) else {})
+
+
+def sendable(messages: Sequence[Message], model: str) -> list[dict[str, Any]]:
+    """A conversation for a model, without the reasoning of others."""
+
+    def sent(message: Message) -> dict[str, Any]:
+        foreign = _SIGNED if message.get(_BY, model) != model else ()
+        return {key: value for key, value in message.items() if key != _BY and key not in foreign}
+
+    return [sent(message) for message in messages]
+
+
+def decode(data: bytes, model: str, assemble: Callable[[Iterable[Any]], Any] = assemble) -> Any:
+    """An answer's JSON, however it was sent, with lone surrogates (which cannot be stored) replaced. `assemble` puts
+    the events of a stream together.
 
     Raises:
         Transient: it is neither JSON nor a stream of it.
@@ -77,7 +98,8 @@ def completion(body: Any, model: str, price: Price | None = None, cost_usd: floa
         problem.usage = spent
         raise problem from error
     finish = choice.get("finish_reason") or "stop"
-    return Completion(text, tool_calls, spent, finish, _to_send_back(message), _logprobs(choice))
+    kept = signed(_to_send_back(message), model)
+    return Completion(text, tool_calls, spent, finish, kept, _logprobs(choice))
 
 
 def _problem(body: Any, model: str) -> RamifyError | Transient:
@@ -133,6 +155,10 @@ def _text(content: object) -> str:
 
 
 def _to_send_back(message: Mapping[str, Any]) -> dict[str, Any]:
-    """The message with its reasoning, but without the empty fields that servers refuse when they get them back."""
+    """The message with its reasoning, but without the empty fields that servers refuse when they get them back, and
+    without what litellm puts into it twice."""
     kept = {key: value for key, value in message.items() if value not in (None, [], {}, "")}
+    if isinstance(special := kept.pop("provider_specific_fields", None), dict):
+        special = {key: value for key, value in special.items() if value is not None and key not in _SIGNED}
+        kept |= {"provider_specific_fields": special} if special else {}
     return {"role": "assistant", "content": message.get("content")} | kept
