@@ -17,9 +17,11 @@ from fnmatch import fnmatch
 from functools import partial
 from hashlib import sha256
 
+from agent.actions.excerpt import excerpt
 from agent.guard import TEST_FILES
 from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of
+from agent.measure.messages import error_of, places_of
 from agent.measure.results import Results
 from agent.measure.suite import Rules, run_restored
 from agent.task import Task
@@ -35,10 +37,9 @@ MOST = 0.9
 NOTED = 3
 FILE_BYTES = 100_000
 """A larger test file is not read."""
-MESSAGE_CHARACTERS = 400
+MESSAGE_BYTES = 1_500
 
 _OWN_FAULT = re.compile(r"(?:\w+\.)*(?:ImportError|ModuleNotFoundError|NameError|SyntaxError)\b")
-_FRAME = re.compile(r'^ *File "([^"]+)", line \d+', re.MULTILINE)
 
 
 Run = Callable[[], SuiteReport]
@@ -64,7 +65,7 @@ class OwnTests:
 
     def __init__(self, provider: Provider, task: Task, base: Snapshot, rules: Rules) -> None:
         self._provider, self._task, self._base = provider, task, base
-        self._rules = replace(rules, limits=replace(rules.limits, timeouts=1))
+        self._rules = replace(rules, limits=replace(rules.limits, timeouts=1), by_path=True)
         self._results = Results()
 
     def files(self, snapshot: Snapshot) -> tuple[str, ...]:
@@ -102,6 +103,17 @@ class OwnTests:
             found = {path: _text(box, path) for path in paths}
         return {path: text for path, text in found.items() if text is not None}
 
+    def placed(self, snapshot: Snapshot, path: str) -> str:
+        """The path of a file relative to the workspace; empty where there is no such file in it."""
+        with self._provider.at(snapshot) as box:
+            inside = path.removeprefix(f"{box.workdir.rstrip('/')}/")
+            there = not inside.startswith("/") and box.exec(["test", "-f", inside], timeout_s=60).exit_code == 0
+        return inside if there else ""
+
+    def edited(self, snapshot: Snapshot) -> frozenset[str]:
+        """The files that are in the base too, and that the state has changed."""
+        return frozenset(c.path for c in self._provider.changes(self._base, snapshot) if c.kind == "modified")
+
     def look(self, snapshot: Snapshot) -> Finding | None:
         """What the state's own tests say; None when it has none."""
         own = self.files(snapshot)
@@ -132,7 +144,7 @@ def found(before: Run, after: Run, once_more: Run) -> Finding:
         return Finding(problem=_no_failure(first))
     changed = after()
     if still := [test for test in failing if not changed.passed(test)]:
-        why = changed.messages.get(still[0], changed.problem)[-MESSAGE_CHARACTERS:]
+        why = excerpt(changed.messages.get(still[0], changed.problem), MESSAGE_BYTES)[0]
         return Finding(problem=f"{still[0]} fails with your change as it does without:\n{why}")
     second = _failures(once_more())
     if unsteady := [test for test in failing if test not in second]:
@@ -152,15 +164,16 @@ def valued(evaluation: Evaluation, finding: Finding | None) -> Evaluation:
         value=max(evaluation.value, min(MOST, evaluation.value + worth)),
         parts={**evaluation.parts, "reproduction": float(bool(finding.shown))},
         notes=f"{evaluation.notes}\n{note}".strip(),
+        reproduced_by=finding.shown,
     )
 
 
 def begun(report: SuiteReport, test: str) -> bool:
     """Whether a failure is one of what was tested, and not of an import or a name in the test itself."""
-    message = report.messages.get(test, "").rstrip()
-    frames = _FRAME.findall(message)
-    raised_there = bool(frames) and frames[-1].endswith(file_of(test))
-    return not (raised_there and _OWN_FAULT.match(message.rpartition("\n")[2]))
+    message = report.messages.get(test, "")
+    places = places_of(message)
+    raised_there = bool(places) and places[-1][0].endswith(file_of(test))
+    return not (raised_there and _OWN_FAULT.match(error_of(message)))
 
 
 def _text(box: Sandbox, path: str) -> bytes | None:
@@ -182,11 +195,12 @@ def _no_failure(before: SuiteReport) -> str:
         test for test in before.failures if before.outcomes[test] is not Outcome.FAILED or not begun(before, test)
     ]
     if broken:
-        why = before.messages.get(broken[0], "")[-MESSAGE_CHARACTERS:]
+        why = excerpt(before.messages.get(broken[0], ""), MESSAGE_BYTES)[0]
         return (
             f"{broken[0]} does not get as far as to fail on the unchanged code, so that it says nothing of it:\n{why}"
         )
     if not before.valid:
-        return f"Your own tests cannot be run on the unchanged code: {before.problem}"
+        run = f". What was run: {before.command}" if before.command else ""
+        return f"Your own tests cannot be run on the unchanged code: {before.problem}{run}"
     files = ", ".join(dict.fromkeys(map(file_of, before.outcomes)))
     return f"{files or 'your own test file'} passes without your change too: it does not show what the issue describes"

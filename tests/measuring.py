@@ -74,7 +74,7 @@ class Lab:
         self.task = Task(
             "lab", "It is wrong.", Workspace(path=folder, env=ENV, setup=setup, mount=mount), command, goals
         )
-        self.task = replace(self.task, framework=framework)
+        self.task = replace(self.task, framework=framework, goal_failing=True)
         self.base = provider.create(self.task.workspace)
 
     def measurer(self) -> Measurer:
@@ -96,7 +96,7 @@ class Lab:
 
     def evaluate(self, report: SuiteReport) -> tuple[Evaluation, Evaluation]:
         """The worth of a state with this report, and that of the base state."""
-        task = replace(self.task, goal_tests=resolve_goals(self.task.goal_tests, self.baseline))
+        task = replace(self.task, goal_tests=resolve_goals(self.task, self.baseline))
         root = PassingTests().evaluate(Case(task, (), self.baseline))
         path = (Node(0, (), (), self.base, self.baseline, root),)
         return PassingTests().evaluate(Case(task, path, report)), root

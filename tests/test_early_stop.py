@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from agent.actions.comparison import stopped_early
 from agent.measure import Outcome
+from agent.measure.comparison import compare
 from agent.measure.regressions import must_pass, regressions
 from agent.measure.suite import run_suite
 from agent.report.summary import tally
@@ -87,6 +89,17 @@ def test_a_file_that_cannot_be_imported_any_more_ends_the_run_before_it_begins(l
     assert report.left_out == 1
 
 
+def test_it_is_told_that_a_run_was_stopped_and_why(lab, cut):
+    halved, unreadable = cut({"calc.py": HALVED}, 1), cut({"calc.py": "def add(a, b):\n    return a + b\n"}, 3)
+    assert _early(lab, halved) == "The run was stopped after 1 newly broken test; 7 of the 10 tests were not run."
+    assert _early(lab, unreadable) == "The run was stopped after 8 newly broken tests; 1 of the 10 tests was not run."
+    assert _early(lab, cut({"calc.py": CALC}, 1)) == ""
+
+
+def _early(lab, report):
+    return stopped_early(compare(lab.baseline, report), report)
+
+
 def test_named_tests_may_be_left_out_too(cut):
     report = cut({"calc.py": HALVED}, 1, many(1, 2, 3))
     assert report.valid
@@ -98,4 +111,4 @@ def test_a_run_that_is_cut_short_is_never_solved(lab, measurer, cut):
     evaluation, root = lab.evaluate(cut({"calc.py": HALVED}, 1))
     assert not evaluation.solved
     assert root.value < evaluation.value < 1
-    assert "tests were not run any more" in evaluation.notes
+    assert "The run was stopped after" in evaluation.notes

@@ -7,10 +7,14 @@ import sys
 from dataclasses import replace
 
 import pytest
+from pydantic import TypeAdapter
 
+from agent.actions.comparison import told
 from agent.errors import MeasureError
-from agent.measure import Outcome
+from agent.measure import Outcome, SuiteReport
+from agent.measure.comparison import compare
 from agent.measure.measurer import Measurer, find_baseline
+from agent.measure.regressions import regressions
 from agent.measure.spectrum import Spectrum
 from agent.measure.suite import rules_for, run_suite
 from agent.measure.tracing import trace
@@ -62,6 +66,11 @@ class TestOld(unittest.TestCase):
     @unittest.expectedFailure
     def test_expected(self): assert False
 
+    @unittest.expectedFailure
+    def test_unexpected(self): pass
+
+    def test_pretended(self): pytest.fail("Unexpected success")
+
     def test_fine(self): pass
 
 def test_nothing_of_the_plugin_is_seen():
@@ -75,12 +84,14 @@ ENDS = {
     "test_parameter[\\u2603]": "passed",
     "test_expected_failure": "passed",
     "test_unexpected_pass": "passed",
-    "test_strict_unexpected_pass": "failed",
+    "test_strict_unexpected_pass": "passed",
     "test_skipped": "skipped",
     "test_set_up": "error",
     "test_tear_down": "error",
     "TestOld::test_parts": "failed",
     "TestOld::test_expected": "passed",
+    "TestOld::test_unexpected": "passed",
+    "TestOld::test_pretended": "failed",
     "TestOld::test_fine": "passed",
     "test_nothing_of_the_plugin_is_seen": "passed",
 }
@@ -174,7 +185,31 @@ def test_tests_end_in_every_manner(provider, tmp_path):
         f"{PYTEST} --doctest-modules",
     )
     expected = {f"test_manners.py::{test}": end for test, end in ENDS.items()} | {"doc.py::doc": "passed"}
-    assert outcomes(find_baseline(provider, lab.task, lab.base)) == expected
+    report = find_baseline(provider, lab.task, lab.base)
+    assert outcomes(report) == expected
+    assert report.unexpected == tuple(
+        f"test_manners.py::{test}" for test in ("test_strict_unexpected_pass", "TestOld::test_unexpected")
+    )
+
+
+@pytest.mark.parametrize("framework", ["", "unittest"])
+def test_an_unexpected_pass_breaks_nothing_and_is_told(provider, tmp_path, framework):
+    tests = (
+        "import unittest, calc\n\n\nclass TestAdd(unittest.TestCase):\n    @unittest.expectedFailure\n"
+        "    def test_add(self):\n        self.assertEqual(calc.add(1, 2), 3)\n"
+    )
+    command = f"{sys.executable} -m unittest" if framework else PYTEST
+    lab = Lab(provider, tmp_path, {"calc.py": CALC, "test_add.py": tests}, command, framework=framework)
+    report = lab.report({"calc.py": FIXED})
+    assert report.valid
+    assert report.failures == regressions(lab.baseline, report) == ()
+    found = compare(lab.baseline, report)
+    assert found.unexpected_passes == ("test_add.py::TestAdd::test_add",)
+    assert "although it is marked xfail(strict)" in told(found, report)
+
+
+def test_a_report_of_before_unexpected_passes_were_listed_can_be_read():
+    assert TypeAdapter(SuiteReport).validate_python({"outcomes": {"t": "failed"}}).unexpected == ()
 
 
 def test_a_changed_state_is_measured_by_its_sources(lab, measurer):
@@ -199,7 +234,7 @@ def test_a_function_stands_for_its_parameters(provider, tmp_path):
     lab = Lab(provider, tmp_path, {"test_manners.py": MANNERS})
     report = lab.report({}, ("test_manners.py::test_parameter", "test_manners.py::TestOld"))
     assert report.valid
-    assert len(report.outcomes) == 6
+    assert len(report.outcomes) == 8
     assert report.outcome("test_manners.py::TestOld") is Outcome.FAILED
     assert report.passed("test_manners.py::test_parameter")
 

@@ -114,7 +114,8 @@ class TestAnOwnTest:
 class TestItsWorth:
     def test_is_less_than_that_of_goal_tests_and_nothing_is_solved_by_it(self):
         best = valued(Evaluation(0.1, parts={"harm": 0.0}), Finding(("t",)))
-        assert best == Evaluation(0.1 + WORTH, False, {"harm": 0.0, "reproduction": 1.0}, best.notes)
+        parts = {"harm": 0.0, "reproduction": 1.0}
+        assert best == Evaluation(0.1 + WORTH, False, parts, best.notes, reproduced_by=("t",))
         assert best.value < 0.9
         assert valued(Evaluation(0.85), Finding(("t",))).value == 0.9
         assert "passes with your change: t" in best.notes
@@ -141,17 +142,20 @@ def test_a_search_without_a_failing_test_prefers_the_state_whose_own_test_shows_
             ("run_tests", {"tests": ["test_issue.py::test_issue"]}),
         )
 
-    model = ScriptedModel([says(VACUOUS, SAME), says(GOOD, FIX)])
+    done = answer("That is it.", ("submit", {}))
+    model = ScriptedModel([says(VACUOUS, SAME), done, says(GOOD, FIX), done])
     with Run.open(tmp_path / "run") as run:
-        search = BestOfN(n=2, depth=1)
-        parts = Parts(provider, ChatPolicy(model), search, PassingTests(), Budget(max_nodes=3), baseline_runs=1)
+        policy, search, limits = ChatPolicy(model), BestOfN(n=2), Budget(max_nodes=9)
+        parts = Parts(provider, policy, search, PassingTests(), limits, baseline_runs=1, lines=2)
         result = solve(task(repo), parts, run)
-        empty, good = run.tree[1], run.tree[2]
-    assert "Write one, in a new file `test_*.py`" in str(model.heard[0])
-    assert [each.steps[0].observations[2].text for each in (empty, good)] == ["1 passed", "1 passed"]
+        empty, good = run.tree[2], run.tree[4]
+    assert "those in a new file it runs, too" in str(model.heard[0])
+    assert [node.parents[0] for node in run.tree if node.parents] == [0, 1, 0, 3]
+    assert all(run.tree[n].steps[0].observations[2].text.startswith("1 passed in ") for n in (1, 3))
     assert (empty.evaluation.parts["reproduction"], good.evaluation.parts["reproduction"]) == (0.0, 1.0)
     assert empty.value < good.value < 0.9
     assert "passes without your change too" in empty.evaluation.notes
-    assert (result.status, result.verified, result.best_node) == ("improved", True, good.id)
+    assert (result.status, result.verified, result.best_node) == ("submitted", True, good.id)
+    assert result.reproduced_by == ("test_issue.py::test_issue",)
     assert not good.evaluation.solved
     assert b"test_issue.py" in result.patch

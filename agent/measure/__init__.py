@@ -12,8 +12,8 @@ __all__ = ["Outcome", "SuiteReport"]
 
 
 class Outcome(Enum):
-    """How one test ended. Everything but PASSED and SKIPPED is a failure; expected failures count as PASSED,
-    an unexpected pass of a strict xfail as FAILED."""
+    """How one test ended. Everything but PASSED and SKIPPED is a failure; expected failures count as PASSED, and so do
+    unexpected passes, which a report lists where they are strict. Journals of before have the latter as FAILED."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -46,6 +46,8 @@ class SuiteReport:
     timed_out: bool = False
     adapter: str = "pytest"
     """What read the results: `pytest`, the name of an adapter, or `exit-code`, the weakest."""
+    command: str = ""
+    """What was run, where that is not the task's own command, for people."""
     output: str = ""
     """The tail of what the run printed, limited."""
     durations: Mapping[str, float] = field(default_factory=dict)
@@ -60,6 +62,8 @@ class SuiteReport:
     not looked at."""
     flaky: tuple[str, ...] = ()
     """Of the base state only: tests that ended differently in two runs of it. They decide nothing."""
+    unexpected: tuple[str, ...] = ()
+    """Tests that passed although they are marked as strict expected failures: for the runner they failed."""
 
     def passed(self, test_id: str) -> bool:
         """Whether the test ran and passed in a valid run; a skipped test has not passed."""

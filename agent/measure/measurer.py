@@ -12,6 +12,7 @@ from agent.guard import Protection
 from agent.measure import SuiteReport
 from agent.measure.flaky import unsteady
 from agent.measure.planting import Limits
+from agent.measure.reading import NO_TESTS
 from agent.measure.regressions import must_pass, regressions
 from agent.measure.results import Results
 from agent.measure.suite import Rules, copy_run, rules_for, run_suite
@@ -107,7 +108,8 @@ class Measurer:
         """
         rules = replace(self.rules, limits=self._limits(tests, cut))
         if start is Start.NEW:
-            return run_suite(self._provider, self._task, snapshot, self._base, tests, rules)
+            report = run_suite(self._provider, self._task, snapshot, self._base, tests, rules)
+            return report if self._baseline.outcomes else _without_tests(report)
         return copy_run(self._provider, snapshot, self._base, tests, rules, session=start is Start.SESSION)
 
     def _limits(self, tests: Sequence[str], cut: bool) -> Limits:
@@ -124,15 +126,20 @@ def _described(rules: Rules, task: Task, base: Snapshot) -> str:
     return repr((base.digest, task.test_command, *parts))
 
 
-def find_baseline(provider: Provider, task: Task, base: Snapshot, runs: int | None = None) -> SuiteReport:
+def find_baseline(
+    provider: Provider, task: Task, base: Snapshot, runs: int | None = None, *, untested: bool = False
+) -> SuiteReport:
     """The report of the base state, before any edit. It is made `runs` times (None: twice when the tests are quick),
     and tests that do not end the same way every time are listed as flaky. One of the runs is copied from a template,
-    where that can be; what differs there only is listed as unsafe.
+    where that can be; what differs there only is listed as unsafe. `untested`: there may be no tests; the report is
+    empty then.
 
     Raises:
         MeasureError: the tests cannot be run at all; the message says what to change.
     """
-    first = _first_run(provider, task, base)
+    first = _first_run(provider, task, base, untested)
+    if not first.outcomes:
+        return first
     wanted = runs or (2 if first.duration_s <= CHEAP_S else 1)
     if wanted == 1:
         return first
@@ -160,12 +167,20 @@ def _copied_run(measurer: Measurer, base: Snapshot) -> SuiteReport | None:
         return None
 
 
-def _first_run(provider: Provider, task: Task, base: Snapshot) -> SuiteReport:
+def _without_tests(report: SuiteReport) -> SuiteReport:
+    """The report; one of a run that found no tests is valid, where none are expected."""
+    nothing = not report.outcomes and NO_TESTS in report.problem
+    return replace(report, valid=True) if nothing else report
+
+
+def _first_run(provider: Provider, task: Task, base: Snapshot, untested: bool) -> SuiteReport:
     """A valid run with generous limits, read by the best adapter that works for the command."""
     rules = rules_for(provider, task, base)
     report = run_suite(provider, task, base, base, rules=rules)
     if not report.valid and not report.outcomes and not _means_framework(report, task):
         report = run_suite(provider, task, base, base, rules=replace(rules, adapter="exit-code"))
+    if untested:
+        report = _without_tests(report)
     if not report.valid or report.exit_code in (126, 127):
         raise MeasureError(_complaint(report, task.test_command))
     return report
@@ -188,7 +203,7 @@ def _complaint(report: SuiteReport, command: str) -> str:
         return "pytest is not installed in the sandbox; install it with --setup 'pip install pytest'"
     if report.timed_out:
         return f"{command!r} took longer than {report.duration_s:.0f} s; name a quicker command with --test"
-    if "no tests were collected" in report.problem:
+    if NO_TESTS in report.problem:
         return f"{command!r} collects no tests; name the tests to run with --test"
     remedy = "see --test, --setup and --test-framework"
     return f"{command!r} does not give a result that can be trusted: {report.problem} ({last}); {remedy}"

@@ -27,7 +27,7 @@ for python in python python3 .venv/bin/python venv/bin/python "$shebang" "$@"
 do command -v "$python" >/dev/null && "$python" -c "{SITE_PACKAGES}"
 done; true
 """
-REPORTER = ["alarm", "channel", "wanted", "reporter"]
+REPORTER = ["alarm", "channel", "wanted", "cutting", "failures", "reporter"]
 """The programs that report, each after those that it imports."""
 OMITTED = ["*/site-packages/*", "*/dist-packages/*", "*/.venv/*", "*/venv/*"]
 
@@ -80,24 +80,34 @@ def plan(site_packages: Sequence[str], *, trace: bool = False) -> Plan:
     return Plan(folder, tuple(site_packages), f"{folder}/{secrets.token_hex(8)}", secrets.token_hex(16), plugins)
 
 
-def plant_reporter(box: Sandbox, planned: Plan, wanted: Sequence[str], limits: Limits) -> None:
-    """Write the plugin that reports; it will run the `wanted` tests only, all of them when there are none."""
-    _write_copies(box, planned.copies(planned.plugins[-1]), REPORTER, **_orders(planned, wanted, limits))
+def plant_reporter(
+    box: Sandbox, planned: Plan, wanted: Sequence[str], limits: Limits, *, by_path: bool = False
+) -> None:
+    """Write the plugin that reports; it will run the `wanted` tests only, all of them when there are none. `by_path`:
+    pytest is given their files in place of what the command selects."""
+    _write_copies(box, planned.copies(planned.plugins[-1]), REPORTER, **_orders(planned, wanted, limits, by_path))
 
 
 def plant_prober(
-    box: Sandbox, planned: Plan, wanted: Sequence[str], limits: Limits, probes: Sequence[Mapping[str, object]]
+    box: Sandbox,
+    planned: Plan,
+    wanted: Sequence[str],
+    limits: Limits,
+    probes: Sequence[Mapping[str, object]],
+    *,
+    by_path: bool = False,
 ) -> None:
     """As `plant_reporter`, with what notes values at the probes (`agent.measure.inside.watching`)."""
-    orders = _orders(planned, wanted, limits) | {"root": box.workdir, "probes": list(probes)}
+    orders = _orders(planned, wanted, limits, by_path) | {"root": box.workdir, "probes": list(probes)}
     _write_copies(
         box, planned.copies(planned.plugins[-1]), [*REPORTER, "values", "notes", "watching", "prober"], **orders
     )
 
 
-def _orders(planned: Plan, wanted: Sequence[str], limits: Limits) -> dict[str, object]:
+def _orders(planned: Plan, wanted: Sequence[str], limits: Limits, by_path: bool) -> dict[str, object]:
     return {
         "wanted": list(wanted),
+        "by_path": by_path,
         "cpu_s": limits.cpu_s,
         "wall_s": limits.wall_s,
         "max_timeouts": limits.timeouts,

@@ -98,7 +98,7 @@ def look(
     with provider.scratch(snapshot, base, put_back) as box:
         placed = [_placed(box, probe) for probe in probes]
         planned = plan(rules.site_packages)
-        plant_prober(box, planned, [test], limits, [asdict(probe) for probe in placed])
+        plant_prober(box, planned, [test], limits, [asdict(probe) for probe in placed], by_path=rules.by_path)
         told, result = run_planned(box, task.test_command, planned, limits)
         watched = first_failure(told.values)
         sources = {} if watched is None or result.timed_out else {p: _lines(box, p) for p in sorted(_paths(watched))}

@@ -13,16 +13,19 @@ from hashlib import sha256
 from typing import Any
 
 from agent.measure import Outcome, SuiteReport
+from agent.measure.inside.cutting import ending
 from sandboxes import ExecResult
 
-__all__ = ["COMMAND", "Told", "from_exit_code", "from_told", "read"]
+__all__ = ["COMMAND", "NO_TESTS", "Told", "from_exit_code", "from_told", "read"]
 
 COMMAND = "test-command"
 """The only test id of a report that is made of an exit code."""
 OUTPUT_BYTES = 4000
+MESSAGE_BYTES = 2000
 KILLED = 137
 GOOD = (Outcome.PASSED.value, Outcome.SKIPPED.value)
-STATUSES = {2: "it was interrupted", 3: "internal error", 4: "usage error", 5: "no tests were collected"}
+NO_TESTS = "no tests were collected"
+STATUSES = {2: "it was interrupted", 3: "internal error", 4: "usage error", 5: NO_TESTS}
 LIMITS = {
     "memory": "the run used more memory than sandbox.limits.memory_bytes",
     "pids": "the run started more processes than sandbox.limits.pids",
@@ -123,6 +126,7 @@ def from_told(told: Told, result: ExecResult, wanted: Sequence[str] = (), adapte
         output=_tail(result),
         durations={test_id: fact["seconds"] for test_id, fact in told.tests.items()},
         messages=messages,
+        unexpected=tuple(test_id for test_id, fact in told.tests.items() if fact.get("unexpected")),
     )
     problem = next(_problems(told, result, report, wanted), "")
     return report if not problem else _invalid(report, problem)
@@ -140,7 +144,7 @@ def from_exit_code(result: ExecResult) -> SuiteReport:
         adapter="exit-code",
         output=_tail(result),
         durations={COMMAND: result.duration_s},
-        messages={} if result.exit_code == 0 else {COMMAND: _tail(result)[-2000:]},
+        messages={} if result.exit_code == 0 else {COMMAND: ending(_tail(result), MESSAGE_BYTES)},
     )
     return _invalid(report, "the command ran out of time") if result.timed_out else report
 
@@ -163,13 +167,13 @@ def _problems(told: Told, result: ExecResult, report: SuiteReport, wanted: Seque
     if end["exit"] not in (0, 1):
         yield f"{report.adapter} ended with status {end['exit']}: {STATUSES.get(end['exit'], 'unknown')}"
     if not end["collected"] and not told.broken:
-        yield "no tests were collected"
+        yield NO_TESTS
     if end["tests"] != len(told.tests):
         yield f"{end['tests']} tests ran and {len(told.tests)} are reported"
     if end["left_out"] != len(told.left_out):
         yield f"{end['left_out']} tests were left out and {len(told.left_out)} are reported"
     for name, code in ((f"{report.adapter}'s status", end["exit"]), ("the command's exit code", result.exit_code)):
-        if (code != 0) != bool(report.failures):
+        if (code != 0) != bool(report.failures or report.unexpected):
             yield f"{name} is {code}, but {len(report.failures)} tests failed"
     missing = [t for t in wanted if t not in told.left_out and report.outcome(t) is None]
     if missing:
@@ -181,4 +185,4 @@ def _invalid(report: SuiteReport, problem: str) -> SuiteReport:
 
 
 def _tail(result: ExecResult) -> str:
-    return (result.stdout + result.stderr)[-OUTPUT_BYTES:].decode(errors="replace")
+    return ending((result.stdout + result.stderr).decode(errors="replace"), OUTPUT_BYTES)

@@ -83,4 +83,5 @@ def _with_goals(report: SuiteReport, of_goals: SuiteReport) -> SuiteReport:
         report,
         outcomes={**of_goals.outcomes, **report.outcomes},
         durations={**of_goals.durations, **report.durations},
+        unexpected=tuple(dict.fromkeys((*of_goals.unexpected, *report.unexpected))),
     )

@@ -15,6 +15,7 @@ from agent.guard import Protection, protect
 from agent.measure import Outcome, SuiteReport
 from agent.measure.adapters.registry import ADAPTERS
 from agent.measure.adapters.running import run_adapted
+from agent.measure.ids import file_of
 from agent.measure.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
 from agent.measure.reading import Told, from_exit_code, from_told, read
 from agent.measure.warm import Warm, find_warm
@@ -47,6 +48,8 @@ class Rules:
     adapter: str = "pytest"
     warm: Warm | None = None
     """How runs are copied from a template; None: each begins with a new process."""
+    by_path: bool = False
+    """pytest is given the files of the named tests, in place of the tests that the command selects."""
 
 
 def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport | None = None) -> Rules:
@@ -118,7 +121,8 @@ def run_restored(
         if adapter := ADAPTERS.get(rules.adapter):
             return run_adapted(box, adapter, task.test_command, tests, rules.limits.run_s)
         told, result = _run_planted(box, task.test_command, tests, rules)
-    return from_told(told, result, tests)
+    report = from_told(told, result, tests)
+    return replace(report, command=_by_path(task.test_command, tests)) if rules.by_path else report
 
 
 def copy_run(
@@ -165,7 +169,7 @@ def _write(box: Sandbox, files: Mapping[str, bytes]) -> str:
 
 def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules) -> tuple[Told, ExecResult]:
     planned = plan(rules.site_packages)
-    plant_reporter(box, planned, tests, rules.limits)
+    plant_reporter(box, planned, tests, rules.limits, by_path=rules.by_path)
     return run_planned(box, command, planned, rules.limits)
 
 
@@ -173,6 +177,11 @@ def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tu
     """Run the command with what was planted, and read what it told; nothing when the fork was lost."""
     result = box.exec(shell(command, planned), timeout_s=limits.run_s)
     return _told(box, planned.report, planned.nonce, result), result
+
+
+def _by_path(command: str, tests: Sequence[str]) -> str:
+    files = " ".join(dict.fromkeys(map(file_of, tests)))
+    return f"{command} (with {files} in place of the tests that it selects)"
 
 
 def _told(box: Sandbox, report: str, nonce: str, result: ExecResult) -> Told:

@@ -21,7 +21,19 @@ SHELL_WORDS = re.compile(r"[;&|<>$`()*?{}~!#\n\\]")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 PYTHON = re.compile(r"(.*/)?python[\d.]*")
 PYTEST = re.compile(r"(.*/)?(pytest|py\.test)")
-INSIDE = ("alarm", "channel", "wanted", "reporter", "copies", "stops", "ahead", "session", "warm")
+INSIDE = (
+    "alarm",
+    "channel",
+    "wanted",
+    "cutting",
+    "failures",
+    "reporter",
+    "copies",
+    "stops",
+    "ahead",
+    "session",
+    "warm",
+)
 """Programs of the template, each after those that it imports."""
 ENDING = "\nfrom ramify_inside import warm\nwarm.begin({!r})\n"
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
+from agent.measure.inside.cutting import cut, ending
 from agent.measure.logs.cargo import cargo
 from agent.measure.planting import Plan
 from agent.measure.reading import Told
@@ -24,7 +25,7 @@ RUNNING = re.compile(r"Running (?:unittests )?(\S+) \((?:.*/)?(.+?)-[0-9a-f]+(?:
 RESULT = re.compile(r"test result: (ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;.*")
 STDOUT = re.compile(r"---- (.+) stdout ----")
 DOCUMENTED = re.compile(r"(.+?) \(line (\d{1,9})\)(.*)")
-MESSAGE_LINES = 40
+MESSAGE_BYTES = 1500
 
 
 def order(planned: Plan, command: str, wanted: Sequence[str]) -> Order:
@@ -75,7 +76,7 @@ def _read_target(told: Told, target: str, lines: list[str]) -> bool:
     if len(results) > 1:
         told.doubts.append(f"{target} came to its end more than once")
     if not results:
-        told.broke(target, "\n".join(lines[-MESSAGE_LINES:]))
+        told.broke(target, ending("\n".join(lines), MESSAGE_BYTES))
         return True
     counted = [
         sum(end is each for end in outcomes.values()) for each in (Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED)
@@ -106,7 +107,7 @@ def _messages(lines: list[str]) -> dict[str, str]:
             into = []
         else:
             into.append(line)
-    return {test: "\n".join(said[:MESSAGE_LINES]).strip() for test, said in found.items()}
+    return {test: cut("\n".join(said).strip(), MESSAGE_BYTES)[0] for test, said in found.items()}
 
 
 CARGO = Adapter(

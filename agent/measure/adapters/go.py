@@ -13,13 +13,14 @@ from typing import Any
 
 from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
+from agent.measure.inside.cutting import cut
 from agent.measure.logs.go import ENDS, read_events
 from agent.measure.planting import Plan
 from agent.measure.reading import Told
 
 __all__ = ["GO"]
 
-MESSAGE_CHARACTERS = 2000
+MESSAGE_BYTES = 1500
 
 
 def order(planned: Plan, command: str, wanted: Sequence[str]) -> Order:
@@ -60,7 +61,7 @@ class _Package:
         """A test of the package ended, or all of it."""
         test, seconds = event.get("Test", ""), event.get("Elapsed")
         failed = outcome is Outcome.FAILED
-        message = "".join(self.printed.get(test, []))[-MESSAGE_CHARACTERS:] if failed else ""
+        message = cut("".join(self.printed.get(test, [])), MESSAGE_BYTES)[0] if failed else ""
         if test:
             self.failed = self.failed or failed
             told.test(f"{self.path}::{test}", outcome, seconds if isinstance(seconds, (int, float)) else 0.0, message)

@@ -16,12 +16,13 @@ from xml.parsers import expat
 from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.documents import root
+from agent.measure.inside.cutting import cut
 from agent.measure.planting import Plan
 from agent.measure.reading import Told
 
 __all__ = ["GRADLE", "JUNIT", "MAVEN", "read"]
 
-MESSAGE_CHARACTERS = 2000
+MESSAGE_BYTES = 1500
 SUITES = ("testsuites", "testsuite")
 
 
@@ -56,7 +57,7 @@ def _read_file(told: Told, suites: ET.Element) -> None:
 def _ended(case: ET.Element) -> tuple[Outcome, str]:
     for tag, outcome in (("error", Outcome.ERROR), ("failure", Outcome.FAILED)):
         if (said := case.find(tag)) is not None:
-            return outcome, (said.text or said.get("message") or "").strip()[:MESSAGE_CHARACTERS]
+            return outcome, cut((said.text or said.get("message") or "").strip(), MESSAGE_BYTES)[0]
     return (Outcome.SKIPPED if case.find("skipped") is not None else Outcome.PASSED), ""
 
 

@@ -26,7 +26,7 @@ def order(planned: Plan, command: str, wanted: Sequence[str]) -> Order:
     orders = {"report": planned.report, "nonce": planned.nonce, "folder": folder}
     start = f"import json\n\nfrom .unittests import main\n\nmain(json.loads({json.dumps(orders)!r}))\n"
     files = {"__init__.py": b"", "__main__.py": start.encode()}
-    files |= {name: inside(name) for name in ("channel.py", "unittests.py")}
+    files |= {name: inside(name) for name in ("channel.py", "cutting.py", "failures.py", "unittests.py")}
     own = re.sub(r"(?<!\w)PYTHONPATH=", f"PYTHONPATH={folder}:", NAMED.sub(f"-m {package}", command))
     prologue = f"export PYTHONPATH={folder}${{PYTHONPATH:+:$PYTHONPATH}}"
     return Order(f"{prologue}\n{own}", {f"{folder}/{package}/{name}": text for name, text in files.items()})

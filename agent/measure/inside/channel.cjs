@@ -5,7 +5,27 @@ const { createHash } = require("node:crypto");
 const fs = require("node:fs");
 const path = require("node:path");
 
-const MESSAGE_CHARACTERS = 2000;
+const MESSAGE_CHARACTERS = 1500;
+const OUTSIDE = /^\s+at .*(node_modules|node:)/; // a call that is not one of the repository's
+
+// What a failure says: without calls outside of the repository, cut at lines, with the end kept.
+function shown(message, root) {
+  const lines = String(message || "").split(root + path.sep).join("").split("\n").filter((line) => !OUTSIDE.test(line));
+  const tail = [];
+  let room = MESSAGE_CHARACTERS;
+  for (let size = 0; lines.length && size + lines.at(-1).length < room / 3; ) {
+    size += lines.at(-1).length + 1;
+    tail.unshift(lines.pop());
+  }
+  const head = [];
+  room -= tail.join("\n").length;
+  while (lines.length && room > 0) {
+    head.push(lines.shift().slice(0, room));
+    room -= head.at(-1).length + 1;
+  }
+  const gap = lines.length ? [`[... ${lines.length} lines left out here ...]`] : [];
+  return [...head, ...gap, ...tail].join("\n");
+}
 
 // Opens the report where `isRunner` says that this process runs the tests; undefined elsewhere (npm is node too).
 exports.open = (folder, isRunner) => {
@@ -18,6 +38,7 @@ exports.open = (folder, isRunner) => {
   const { writeSync } = fs;
   const { stringify } = JSON;
   const seen = new Map();
+  const root = process.cwd();
   let number = 0;
   let tests = 0;
   let failed = 0;
@@ -35,13 +56,13 @@ exports.open = (folder, isRunner) => {
       seen.set(name, count);
       tests += 1;
       failed += outcome === "failed";
-      const text = String(message || "").slice(0, MESSAGE_CHARACTERS);
+      const text = shown(message, root);
       say("test", { id: count === 1 ? name : `${name} (${count})`, outcome, seconds, message: text });
     },
     // A file that could not be run.
     broken(file, message) {
       failed += 1;
-      say("broken", { id: file, message: String(message || "").slice(0, MESSAGE_CHARACTERS) });
+      say("broken", { id: file, message: shown(message, root) });
     },
     end(interrupted) {
       say("end", { exit: interrupted ? 2 : Number(failed > 0), collected: tests, tests, left_out: 0 });

@@ -19,9 +19,17 @@ import pytest
 
 from .alarm import Alarm, OutOfTime
 from .channel import Channel
+from .failures import Failures
 from .wanted import Wanted
 
-MESSAGE_CHARACTERS = 2000
+TRACEBACKS = ("ExceptionChainRepr", "ReprExceptionInfo")
+"""What pytest makes of an exception that no item or plugin has words of its own for."""
+SELECTION = {
+    **dict.fromkeys(("keyword", "markexpr"), ""),
+    **dict.fromkeys(("deselect", "ignore", "ignore_glob")),
+    "pyargs": False,
+}
+"""Options by which a command selects tests, and what they are without it."""
 FAILURES = ("error", "failed", "timeout")
 
 # Tests patch this (frozen clocks); the report must not depend on what they leave there.
@@ -35,6 +43,7 @@ class Attempt:
         self.nodeid = nodeid
         self.outcome = ""
         self.message = ""
+        self.unexpected = False
         self.began = clock()
 
     def learn(self, outcome: str, message: str = "") -> None:
@@ -50,8 +59,11 @@ class Reporter:
         self.channel = Channel()
         self.say = self.channel.say
         self.wanted = Wanted(orders["wanted"])
+        self.by_path = orders.get("by_path", False)
         self.attempt: Attempt | None = None
-        self.root = ""
+        self.failures = Failures()
+        self.unread: dict[str, str] = {}
+        """What is wrong with files that cannot be collected."""
         self.found = 0
         self.told: set[str] = set()
         self.left_out: set[str] = set()
@@ -76,8 +88,14 @@ class Reporter:
         option.tbstyle = "native"  # pytest's own takes seconds for a thousand frames of a recursion
         if hasattr(option, "numprocesses"):  # xdist: its workers would not report here
             option.numprocesses, option.dist, option.tx = None, "no", []
-        self.root = str(config.rootpath)
-        self.wanted.look_in(self.root)
+        root = str(config.rootpath)
+        self.failures = Failures(root, os.getcwd())
+        self.wanted.look_in(root)
+        if self.by_path and self.wanted.ids:
+            config.args = self.wanted.paths(root)
+            for name, unset in SELECTION.items():
+                if hasattr(option, name):
+                    setattr(option, name, unset)
 
     if hasattr(pytest, "version_tuple"):
 
@@ -101,9 +119,22 @@ class Reporter:
         if self.wanted.ids:
             items[:] = [item for item in items if self.wanted.covers(item.nodeid)]
 
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
+        result: Any = yield
+        report = result.get_result()
+        call = getattr(report, "call", None)  # there until this hook ends
+        if report.failed and call is not None and call.excinfo is not None:
+            error = call.excinfo.value
+            cause = error.__cause__ if isinstance(error, pytest.Collector.CollectError) else error
+            told = isinstance(cause, (ImportError, SyntaxError)) or cause is error
+            self.unread[report.nodeid] = self.text(report, cause if told else None, collector)
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self.say("broken", id=report.nodeid or ".", message=str(report.longrepr)[-MESSAGE_CHARACTERS:])
+            message = self.unread.pop(report.nodeid, None)
+            message = self.text(report) if message is None else message
+            self.say("broken", id=report.nodeid or ".", message=message)
             self.broken.append(report.nodeid + "::")
 
     # -- the tests
@@ -154,18 +185,28 @@ class Reporter:
         report = result.get_result()
         if self.attempt is not None and self.attempt.nodeid == item.nodeid:
             outcome = self.judge(report, call)
+            if outcome == "failed" and _is_unexpected_pass(item, report, call):
+                outcome, self.attempt.unexpected = "passed", True
             if outcome == "timeout" and report.passed:  # the test swallowed the alarm
                 report.outcome, report.longrepr = "failed", "ran out of time"
             # That a set-up or a tear-down passed says nothing of the test.
             if outcome != "passed" or report.when == "call" or hasattr(report, "wasxfail"):
-                self.attempt.learn(outcome, self.text(report, call) if outcome != "passed" else "")
+                error = call.excinfo.value if call.excinfo is not None else None
+                self.attempt.learn(outcome, self.text(report, error, item) if outcome != "passed" else "")
 
-    def text(self, report: pytest.TestReport, call: pytest.CallInfo[None] | None) -> str:
-        """What a failure says, limited, with paths as they are in the workspace."""
-        text = str(report.longrepr) if report.longrepr else ""
-        if not text and call is not None and call.excinfo is not None:
-            text = call.excinfo.exconly()
-        return text.replace(self.root + os.sep, "")[-MESSAGE_CHARACTERS:]
+    def text(self, report: Any, error: BaseException | None = None, node: Any = None) -> str:
+        """What a failure says."""
+        said = report.longrepr
+        if isinstance(said, tuple):  # skipped: where, and why
+            return str(said[-1])
+        generic = not said or type(said).__name__ in TRACEBACKS or type(error).__name__ == "UnexpectedException"
+        generic = generic or isinstance(error, (ImportError, SyntaxError))
+        try:
+            if generic and error is not None:
+                return self.failures.told(error, str(getattr(node, "path", None) or getattr(node, "fspath", "")))
+        except Exception:  # an exception of the candidate's may break whatever looks at it
+            pass
+        return self.failures.plain(str(said) if said else "")
 
     def judge(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
         raised = call.excinfo
@@ -181,8 +222,10 @@ class Reporter:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         attempt = self.attempt
-        if report.failed and attempt is not None and attempt.nodeid == report.nodeid:
-            attempt.learn("failed", self.text(report, None))
+        if attempt is None or attempt.nodeid != report.nodeid or (attempt.unexpected and report.when == "call"):
+            return
+        if report.failed:
+            attempt.learn("failed", self.text(report))
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         if self.attempt is not None and self.attempt.nodeid == nodeid:
@@ -201,6 +244,7 @@ class Reporter:
             outcome=done.outcome,
             seconds=round(clock() - done.began, 6),
             message=done.message,
+            unexpected=done.unexpected and done.outcome == "passed",
         )
 
     # -- after the tests
@@ -215,8 +259,21 @@ class Reporter:
         )
 
 
+def _is_unexpected_pass(item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:
+    """Whether a test that is marked as a strict expected failure passed. Where it could be pretended, by raising what
+    unittest raises, the test would pass by any failure too."""
+    if call.excinfo is None:
+        return report.when == "call" and str(report.longrepr).startswith("[XPASS(strict)]")
+    said = str(call.excinfo.value) if isinstance(call.excinfo.value, pytest.fail.Exception) else ""
+    places = (getattr(item, "obj", None), getattr(item, "cls", None))
+    marked = any(getattr(place, "__unittest_expecting_failure__", False) for place in places)
+    return marked and said.startswith("Unexpected success")
+
+
 def _is_timeout(error: BaseException) -> bool:
-    return isinstance(error, OutOfTime) or re.match(r"Timeout \(?>", str(error)) is not None
+    """The alarm's, or that of a plugin that ends slow tests."""
+    said = str(error) if isinstance(error, pytest.fail.Exception) else ""
+    return isinstance(error, OutOfTime) or re.match(r"Timeout \(?>", said) is not None
 
 
 def begin(orders: dict[str, Any]) -> Callable[[pytest.Config], None]:

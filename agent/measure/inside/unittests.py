@@ -9,13 +9,12 @@ import os
 import shutil
 import sys
 import time
-import traceback
 import unittest
 from typing import Any
 
 from .channel import Channel
+from .failures import Failures
 
-MESSAGE_CHARACTERS = 2000
 ROOT = os.getcwd()  # tests may go elsewhere
 clock = time.perf_counter
 
@@ -27,11 +26,11 @@ class Result(unittest.TextTestResult):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.outcome, self.message, self.told = "", "", 0
+        self.outcome, self.message, self.unexpected, self.told = "", "", False, 0
         self.seen: dict[str, int] = {}
 
     def startTest(self, test: Any) -> None:  # noqa: N802  # unittest's name
-        self.outcome, self.message, self.began = "", "", clock()
+        self.outcome, self.message, self.unexpected, self.began = "", "", False, clock()
         super().startTest(test)
 
     def stopTest(self, test: Any) -> None:  # noqa: N802
@@ -44,8 +43,8 @@ class Result(unittest.TextTestResult):
 
     def tell(self, test: Any, outcome: str, message: str, seconds: float) -> None:
         self.told += 1
-        text = message[-MESSAGE_CHARACTERS:]
-        self.channel.say("test", id=self.name(test), outcome=outcome, seconds=round(seconds, 6), message=text)
+        facts = {"id": self.name(test), "outcome": outcome, "seconds": round(seconds, 6), "message": message}
+        self.channel.say("test", unexpected=self.unexpected and outcome == "passed", **facts)
 
     def name(self, test: Any) -> str:
         """A test that comes up again is another: of a class that two modules have, say."""
@@ -59,20 +58,19 @@ class Result(unittest.TextTestResult):
 
     def addError(self, test: Any, err: Any) -> None:  # noqa: N802
         super().addError(test, err)
-        message = "".join(traceback.format_exception(*err))
         if hasattr(test, "_testMethodName"):
-            self.learn("error", message)
+            self.learn("error", _text(test, err))
         else:  # a module or a class whose set-up failed
-            self.channel.say("broken", id=_id(test), message=message[-MESSAGE_CHARACTERS:])
+            self.channel.say("broken", id=_id(test), message=_text(test, err))
 
     def addFailure(self, test: Any, err: Any) -> None:  # noqa: N802
         super().addFailure(test, err)
-        self.learn("failed", "".join(traceback.format_exception(*err)))
+        self.learn("failed", _text(test, err))
 
     def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
         super().addSubTest(test, subtest, err)
         if err is not None:
-            self.learn("failed", "".join(traceback.format_exception(*err)))
+            self.learn("failed", _text(test, err))
 
     def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
         super().addSkip(test, reason)
@@ -84,7 +82,8 @@ class Result(unittest.TextTestResult):
 
     def addUnexpectedSuccess(self, test: Any) -> None:  # noqa: N802
         super().addUnexpectedSuccess(test)
-        self.learn("failed", "unexpected success")
+        self.learn("passed")
+        self.unexpected = True
 
 
 class Runner(unittest.TextTestRunner):
@@ -93,13 +92,26 @@ class Runner(unittest.TextTestRunner):
     resultclass = Result
 
 
+def _text(test: Any, err: Any) -> str:
+    """What a failure says."""
+    failures = Failures(ROOT)
+    try:
+        return failures.told(err[1], _file(test))
+    except Exception:  # an exception of the candidate's may break whatever looks at it
+        return failures.plain(str(err[0]))
+
+
+def _file(test: Any) -> str:
+    return getattr(sys.modules.get(type(test).__module__), "__file__", None) or ""
+
+
 def _id(test: Any) -> str:
     """`file::Class::test`, the file relative to the workspace; of a module that cannot be imported its file."""
     if type(test).__name__ == "_FailedTest":
         return str(test.id()).partition("._FailedTest.")[2].replace(".", "/") + ".py"
     if not hasattr(test, "_testMethodName"):
         return str(test.id())
-    file = getattr(sys.modules.get(type(test).__module__), "__file__", None)
+    file = _file(test)
     place = os.path.relpath(file, ROOT) if file else type(test).__module__
     return f"{place}::{type(test).__qualname__}::{test.id().rpartition('.')[2]}"
 

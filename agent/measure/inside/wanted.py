@@ -29,6 +29,10 @@ class Wanted:
         """Ids are relative to this folder."""
         self.files = frozenset(realpath(os.path.join(root, each.split("::")[0])) for each in self.ids)
 
+    def paths(self, root: str) -> list[str]:
+        """The files and folders that hold them."""
+        return [os.path.join(root, file) for file in sorted({each.split("::")[0] for each in self.ids})]
+
     def covers(self, nodeid: str) -> bool:
         """Whether a test is wanted."""
         return not self.ids or covers(self.ids, nodeid)

@@ -1,0 +1,73 @@
+"""What a state's tests say against those of the base state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent.measure import Outcome, SuiteReport
+from agent.measure.ids import file_of, holds
+from agent.measure.regressions import regressions
+
+__all__ = ["Comparison", "compare"]
+
+ENDED_WELL = (Outcome.PASSED, Outcome.SKIPPED)
+NOT_RUN = "not run:"
+"""How the message of a test begins that was skipped because others ran out of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How the tests of a run ended, against the base state: test ids in the order of running. Tests that are flaky
+    there count nowhere; a run that is not valid says nothing."""
+
+    fixed: tuple[str, ...] = ()
+    """Failed before, and pass now."""
+    newly_broken: tuple[str, ...] = ()
+    """Passed before, and do not now. Of a file that cannot be imported any more, all its tests."""
+    failing_still: tuple[str, ...] = ()
+    """Failed before, and fail now."""
+    new_failures: tuple[str, ...] = ()
+    """Fail now, and were skipped before or not there."""
+    unexpected_passes: tuple[str, ...] = ()
+    """Pass now although they are marked as strict expected failures, which they were before."""
+    asked: int = 0
+    """Tests that were to be run."""
+    not_run: int = 0
+    """Those of them that were not, because the run was stopped early."""
+
+
+def compare(baseline: SuiteReport, report: SuiteReport) -> Comparison:
+    """The report of a state against that of the base state."""
+    if not report.valid:
+        return Comparison()
+    flaky = frozenset(baseline.flaky)
+    ends = _ends(baseline, report)
+    after = {test: end for test, end in ends.items() if test not in flaky}
+    before = {test: baseline.outcome(test) for test in after}
+    failing = [test for test, end in after.items() if end not in ENDED_WELL]
+    failed = {test for test, end in before.items() if end is not None and end not in ENDED_WELL}
+    left = {test for test, end in after.items() if end is Outcome.SKIPPED and _was_left_out(report, test)}
+    return Comparison(
+        fixed=tuple(test for test, end in after.items() if end is Outcome.PASSED and test in failed),
+        newly_broken=tuple(test for test in regressions(baseline, report) if test not in left),
+        failing_still=tuple(test for test in failing if test in failed),
+        new_failures=tuple(test for test in failing if before[test] in (None, Outcome.SKIPPED)),
+        unexpected_passes=tuple(t for t in report.unexpected if t in after and t not in baseline.unexpected),
+        asked=len(ends) + report.left_out,
+        not_run=report.left_out + len(left),
+    )
+
+
+def _ends(baseline: SuiteReport, report: SuiteReport) -> Mapping[str, Outcome]:
+    """How each test ended; a file that could not be imported stands for the tests that the base state has in it."""
+    ends: dict[str, Outcome] = {}
+    for test, end in report.outcomes.items():
+        inside = test == file_of(test) and end is Outcome.ERROR and test not in baseline.outcomes
+        known = [each for each in baseline.outcomes if holds(test, each)] if inside else []
+        ends |= dict.fromkeys(known or [test], end)
+    return ends
+
+
+def _was_left_out(report: SuiteReport, test: str) -> bool:
+    return report.messages.get(test, "").startswith(NOT_RUN)
