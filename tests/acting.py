@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from agent.actions import Action, Observation, apply
-from agent.measure import SuiteReport
 from sandboxes import Sandbox
 
 
-def no_tests(tests: tuple[str, ...]) -> SuiteReport:
+def no_tests(tests: tuple[str, ...]) -> Observation:
     raise AssertionError("no test was asked for")
 
 

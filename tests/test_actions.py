@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,9 @@ from agent.actions import (
     Debug,
     Edit,
     Effect,
+    Invalid,
     Observation,
+    Replacement,
     RunTests,
     Search,
     Shell,
@@ -25,12 +28,15 @@ from agent.actions import (
     apply,
     as_call,
     effect,
+    invalid,
     parse,
     schema,
 )
 from agent.actions.excerpt import OBSERVATION_BYTES, excerpt, printable
 from agent.errors import MeasureError
 from agent.measure import Outcome, SuiteReport
+from agent.review import Review
+from agent.task import Task
 from agent.untrusted import visible
 from sandboxes import Provider, Sandbox, Snapshot, Workspace
 from sandboxes.namespace import NamespaceProvider
@@ -60,9 +66,39 @@ def base(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Snapsh
 
 @pytest.mark.namespace
 class TestACommand:
-    def test_shows_its_exit_code_and_both_streams(self, box: Sandbox) -> None:
-        seen = do(Shell("echo out; echo err >&2; exit 3"), box)
-        assert seen == Observation("exit code: 3\nout\nstderr:\nerr", ok=False)
+    def test_shows_its_exit_code_and_both_streams_in_the_order_in_which_they_were_written(self, box: Sandbox) -> None:
+        seen = do(Shell("echo out; echo err >&2; echo more; exit 3"), box)
+        assert seen == Observation("exit code: 3\nout\nerr\nmore", ok=False)
+        script = "import sys; print('a'); print('b', file=sys.stderr); print('c')"
+        assert do(Shell(f'python3 -c "{script}"'), box).text == "exit code: 0\na\nb\nc"
+
+    @pytest.mark.parametrize("options", ["1", "0.5s", "-k 1 -s KILL .5", "--preserve-status 1", "--signal=TERM 1"])
+    def test_that_its_own_timeout_cut_says_so_past_a_pipe(self, box: Sandbox, options: str) -> None:
+        seen = do(Shell(f"timeout {options} sh -c 'echo begun; sleep 30' 2>&1 | tail"), box)
+        assert seen.ok
+        assert "begun" in seen.text
+        assert "[timeout: the command was cut, with status" in seen.text
+
+    def test_with_a_timeout_that_does_not_cut_is_as_without(self, box: Sandbox) -> None:
+        assert do(Shell("timeout 30 sh -c 'exit 7'"), box) == Observation("exit code: 7\n(no output)", ok=False)
+        assert do(Shell("echo in | timeout 30 cat"), box) == Observation("exit code: 0\nin")
+        assert do(Shell("set -e; timeout 1 sleep 30; echo on"), box).text.startswith("exit code: 124\n[timeout:")
+
+    def test_leaves_no_byte_code_behind(self, box: Sandbox) -> None:
+        box.write("pkg/__init__.py", b"")
+        assert do(Shell("python3 -c 'import pkg, greet'; ls -A . pkg | grep -c pycache"), box).text.endswith("\n0")
+
+    def test_can_import_what_is_repaired_from_a_script_elsewhere(self, box: Sandbox) -> None:
+        box.write("src/inner.py", b"x = 1\n")
+        seen = do(Shell("cd /tmp; echo 'import greet, inner; print(inner.x)' > x.py; python3 x.py"), box)
+        assert seen.text == "exit code: 0\n1"
+        kept = do(Shell("echo $PYTHONPATH"), box).text.split("\n")[1]
+        assert kept.endswith(f"{box.workdir}:{box.workdir}/src")
+
+    def test_is_not_shown_modules_of_the_workspace_for_those_of_the_standard_library(self, box: Sandbox) -> None:
+        box.write("calendar.py", b"raise SystemExit('the wrong one')\n")
+        box.write("src/inner.py", b"x = 1\n")
+        assert do(Shell("cd /tmp; python3 -c 'import calendar, inner'"), box).ok
 
     def test_that_prints_nothing_says_so(self, box: Sandbox) -> None:
         assert do(Shell("true"), box) == Observation("exit code: 0\n(no output)")
@@ -104,7 +140,7 @@ class TestACommand:
     def test_that_is_too_long_for_the_system_is_refused(self, box: Sandbox) -> None:
         seen = do(Shell("echo " + "x" * 200_000), box)
         assert not seen.ok
-        assert "use write" in seen.text
+        assert "use create" in seen.text
 
 
 @pytest.mark.namespace
@@ -117,7 +153,7 @@ class TestLooking:
         seen = do(View("pkg/long.txt"), box)
         assert "     1\tline 1 of many" in seen.text
         assert "  5000\tline 5000 of many" in seen.text
-        assert f"[... {seen.elided_bytes} bytes left out here; to see them, give start and end ...]" in seen.text
+        assert f"[... {seen.elided_bytes} bytes left out here; to see them, give a view_range ...]" in seen.text
 
     def test_at_a_directory_lists_it(self, box: Sandbox) -> None:
         assert do(View("."), box).text.splitlines()[1:] == ["greet.py", "pkg/"]
@@ -164,40 +200,80 @@ class TestLooking:
         assert do(Search("-nope"), box).ok
 
 
+class Suite:
+    """A scorer that says the same of whatever is asked for."""
+
+    task = Task("means", "It is wrong.", Workspace(), "pytest")
+
+    def __init__(self, report: SuiteReport) -> None:
+        self.report = report
+        self.asked: list[tuple[str, ...]] = []
+
+    def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
+        self.asked.append(tests)
+        return self.report, 1
+
+    def put_back(self, snapshot: Snapshot) -> tuple[str, ...]:
+        return ()
+
+    def reproduction(self, snapshot: Snapshot, report: SuiteReport) -> tuple[None, int]:
+        return None, 0
+
+
 class TestRunningTests:
-    def show(self, report: SuiteReport) -> Observation:
-        asked: list[tuple[str, ...]] = []
+    BASE = Snapshot("base", "digest")
+    SLOW = SuiteReport({"t.py::a": Outcome.PASSED}, duration_s=1000)
+    QUICK = SuiteReport({"t.py::a": Outcome.PASSED})
 
-        def run(tests: tuple[str, ...]) -> SuiteReport:
-            asked.append(tests)
-            return report
-
-        seen = apply(RunTests(("t.py::a",)), None, run)  # type: ignore[arg-type]  # no sandbox is looked at
-        assert asked == [("t.py::a",)]
-        return seen
+    def show(self, report: SuiteReport, *tests: str, baseline: SuiteReport = SLOW) -> tuple[Observation, Suite]:
+        suite = Suite(report)
+        review = Review(suite.task, None, self.BASE, baseline, suite, lambda usage: None, ())  # type: ignore[arg-type]
+        run = partial(review.tested, self.BASE)
+        return apply(RunTests(tests), None, run), suite  # type: ignore[arg-type]  # no sandbox is looked at
 
     def test_counts_and_names_the_ones_that_failed_with_their_messages(self) -> None:
         outcomes = {"t.py::a": Outcome.PASSED, "t.py::b": Outcome.FAILED, "t.py::c": Outcome.SKIPPED}
-        seen = self.show(SuiteReport(outcomes, messages={"t.py::b": "assert 1 == 2"}))
-        assert seen == Observation("1 passed, 1 failed, 1 skipped\nFAILED t.py::b\nassert 1 == 2", ok=False)
+        seen, suite = self.show(SuiteReport(outcomes, messages={"t.py::b": "assert 1 == 2"}), "t.py")
+        assert suite.asked == [("t.py",)]
+        assert not seen.ok
+        assert seen.text.startswith("1 passed, 1 failed, 1 skipped in 0.0 s.\nFAILED t.py::b\nassert 1 == 2\n")
 
     def test_is_a_success_when_nothing_failed(self) -> None:
-        assert self.show(SuiteReport({"t.py::a": Outcome.PASSED})) == Observation("1 passed")
+        seen, _ = self.show(self.QUICK, "t.py::a")
+        assert seen.ok
+        assert seen.text.startswith("1 passed in")
+
+    def test_of_a_slow_suite_is_of_those_that_are_named_and_says_so(self) -> None:
+        seen, suite = self.show(self.QUICK, "t.py::a")
+        assert suite.asked == [("t.py::a",)]
+        assert "Only these tests were run" in seen.text
+
+    @pytest.mark.parametrize("tests", [("t.py::a",), ()])
+    def test_of_a_quick_suite_is_of_all(self, tests: tuple[str, ...]) -> None:
+        seen, suite = self.show(self.QUICK, *tests, baseline=self.QUICK)
+        assert suite.asked[-1] == ()
+        assert (seen.ok, "no test that passed fails now" in seen.text) == (True, True)
+
+    def test_is_no_success_when_a_test_that_passed_is_newly_broken(self) -> None:
+        broken = SuiteReport({"t.py::a": Outcome.FAILED}, messages={"t.py::a": "assert 0"})
+        seen, _ = self.show(broken, baseline=self.QUICK)
+        assert not seen.ok
+        assert "Newly broken: t.py::a\n  assert 0" in seen.text
 
     def test_says_why_a_run_does_not_count_whatever_its_outcomes(self) -> None:
         report = SuiteReport({"t.py::a": Outcome.PASSED}, valid=False, problem="exit code 2", output="the end")
-        seen = self.show(report)
+        seen, _ = self.show(report)
         assert not seen.ok
         assert "exit code 2" in seen.text
-        assert seen.text.endswith("the end")
+        assert "the end" in seen.text
 
-    def test_names_only_so_many_failures(self) -> None:
-        seen = self.show(SuiteReport({f"t.py::t{n}": Outcome.FAILED for n in range(50)}))
-        assert seen.text.count("FAILED") == 20
-        assert "and 30 more" in seen.text
+    def test_shows_only_so_many_failures_and_says_how_many_more_there_are(self) -> None:
+        seen, _ = self.show(SuiteReport({f"t.py::t{n}": Outcome.FAILED for n in range(50)}), "t.py")
+        assert seen.text.count("FAILED") == 5
+        assert "and 45 more: t.py::t5, " in seen.text
 
     def test_that_cannot_be_run_is_told_and_not_raised(self) -> None:
-        def run(tests: tuple[str, ...]) -> SuiteReport:
+        def run(tests: tuple[str, ...]) -> Observation:
             raise MeasureError("nothing was collected")
 
         seen = apply(RunTests(("none",)), None, run)  # type: ignore[arg-type]  # no sandbox is looked at
@@ -214,6 +290,7 @@ class TestTheReachOfAnAction:
             (RunTests(), Effect.READ_ONLY),
             (Debug("t.py::a"), Effect.READ_ONLY),
             (Submit(), Effect.READ_ONLY),
+            (Invalid("look", "{}", "there is none"), Effect.READ_ONLY),
             (Edit("a", "b", "c"), Effect.WORKSPACE),
             (Write("a", "b"), Effect.WORKSPACE),
             (Shell("ls"), Effect.MACHINE),
@@ -234,12 +311,16 @@ class TestACall:
             Edit("a", "b\0", "c", line=3),
             Edit("a", "b", ""),
             Edit("a", "", "b", line=1),
+            Edit("a", "b", "c", replace_all=True),
+            Edit("a", "b", "c", more=(Replacement("d", "e", replace_all=True), Replacement("f", ""))),
+            Edit("a", "", "b", line=4, more=(Replacement("d", "e"),)),
             Write("a", "\u00e9\n"),
             RunTests(("a", "b")),
             RunTests(),
             Debug("a", ("a.py:3: x", "f")),
             Debug("a"),
             Submit("done"),
+            Submit("done", ("t.py::a: it asserts the old text",)),
         ],
     )
     def test_is_read_as_the_action_that_it_was_written_for(self, action: Action) -> None:
@@ -248,42 +329,126 @@ class TestACall:
     @pytest.mark.parametrize(
         ("name", "arguments", "why"),
         [
-            ("bash", "{}", "no tool 'bash'; the tools are shell, view"),
+            ("look", "{}", "no tool 'look'; the tools are bash, view"),
             ("view", "{", "not JSON"),
             ("view", "[" * 100_000, "not JSON"),
             ("view", '"a"', "not an object"),
-            ("view", "{}", "needs the argument 'path'"),
-            ("view", "", "needs the argument 'path'"),
+            ("view", "{}", "needs the parameter 'path'"),
+            ("view", "", "needs the parameter 'path'"),
             ("view", '{"path": ' + "9" * 5_000 + "}", "not JSON"),
-            ("view", '{"path": null}', "needs the argument 'path'"),
+            ("view", '{"path": null}', "needs the parameter 'path'"),
             ("view", '{"path": 3}', "'path' of view has to be a string, not 3"),
-            ("view", '{"path": "a", "start": "2"}', "'start' of view has to be an integer"),
-            ("view", '{"path": "a", "start": true}', "has to be an integer"),
-            ("view", '{"path": "a", "start": 0}', "between 1 and"),
-            ("view", '{"path": "a", "lines": 3}', "no argument 'lines'; it has path, start, end"),
-            ("shell", '{"command": "ls", "timeout_s": NaN}', "between 1 and 900"),
-            ("shell", '{"command": "ls", "timeout_s": 1e9}', "between 1 and 900"),
-            ("shell", '{"command": "a\\u0000b"}', "NUL"),
-            ("run_tests", '{"tests": "a"}', "an array of strings"),
+            ("view", '{"path": "a", "view_range": "b"}', "'view_range' of view has to be [first, last], two integers"),
+            ("view", '{"path": "a", "view_range": [1, 2, 3]}', "two integers"),
+            ("view", '{"path": "a", "view_range": [1, true]}', "two integers"),
+            ("view", '{"path": "a", "view_range": [9, 3]}', "ends before it begins: 9 to 3"),
+            ("view", '{"path": "a", "start": 1.5}', "has to be an integer"),
+            ("view", '{"path": "a", "lines": 3}', "no parameter 'lines'; it has path, view_range"),
+            ("view", '{"path": "a", "file_path": "b"}', "'path' twice"),
+            ("bash", '{"command": "ls", "timeout": NaN}', "at least 1"),
+            ("bash", '{"command": "ls", "timeout": 0}', "at least 1, not 0"),
+            ("bash", '{"command": "ls", "timeout": "soon"}', "a number"),
+            ("bash", '{"command": "a\\u0000b"}', "NUL"),
             ("run_tests", '{"tests": ["a", 1]}', "an array of strings"),
-            ("write", '{"path": "a", "content": "\\ud83d"}', "surrogate"),
+            ("run_tests", '{"tests": "[\\"\\\\ud83d\\"]"}', "surrogate"),
+            ("create", '{"path": "a", "file_text": "\\ud83d"}', "surrogate"),
+            ("create", '{"path": "a", "file_text": {"b": 1}}', "a string"),
+            ("edit", '{"path": "a"}', "needs old_str and new_str, or edits"),
+            ("edit", '{"path": "a", "old_str": "b", "new_str": "c", "insert_line": 3}', "without old_str"),
+            ("edit", '{"path": "a", "old_str": "b", "new_str": "c", "replace_all": 2}', "true or false"),
+            ("edit", '{"path": "a", "edits": ["b"]}', "an array of objects"),
+            (
+                "edit",
+                '{"path": "a", "edits": [{"old_str": "b"}]}',
+                "each of the edits of edit needs the parameter 'new_str'",
+            ),
+            ("str_replace_editor", '{"command": "undo_edit", "path": "a"}', 'no command "undo_edit"'),
+            ("str_replace_editor", '{"command": ["view"], "path": "a"}', "no command"),
         ],
     )
-    def test_that_means_nothing_is_told_how_to_mend_it(self, name: str, arguments: str, why: str) -> None:
+    def test_that_means_nothing_is_told_how_to_correct_it(self, name: str, arguments: str, why: str) -> None:
         with pytest.raises(BadCall) as caught:
             parse(name, arguments)
         assert why in str(caught.value)
 
-    def test_may_give_null_for_what_can_be_left_out(self) -> None:
-        assert parse("shell", '{"command": "ls", "timeout_s": null}') == Shell("ls")
+    @pytest.mark.parametrize(
+        ("name", "arguments", "action"),
+        [
+            ("shell", {"command": "ls", "timeout_s": 5}, Shell("ls", 5)),
+            ("Bash", {"command": "ls", "description": "List files", "timeout": "120000"}, Shell("ls", 900)),
+            ("execute_bash", {"command": "ls", "is_input": "false", "security_risk": "LOW"}, Shell("ls")),
+            ("functions.bash", {"cmd": ["bash", "-lc", "ls | wc -l"]}, Shell("bash -lc 'ls | wc -l'")),
+            ("view", {"path": "a", "start": 2, "end": 3}, View("a", 2, 3)),
+            ("view", {"path": "a", "view_range": [40, -1]}, View("a", 40)),
+            ("view", {"path": "a", "view_range": [0, 0]}, View("a")),
+            ("view", {"path": "a", "view_range": ["2", 3.0]}, View("a", 2, 3)),
+            ("view", {"path": "a", "view_range": "[2, 3]"}, View("a", 2, 3)),
+            ("Read", {"file_path": "a", "offset": 11, "limit": 10}, View("a", 11, 20)),
+            ("LS", {"path": "."}, View(".")),
+            ("str_replace_editor", {"command": "view", "path": "a", "view_range": [2, 3]}, View("a", 2, 3)),
+            ("str_replace_editor", {"command": "create", "path": "a", "file_text": "b"}, Write("a", "b")),
+            (
+                "str_replace_based_edit_tool",
+                {"command": "str_replace", "path": "a", "old_str": "b", "new_str": "c", "insert_line": None},
+                Edit("a", "b", "c"),
+            ),
+            (
+                "str_replace_based_edit_tool",
+                {"command": "insert", "path": "a", "insert_line": 0, "insert_text": "b"},
+                Edit("a", "", "b", line=1),
+            ),
+            ("insert", {"path": "a", "insert_line": "3", "new_str": "b"}, Edit("a", "", "b", line=4)),
+            ("edit", {"path": "a", "old": "b", "new": "c", "line": 3}, Edit("a", "b", "c", line=3)),
+            ("edit", {"path": "a", "old_str": "b"}, Edit("a", "b", "")),
+            ("Edit", {"file_path": "a", "old_string": "b", "new_string": "c"}, Edit("a", "b", "c")),
+            (
+                "MultiEdit",
+                {"file_path": "a", "edits": [{"old_string": "b", "new_string": "c", "replace_all": "true"}]},
+                Edit("a", "b", "c", replace_all=True),
+            ),
+            ("Write", {"file_path": "a", "content": "b"}, Write("a", "b")),
+            ("write", {"path": "a", "content": "b"}, Write("a", "b")),
+            (
+                "Grep",
+                {"pattern": "a", "path": "b", "output_mode": "content", "-n": True, "-i": False},
+                Search("a", "b"),
+            ),
+            ("run_tests", {"tests": "t.py::a"}, RunTests(("t.py::a",))),
+            ("run_tests", {"paths": ["t.py"]}, RunTests(("t.py",))),
+            ("debug", {"test": ["t.py::a"], "probes": "f"}, Debug("t.py::a", ("f",))),
+            ("finish", {"message": "done", "task_completed": "true"}, Submit("done")),
+            ("submit", {"message": "done", "contradicted_tests": "a: why"}, Submit("done", ("a: why",))),
+            ("bash", {"command": "ls", "timeout": None}, Shell("ls")),
+        ],
+    )
+    def test_is_understood_as_models_have_learned_to_make_it(
+        self, name: str, arguments: dict[str, object], action: Action
+    ) -> None:
+        assert parse(name, json.dumps(arguments)) == action
 
-    def test_has_a_closed_schema_that_names_what_is_required(self) -> None:
+    def test_that_asks_for_what_is_not_done_is_not_taken_for_another(self) -> None:
+        with pytest.raises(BadCall, match="search has no parameter '-i'; it has pattern, path"):
+            parse("Grep", '{"pattern": "a", "-i": true}')
+
+    def test_has_a_short_schema_that_names_what_is_required(self) -> None:
         parameters = {tool["function"]["name"]: tool["function"]["parameters"] for tool in schema()}
-        assert list(parameters) == ["shell", "view", "search", "edit", "write", "run_tests", "debug", "submit"]
-        assert all(p["additionalProperties"] is False for p in parameters.values())
-        assert parameters["edit"]["required"] == ["path", "old", "new"]
-        assert parameters["run_tests"]["required"] == []
+        assert list(parameters) == ["bash", "view", "edit", "create", "run_tests", "debug", "submit"]
+        assert len(json.dumps(schema())) < 3_000
+        assert parameters["create"]["required"] == ["path", "file_text"]
+        assert "required" not in parameters["run_tests"]
         assert parameters["run_tests"]["properties"]["tests"]["items"] == {"type": "string"}
+        assert list(parameters["view"]["properties"]) == ["path", "view_range"]
+        assert parameters["edit"]["properties"]["edits"]["items"]["required"] == ["old_str", "new_str"]
+
+    def test_of_a_debugger_is_offered_only_where_a_test_can_be_watched(self) -> None:
+        names = [tool["function"]["name"] for tool in schema(debug=False)]
+        assert names == [tool["function"]["name"] for tool in schema() if tool["function"]["name"] != "debug"]
+
+    def test_that_cannot_be_read_keeps_what_can_be_shown_of_it(self) -> None:
+        bad = invalid("look\udcff", '{"a": 1}', "there is none")
+        assert as_call(bad) == ("look\\udcff", '{"a": 1}')
+        assert as_call(invalid("look", "{", "there is none")) == ("look", "{}")
+        assert do(bad, None) == Observation("Not done: there is none", ok=False)  # type: ignore[arg-type]  # not looked at
 
 
 class TestAnExcerpt:

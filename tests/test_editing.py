@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.actions import BadCall, Edit, Write, as_call, parse, schema
+from agent.actions import BadCall, Edit, Replacement, Write, as_call, parse, schema
 from agent.actions.replacing import NoSuchPlace, edited
 from sandboxes import Provider, Sandbox, Snapshot, Workspace
 from tests.acting import do
@@ -131,7 +131,7 @@ class TestAnEditOfAText:
     def test_inserts_before_a_line_and_at_the_end(self) -> None:
         assert edited("a\nc\n", "", "b", 2) == ("a\nb\nc\n", 2, 2)
         assert edited("a\nc", "", "d\ne\n", 3) == ("a\nc\nd\ne\n", 3, 4)
-        assert "line 3 inserts at its end" in refusal("a\nc\n", "", "b", 4)
+        assert "`insert_line` is 3, and the file has 2 lines" in refusal("a\nc\n", "", "b", 4)
 
     def test_writes_line_ends_as_the_file_has_them(self) -> None:
         assert edited("a\r\nb\r\n", "a\nb", "a\nc\nb").text == "a\r\nc\r\nb\r\n"
@@ -142,8 +142,8 @@ class TestAnEditOfAText:
         assert edited(None, "", "x = 1\n").text == "x = 1\n"
         assert edited("", "", "x = 1\n").text == "x = 1\n"
         assert "the file exists and has 2 lines" in refusal("a\nb\n", "")
-        assert "no such file; to create it" in refusal(None, "a")
-        assert "no such file; to create it" in refusal(None, "", "a", 1)
+        assert "no such file: make it with create" in refusal(None, "a")
+        assert "no such file: make it with create" in refusal(None, "", "a", 1)
 
     def test_of_a_large_file_takes_no_time_to_speak_of(self) -> None:
         many = "}\n" * 50_000
@@ -194,7 +194,7 @@ class TestATextThatIsNotThere:
         assert "escaped once too often" in refusal('a = 1\nb = "2"\n', 'a = 1\\nb = \\"2\\"')
 
     def test_because_the_edit_was_made_before_is_said_so(self) -> None:
-        assert "`new` occurs already, at line 2" in refusal(
+        assert "`new_str` occurs already, at line 2" in refusal(
             "a = 1\nif len(x) <= 0:\n", "if len(x) < 0:", "if len(x) <= 0:"
         )
 
@@ -266,6 +266,38 @@ class TestAnEditOfAFile:
         assert do(Write("made.py", "x = 1\n"), box).text == "Created made.py: 1 line."
         assert do(Write("greet.py", "x = 1\ny = 2"), box).text.endswith("it had 3 lines and has 2 lines now.")
         assert not do(Write("pkg", "x"), box).ok
+
+    def test_in_several_places_is_made_whole_and_shows_each(self, box: Sandbox) -> None:
+        box.write("many.txt", "".join(f"line {n}\n" for n in range(1, 31)).encode())
+        more = (Replacement("line 20\n", "twenty\nand\n"), Replacement("twenty", "20"))
+        seen = do(Edit("many.txt", "line 2\n", "two\nand more\n", more=more), box)
+        assert seen.ok
+        assert "     2\ttwo\n     3\tand more\n" in seen.text
+        assert "\n   ...\n    18\tline 17\n" in seen.text
+        assert "    21\t20\n    22\tand\n" in seen.text
+        assert box.read("many.txt").decode().startswith("line 1\ntwo\nand more\nline 3\n")
+
+    def test_of_which_one_place_is_missing_changes_nothing_and_says_which(self, box: Sandbox) -> None:
+        seen = do(Edit("greet.py", "hello", "bye", more=(Replacement("nowhere", "x"),)), box)
+        assert "greet.py is unchanged: of the edits, number 2: `old_str` does not occur" in seen.text
+        assert box.read("greet.py").decode() == GREETING
+
+    def test_of_every_occurrence_shows_where_they_were(self, box: Sandbox) -> None:
+        seen = do(Edit("greet.py", "name", "who", replace_all=True), box)
+        assert box.read("greet.py").decode() == GREETING.replace("name", "who")
+        assert "     1\tdef greet(who):\n     2\t    text = 'hello ' + who" in seen.text
+        box.write("many.txt", b"a\n\n\n\n\n\n\n\n\n" * 30)
+        assert "and so in 20 more places" in do(Edit("many.txt", "a", "b", replace_all=True), box).text
+        assert "does not occur" in do(Edit("many.txt", "a", "b", replace_all=True), box).text
+
+    def test_that_python_cannot_parse_any_more_says_so_and_stays(self, box: Sandbox) -> None:
+        seen = do(Edit("greet.py", "    return text\n", "  return text\n"), box)
+        assert (seen.ok, box.read("greet.py").decode().endswith("\n  return text\n")) == (True, True)
+        assert "greet.py does not parse now: line 3: unindent does not match" in seen.text
+        assert "does not parse" not in do(Edit("greet.py", "hello", "bye"), box).text
+        assert "new.py does not parse now: line 1: " in do(Write("new.py", "def f(:\n"), box).text
+        assert "does not parse" not in do(Write("new.py", "x = '\\d'\n"), box).text
+        assert "does not parse" not in do(Write("new.txt", "def f(:\n"), box).text
 
     def test_that_fails_shows_bytes_that_are_no_text_so_that_they_can_be_stored(self, box: Sandbox) -> None:
         seen = do(Edit("pkg/latin.txt", "cafe one", "x"), box)

@@ -80,22 +80,6 @@ IRREVERSIBLE = {
         "ssh host reboot",
         "rsync -a . host:/srv",
     ],
-    "migrate": [
-        "alembic upgrade head",
-        "python -m alembic -c a.ini downgrade -1",
-        "python manage.py migrate",
-        "./manage.py migrate app 0001",
-        "cd site && python3 site/manage.py flush --no-input",
-        "django-admin migrate",
-        "bundle exec rails db:migrate",
-        "bin/rails db:drop",
-        "rake db:schema:load",
-        "npx prisma migrate deploy",
-        "npx prisma db push",
-        "flask db upgrade",
-        "php artisan migrate:fresh",
-        "psql -c 'DROP TABLE users'",
-    ],
     "destroy": ["rm -rf /", "rm -rf ~", "dd if=/dev/zero of=/dev/sda", "mkfs.ext4 /dev/sda1"],
 }
 HARMLESS = [
@@ -150,6 +134,20 @@ HARMLESS = [
     "gradle publishToMavenLocal",
     "terraform plan",
     "kubectl get pods",
+    "alembic upgrade head",
+    "python -m alembic -c a.ini downgrade -1",
+    "python manage.py migrate",
+    "./manage.py migrate app 0001",
+    "cd site && python3 site/manage.py flush --no-input",
+    "django-admin migrate",
+    "bundle exec rails db:migrate",
+    "bin/rails db:drop",
+    "rake db:schema:load",
+    "npx prisma migrate deploy",
+    "npx prisma db push",
+    "flask db upgrade",
+    "php artisan migrate:fresh",
+    "psql -c 'DROP TABLE users'",
 ]
 
 
@@ -187,21 +185,27 @@ def test_an_irreversible_command_is_refused_with_what_to_do_instead_and_run_wher
         raise AssertionError("no test was asked for")
 
     repo = tmp_path_factory.mktemp("repo")
-    (repo / "manage.py").write_text("print('migrated')\n")
+    (repo / "npm").write_text("#!/bin/sh\necho published\n")
+    (repo / "npm").chmod(0o755)
     base = provider.create(Workspace(path=repo))
-    command = Shell("touch begun && python3 manage.py migrate")
+    command = Shell("touch begun && ./npm publish")
     with provider.at(base) as box:
         seen = apply(command, box, no_tests)
         assert (seen.ok, seen.refused) == (False, True)
-        assert "`python3 manage.py migrate` changes something outside of this repository" in seen.text
+        assert "`./npm publish` changes something outside of this repository" in seen.text
         assert "Leave this step out" in seen.text
         assert provider.changes(base, box.snapshot()) == ()
         assert apply(command, box, no_tests, ("push",)).refused
-        allowed = apply(command, box, no_tests, ("migrate",))
-        assert (allowed.ok, allowed.refused, allowed.text) == (True, False, "exit code: 0\nmigrated")
+        allowed = apply(command, box, no_tests, ("publish",))
+        assert (allowed.ok, allowed.refused, allowed.text) == (True, False, "exit code: 0\npublished")
+
+
+def test_settings_may_name_the_kind_of_migrations_although_they_are_run_without() -> None:
+    assert load(overrides=['sandbox.allow=["migrate"]']).sandbox.allow == ("migrate",)
+    assert irreversible("python manage.py migrate") is None
 
 
 def test_kinds_are_allowed_by_name_and_no_other_name_is() -> None:
-    assert load(overrides=['sandbox.allow=["migrate", "send"]']).sandbox.allow == ("migrate", "send")
+    assert load(overrides=['sandbox.allow=["push", "send"]']).sandbox.allow == ("push", "send")
     with pytest.raises(ConfigError, match=r"sandbox\.allow.*'everything'.*'push'"):
         load(overrides=['sandbox.allow=["everything"]'])

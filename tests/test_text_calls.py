@@ -10,13 +10,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.actions import Action, BadCall, Debug, Edit, RunTests, Search, Shell, Submit, View, Write, parse, schema
+from agent.actions import (
+    Action,
+    BadCall,
+    Debug,
+    Edit,
+    Invalid,
+    Replacement,
+    RunTests,
+    Search,
+    Shell,
+    Submit,
+    View,
+    Write,
+    parse,
+    schema,
+)
 from agent.models import Completion, Message
 from agent.policy.forms import TEXT
 from agent.policy.tagged import read, write
 
 PIECES = [
-    *("<function=edit>", "<function=view>", "<function=", "</function>", "<parameter=path>", "<parameter=old:1>"),
+    *("<function=edit>", "<function=view>", "<function=", "</function>", "<parameter=path>", "<parameter=old_str:1>"),
     *("<parameter=", "</parameter>", "</parameter:1>", "</parameter:", "\n", "\n\n", "  ", "\r\n", "a.py", "'", '"'),
     *("```", "\\", "[1, 2]", '["t"]', "[" * 9, "{", "1e999", "9" * 5000, "\0", "\u2028", "\ud800", "é", "<tool_call>"),
 ]
@@ -33,14 +48,15 @@ def action_of(choices: bytes) -> Action:
     first, *texts = (made_of(SOUND, choices[start::3]) for start in range(3))
     number, old, new = 1 + len(choices) * 37, *texts
     makers: list[Action] = [
-        Edit(first, old, new, None if len(choices) % 2 else number),
+        Edit(first, old, new, None if len(choices) % 2 else number, len(choices) % 3 == 0),
+        Edit(first, old, new, None, False, (Replacement(new, first, len(choices) % 2 == 0), Replacement(old, old))),
         Write(old, new),
         Shell(old, 1 + len(choices) / 7),
         View(old, number, number * 2),
         Search(old, new),
         RunTests((first, old, new)[: len(choices) % 4]),
         Debug(old, (new, first)[: len(choices) % 3]),
-        Submit(new),
+        Submit(new, (first, old)[: len(choices) % 3]),
     ]
     return makers[sum(choices[:1]) % len(makers)]
 
@@ -52,13 +68,13 @@ def test_any_text_is_read_or_said_to_be_wrong_and_any_action_comes_back_as_it_wa
     for drawn in (choices[at : at + 1 + choices[at] % 24] for at in range(0, 2400, 24)):
         look_at(made_of(PIECES, drawn))
         wanted = [action_of(drawn), action_of(drawn[::-1])]
-        found = read(str(TEXT.say("", "Well.", wanted)["content"]), schema())
+        found = read(str(TEXT.say("", "Well.", wanted)["content"]))
         assert (found.said, found.problem) == ("Well.", "")
         assert [parse(call.name, call.arguments) for call in found.calls] == wanted
 
 
 def look_at(text: str) -> None:
-    found = read(text, schema())
+    found = read(text)
     for call in found.calls:
         assert isinstance(json.loads(call.arguments), dict)
         with contextlib.suppress(BadCall):
@@ -77,16 +93,16 @@ class TestACall:
         text = (
             f"<function=write>\n<parameter=path>a.py</parameter>\n<parameter=content>\n{code}\n</parameter></function>"
         )
-        (call,) = read(text, schema()).calls
+        (call,) = read(text).calls
         assert parse(call.name, call.arguments) == Write("a.py", code)
 
     def test_holds_its_own_tags_when_it_is_marked(self) -> None:
-        text = write("edit", {"path": "a.md", "old": "</parameter>", "new": "</parameter></parameter:1>"})
-        assert "<parameter=old:1>\n</parameter>\n</parameter:1>" in text
-        assert "<parameter=new:2>" in text
+        text = write("edit", {"path": "a.md", "old_str": "</parameter>", "new_str": "</parameter></parameter:1>"})
+        assert "<parameter=old_str:1>\n</parameter>\n</parameter:1>" in text
+        assert "<parameter=new_str:2>" in text
 
     def test_is_none_when_its_name_stands_within_a_line(self) -> None:
-        assert read("I could call <function=submit></function> now.", schema()).calls == ()
+        assert read("I could call <function=submit></function> now.").calls == ()
 
     @pytest.mark.parametrize(
         ("text", "problem"),
@@ -100,13 +116,43 @@ class TestACall:
         ],
     )
     def test_that_is_malformed_is_told_apart(self, text: str, problem: str) -> None:
-        found = read(f"Well.\n{text}", schema())
+        found = read(f"Well.\n{text}")
         assert problem in found.problem
         assert (found.said, found.calls) == ("Well.", ())
 
     def test_of_a_wrong_type_is_answered_with_the_right_one(self) -> None:
-        heard = TEXT.hear(Completion(write("run_tests", {"tests": "tests/a.py"})))
-        assert heard.problems == ("'tests' of run_tests has to be an array of strings, not \"tests/a.py\"",)
+        heard = TEXT.hear(Completion(write("view", {"path": "a.py", "view_range": "all"})))
+        assert heard.problems == ("'view_range' of view has to be [first, last], two integers, not \"all\"",)
+
+    def test_may_write_numbers_and_lists_as_it_likes(self) -> None:
+        calls = [
+            write("view", {"path": "a.py", "view_range": [3, 9]}),
+            write("bash", {"command": "5", "timeout": "30"}),
+            write("run_tests", {"tests": "tests/a.py"}),
+            write("run_tests", {"tests": ["a", "b"]}),
+            write("edit", {"path": "a.py", "old_str": "1", "new_str": "true", "replace_all": "True"}),
+            write("edit", {"path": "a.py", "edits": [{"old_str": "a", "new_str": "b"}]}),
+            write("search", {"pattern": "null", "path": "."}),
+        ]
+        heard = TEXT.hear(Completion("\n".join(calls)))
+        assert heard.actions == (
+            View("a.py", 3, 9),
+            Shell("5", 30),
+            RunTests(("tests/a.py",)),
+            RunTests(("a", "b")),
+            Edit("a.py", "1", "true", replace_all=True),
+            Edit("a.py", "a", "b"),
+            Search("null"),
+        )
+
+    def test_that_cannot_be_read_is_answered_in_its_place_and_those_before_it_are_carried_out(self) -> None:
+        heard = TEXT.hear(Completion(f"{write('view', {'path': 'a.py'})}\n<function=edit>\n<parameter=path>"))
+        look, bad = heard.actions
+        assert (look, heard.problems) == (View("a.py"), ())
+        assert isinstance(bad, Invalid)
+        assert "'path' of edit is not closed" in bad.problem
+        (told,) = TEXT.results(heard.message, heard.actions, ["a", bad.problem])
+        assert "What call 2, `edit`, did" in told["content"]
 
 
 class TestAConversationInText:
@@ -114,8 +160,10 @@ class TestAConversationInText:
         manual = TEXT.manual()
         assert all(f"- `{tool['function']['name']}`: " in manual for tool in schema())
         assert "  - `tests` (a JSON array of strings): " in manual
-        assert "  - `path` (string, required): " in manual
-        shown = read(manual.split("The tools:")[0], schema())
+        assert "  - `path` (string, required)\n" in manual
+        assert "  - `edits` (a JSON array of objects, each with old_str, new_str, replace_all): " in manual
+        assert "`debug`" not in TEXT.manual(debug=False)
+        shown = read(manual.split("The tools:")[0])
         assert parse(shown.calls[0].name, shown.calls[0].arguments) == View("src/app.py", 1, 40)
 
     def test_alternates_between_two_speakers(self) -> None:

@@ -6,15 +6,18 @@ Law: a command's failure is data, returned in the Observation; only a failure of
 from __future__ import annotations
 
 from agent.actions.application import apply
+from agent.actions.calls import invalid, parse
 from agent.actions.effects import effect
 from agent.actions.irreversible import Kind
-from agent.actions.tools import BadCall, as_call, parse, schema
+from agent.actions.tools import BadCall, as_call, schema
 from agent.actions.types import (
     Action,
     Debug,
     Edit,
     Effect,
+    Invalid,
     Observation,
+    Replacement,
     RunTests,
     Search,
     Shell,
@@ -29,8 +32,10 @@ __all__ = [
     "Debug",
     "Edit",
     "Effect",
+    "Invalid",
     "Kind",
     "Observation",
+    "Replacement",
     "RunTests",
     "Search",
     "Shell",
@@ -40,6 +45,7 @@ __all__ = [
     "apply",
     "as_call",
     "effect",
+    "invalid",
     "parse",
     "schema",
 ]

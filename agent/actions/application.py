@@ -2,63 +2,52 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
-from agent.actions.excerpt import excerpt, printable
+from agent.actions import shell
+from agent.actions.excerpt import OBSERVATION_BYTES, excerpt, printable
 from agent.actions.irreversible import Kind, irreversible
-from agent.actions.replacing import NoSuchPlace, edited, numbered
-from agent.actions.types import Action, Debug, Edit, Observation, RunTests, Search, Shell, Submit, View, Write
+from agent.actions.replacing import NoSuchPlace, carried_out, numbered
+from agent.actions.syntax import broken
+from agent.actions.types import Action, Debug, Edit, Invalid, Observation, RunTests, Search, Shell, Submit, View, Write
 from agent.errors import MeasureError
 from agent.untrusted import terminal_text
-from sandboxes import ExecResult, Sandbox
-
-if TYPE_CHECKING:
-    from agent.measure import SuiteReport
+from sandboxes import Sandbox
 
 __all__ = ["apply"]
 
 LOOK_S = 30.0
 """Seconds that listing and searching may take."""
-COMMAND_BYTES = 100_000
-"""The longest shell command: systems refuse single arguments of 128 KiB."""
 MATCH_CHARS = 300
 FORBIDDEN_CHARS = 200
-FAILURES_SHOWN = 20
-MESSAGE_BYTES = 1_500
 CONTEXT_LINES = 3
+PLACES_SHOWN = 10
 
-_RUN = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; fi; exec /bin/sh -c "$1"'
-_QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
-"""No program waits for a person."""
 _MORE = {
     "shell": "; to see them, run it with its output cut by head, tail or grep",
-    "view": "; to see them, give start and end",
+    "view": "; to see them, give a view_range",
     "search": "; to see them, search a narrower path or expression",
     "run_tests": "; to see them, run fewer tests",
     "debug": "; to see them, give fewer probes",
 }
 """How to see what was left out."""
-_ENDED_BY = {
-    "memory": "it used more memory than is allowed",
-    "pids": "it started too many processes",
-    "disk": "it wrote more than is allowed",
-}
 
 
 def apply(
     action: Action,
     box: Sandbox,
-    run_tests: Callable[[tuple[str, ...]], SuiteReport],
+    run_tests: Callable[[tuple[str, ...]], Observation],
     allowed: Collection[Kind] = (),
     keep: Callable[[bytes], str] | None = None,
     debug: Callable[[Debug], str] | None = None,
+    submit: Callable[[Submit], Observation] | None = None,
 ) -> Observation:
-    """Do what the action says in the sandbox. `run_tests` measures the present state with these tests, or all;
+    """Do what the action says in the sandbox. `run_tests` says what these tests, or all, say of the present state;
     `allowed` are the kinds of irreversible commands that may be run; `keep` stores a text that is too long to be shown
-    and gives it a name; `debug` says what a run of a test shows of its values in the present state.
+    and gives it a name; `debug` says what a run of a test shows of its values in the present state; `submit` accepts
+    the work or says what is to be looked at before (None: it is accepted).
 
     Whatever goes wrong by the action's own doing is in the observation (`ok` is False), and a refused action has
     changed nothing.
@@ -66,11 +55,14 @@ def apply(
     Raises:
         sandboxes.SandboxError: the sandbox itself failed.
     """
-    return _cut(_done(action, box, run_tests, allowed, debug), _MORE.get(action.kind, ""), keep)
+    return _cut(_done(action, box, run_tests, allowed, debug, submit), _MORE.get(action.kind, ""), keep)
 
 
 def _cut(seen: Observation, how_to_see_more: str, keep: Callable[[bytes], str] | None) -> Observation:
-    """The observation at a length that can be shown, and where all of it is."""
+    """The observation at a length that can be shown, and where all of it is. What is a little too long is shown whole:
+    to ask for the rest would cost more."""
+    if len(seen.text.encode("utf-8", "replace")) <= OBSERVATION_BYTES * 5 // 4:
+        return seen
     shown, elided = excerpt(seen.text, hint=how_to_see_more)
     if not elided:
         return seen
@@ -81,9 +73,10 @@ def _cut(seen: Observation, how_to_see_more: str, keep: Callable[[bytes], str] |
 def _done(
     action: Action,
     box: Sandbox,
-    run_tests: Callable[[tuple[str, ...]], SuiteReport],
+    run_tests: Callable[[tuple[str, ...]], Observation],
     allowed: Collection[Kind],
     debug: Callable[[Debug], str] | None,
+    submit: Callable[[Submit], Observation] | None,
 ) -> Observation:
     """What came of it, whole."""
     match action:
@@ -102,7 +95,9 @@ def _done(
         case Debug():
             return _debug(action, debug)
         case Submit():
-            return Observation("Submitted.")
+            return submit(action) if submit else Observation("Submitted.")
+        case Invalid():
+            return _refused(action.problem)
         case _:
             assert_never(action)
 
@@ -121,40 +116,9 @@ def _forbidden(action: Shell, allowed: Collection[Kind]) -> Observation | None:
 
 
 def _shell(action: Shell, box: Sandbox) -> Observation:
-    if len(action.command.encode("utf-8", "surrogateescape")) > COMMAND_BYTES:
-        return _refused(f"the command is longer than {COMMAND_BYTES} bytes: use write for the content of files")
-    argv = ["/bin/sh", "-c", _RUN, "sh", action.command]
-    result = box.exec(argv, timeout_s=action.timeout_s, env=_QUIET)
-    if result.timed_out:
-        return _timed_out(result, action.timeout_s)
-    why = f" ({_ENDED_BY[result.limit]})" if result.limit else ""
-    shown, unread = _output(result)
-    return Observation(f"exit code: {result.exit_code}{why}\n{shown}", ok=result.exit_code == 0, elided_bytes=unread)
-
-
-def _timed_out(result: ExecResult, timeout_s: float) -> Observation:
-    shown, unread = _output(result)
-    text = (
-        f"The command did not end within {timeout_s:g} s and was killed. Nothing that it did was kept: files are as "
-        f"they were before it. Its output until then:\n{shown}"
-    )
-    return Observation(text, ok=False, elided_bytes=unread, fork_lost=True)
-
-
-def _output(result: ExecResult) -> tuple[str, int]:
-    """Both streams, and how many bytes of them the sandbox did not keep."""
-    unread = result.stdout_bytes - len(result.stdout) + result.stderr_bytes - len(result.stderr)
-    parts = [_printed(result.stdout)]
-    if result.stderr:
-        parts.append(f"stderr:\n{_printed(result.stderr)}")
-    if unread:
-        parts.append(f"[{unread} more bytes of output were not kept]")
-    return "\n".join(part.removesuffix("\n") for part in parts if part) or "(no output)", unread
-
-
-def _printed(output: bytes) -> str:
-    """What a program printed, as a person saw it."""
-    return _shown(terminal_text(output.decode("utf-8", "surrogateescape")))
+    if len(action.command.encode("utf-8", "surrogateescape")) > shell.COMMAND_BYTES:
+        return _refused(f"the command is longer than {shell.COMMAND_BYTES} bytes: use create for the content of files")
+    return shell.run(action, box)
 
 
 def _view(action: View, box: Sandbox) -> Observation:
@@ -178,8 +142,8 @@ def _view(action: View, box: Sandbox) -> Observation:
 def _list(action: View, box: Sandbox) -> Observation:
     result = box.exec(["ls", "-1Ap", "--", action.path], timeout_s=LOOK_S)
     if result.timed_out:
-        return _timed_out(result, LOOK_S)
-    shown, unread = _output(result)
+        return shell.timed_out(result, LOOK_S)
+    shown, unread = shell.output(result)
     return Observation(f"{action.path} is a directory:\n{shown}", ok=result.exit_code == 0, elided_bytes=unread)
 
 
@@ -187,9 +151,9 @@ def _search(action: Search, box: Sandbox) -> Observation:
     argv = ["grep", "-rnIHE", "--exclude-dir=.git", "-e", action.pattern, "--", action.path]
     result = box.exec(argv, timeout_s=LOOK_S, env={"LC_ALL": "C.UTF-8"})
     if result.timed_out:
-        return _timed_out(result, LOOK_S)
+        return shell.timed_out(result, LOOK_S)
     if result.exit_code == 127:
-        return _refused("this machine has no grep: search with shell instead")
+        return _refused("this machine has no grep: search with bash instead")
     if result.exit_code > 1 and not result.stdout:
         return _refused(printable(result.stderr).strip() or f"grep ended with exit code {result.exit_code}")
     if not result.stdout:
@@ -205,16 +169,29 @@ def _search(action: Search, box: Sandbox) -> Observation:
 def _edit(action: Edit, box: Sandbox) -> Observation:
     try:
         before = _text(action.path, box)
-        after = edited(before, action.old, action.new, action.line)
-        box.write(action.path, after.text.encode("utf-8", "surrogateescape"))
+        after, places = carried_out(before, action)
+        box.write(action.path, after.encode("utf-8", "surrogateescape"))
     except OSError as error:
         return _refused(_reason(error, action.path))
     except NoSuchPlace as error:
         return _refused(f"{action.path} is unchanged: {error}")
-    first, last = max(1, after.first - CONTEXT_LINES), after.last + CONTEXT_LINES
-    around = after.text.removesuffix("\n").split("\n")[first - 1 : last]
-    done = "Created" if before is None else "Edited"
-    return Observation(f"{done} {action.path}. It reads now:\n{_shown(numbered(around, first))}")
+    done = f"{'Created' if before is None else 'Edited'} {action.path}. It reads now:\n{_places(after, places)}"
+    return Observation(_with_problem(done, broken(action.path, before, after)))
+
+
+def _places(text: str, places: list[tuple[int, int]]) -> str:
+    """The lines of a text that are new, with some around them."""
+    lines = text.removesuffix("\n").split("\n")
+    shown = list[tuple[int, int]]()
+    for first, last in places[:PLACES_SHOWN]:
+        first, last = max(1, first - CONTEXT_LINES), last + CONTEXT_LINES
+        if shown and first <= shown[-1][1] + 1:
+            first, last = shown[-1][0], max(last, shown.pop()[1])
+        shown.append((first, last))
+    parts = [_shown(numbered(lines[first - 1 : last], first)) for first, last in shown]
+    if (more := len(places) - PLACES_SHOWN) > 0:
+        parts.append(f"and so in {more} more places")
+    return "\n   ...\n".join(parts)
 
 
 def _write(action: Write, box: Sandbox) -> Observation:
@@ -223,9 +200,14 @@ def _write(action: Write, box: Sandbox) -> Observation:
         box.write(action.path, action.content.encode("utf-8", "surrogateescape"))
     except OSError as error:
         return _refused(_reason(error, action.path))
-    if before is None:
-        return Observation(f"Created {action.path}: {_lines(action.content)}.")
-    return Observation(f"Replaced all of {action.path}: it had {_lines(before)} and has {_lines(action.content)} now.")
+    done = f"Created {action.path}: {_lines(action.content)}."
+    if before is not None:
+        done = f"Replaced all of {action.path}: it had {_lines(before)} and has {_lines(action.content)} now."
+    return Observation(_with_problem(done, broken(action.path, before, action.content)))
+
+
+def _with_problem(done: str, problem: str) -> str:
+    return f"{done}\n{_shown(problem)}" if problem else done
 
 
 def _text(path: str, box: Sandbox) -> str | None:
@@ -246,12 +228,11 @@ def _lines(text: str) -> str:
     return f"{count} line{'' if count == 1 else 's'}"
 
 
-def _run_tests(action: RunTests, run_tests: Callable[[tuple[str, ...]], SuiteReport]) -> Observation:
+def _run_tests(action: RunTests, run_tests: Callable[[tuple[str, ...]], Observation]) -> Observation:
     try:
-        report = run_tests(action.tests)
+        return run_tests(action.tests)
     except MeasureError as error:
         return _refused(f"the tests could not be run: {error}")
-    return Observation(_shown(terminal_text(_report(report))), ok=report.valid and not report.failures)
 
 
 def _debug(action: Debug, debug: Callable[[Debug], str] | None) -> Observation:
@@ -261,23 +242,6 @@ def _debug(action: Debug, debug: Callable[[Debug], str] | None) -> Observation:
         return Observation(_shown(terminal_text(debug(action))))
     except MeasureError as error:
         return _refused(str(error))
-
-
-def _report(report: SuiteReport) -> str:
-    counts = Counter(outcome.value for outcome in report.outcomes.values())
-    lines = [", ".join(f"{number} {name}" for name, number in counts.items()) or "no test was run"]
-    if not report.valid:
-        lines.append(f"This run counts as failed: {report.problem}")
-    failures = report.failures
-    for test_id in failures[:FAILURES_SHOWN]:
-        lines.append(f"{report.outcomes[test_id].value.upper()} {test_id}")
-        if message := report.messages.get(test_id):
-            lines.append(excerpt(message, MESSAGE_BYTES)[0])
-    if len(failures) > FAILURES_SHOWN:
-        lines.append(f"... and {len(failures) - FAILURES_SHOWN} more that did not pass")
-    if not report.valid and report.output:
-        lines.append(f"The end of what was printed:\n{report.output}")
-    return "\n".join(lines)
 
 
 def _refused(why: str) -> Observation:

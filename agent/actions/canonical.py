@@ -23,8 +23,13 @@ def canonical(actions: Sequence[Action]) -> str:
         if isinstance(action, Shell):
             return ""
         if isinstance(action, (Edit, Write)):
-            files.setdefault(action.path, []).append(asdict(action))
+            files.setdefault(action.path, []).append(_fields(action))
     return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest() if files else ""
+
+
+def _fields(action: Edit | Write) -> dict[str, object]:
+    """As journals have them from before an edit could hold several replacements."""
+    return {key: value for key, value in asdict(action).items() if value or key not in ("replace_all", "more")}
 
 
 def respelled(action: Action) -> Action:

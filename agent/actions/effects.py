@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from agent.actions.irreversible import irreversible
-from agent.actions.types import Action, Debug, Edit, Effect, RunTests, Search, Shell, Submit, View, Write
+from agent.actions.types import Action, Debug, Edit, Effect, Invalid, RunTests, Search, Shell, Submit, View, Write
 
 __all__ = ["effect"]
 
@@ -17,7 +17,7 @@ __all__ = ["effect"]
 def effect(action: Action) -> Effect:
     """The furthest that the action is meant to reach."""
     match action:
-        case View() | Search() | RunTests() | Debug() | Submit():
+        case View() | Search() | RunTests() | Debug() | Submit() | Invalid():
             return Effect.READ_ONLY
         case Edit() | Write():
             return Effect.WORKSPACE

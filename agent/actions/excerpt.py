@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import re
 
+from agent.measure.inside.cutting import cut
 from agent.untrusted import visible
 
 __all__ = ["OBSERVATION_BYTES", "excerpt", "printable"]
 
-OBSERVATION_BYTES = 12_000
+OBSERVATION_BYTES = 10_000
 """The longest observation: half of it head, half of it tail."""
 _CONTROL = re.compile("[^\n\t -\x7e\xa0-\U0010ffff]")
 
 
 def excerpt(text: str, limit: int = OBSERVATION_BYTES, hint: str = "") -> tuple[str, int]:
-    """The text cut to about `limit` bytes at line breaks where there are any near, and the bytes that were left out.
-    `hint` is said where they are missing."""
-    data = text.encode("utf-8", "replace")
-    if len(data) <= limit:
-        return text, 0
-    half = limit // 2
-    head, tail = data[:half], data[-half:]
-    if (end := head.rfind(b"\n") + 1) > half // 2:
-        head = head[:end]
-    if 0 < (start := tail.find(b"\n") + 1) < half // 2:
-        tail = tail[start:]
-    elided = len(data) - len(head) - len(tail)
-    gap = f"\n[... {elided} bytes left out here{hint} ...]\n"
-    return head.decode(errors="ignore").removesuffix("\n") + gap + tail.decode(errors="ignore"), elided
+    """The text cut to about `limit` bytes at lines, or else at words, and the bytes that were left out. `hint` is said
+    where they are missing."""
+    return cut(text, limit, hint)
 
 
 def printable(data: bytes) -> str:

@@ -11,12 +11,12 @@ import re
 import shlex
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 __all__ = ["KINDS", "Irreversible", "Kind", "irreversible"]
 
 Kind = Literal["push", "publish", "deploy", "send", "migrate", "destroy"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+"""`migrate` is a name that settings may hold: a migration stays in the sandbox, and is run like any other command."""
 
 
 class Irreversible(NamedTuple):
@@ -30,7 +30,7 @@ class Irreversible(NamedTuple):
 _OPTIONS = r"(?: -\S+(?: [^-\s]\S*)??)*?"
 """Options between a program and its subcommand, each with or without a value (`git -C dir push`)."""
 _ANY = r"(?: \S+)*?"
-_DRY = r"(?!.* (?:--dry-run|-n|--plan|--check|--sql|--help|-h)\b)"
+_DRY = r"(?!.* (?:--dry-run|-n|--check|--help|-h)\b)"
 _LOCAL = r"(?!.*(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]))"
 _BEFORE = re.compile(
     r"(?:\w+=\S* |(?:then|do|else|if|while|until|!|\{|nohup|time|command|exec|setsid|npx|bunx|uvx)(?: -\S+)* "
@@ -76,25 +76,13 @@ _PATTERNS: dict[Kind, tuple[str, ...]] = {
         rf"{_LOCAL}(?:ssh|scp|sftp|sendmail|mail|mutt) \S+.*",
         rf"rsync{_ANY} [^/\s]+:\S*",
     ),
-    "migrate": (
-        rf"{_DRY}alembic{_OPTIONS} (?:upgrade|downgrade|stamp)",
-        rf"{_DRY}flask{_OPTIONS} db (?:upgrade|downgrade|stamp)",
-        rf"{_DRY}{_PYTHON}(?:manage\.py|django-admin){_OPTIONS} (?:migrate|flush|sqlflush)",
-        rf"(?:(?:ruby )?(?:\S*/)?rails|rake){_ANY} db:(?:migrate|rollback|drop|reset|schema:load|setup)\S*",
-        rf"prisma{_OPTIONS} (?:migrate (?:deploy|reset|dev)|db push)",
-        rf"{_DRY}(?:flyway|liquibase|dbmate|goose|atlas){_ANY} (?:migrate|update|rollback\S*|clean|up|down|apply)",
-        rf"(?:knex|sequelize|sequelize-cli|typeorm){_OPTIONS} (?:migrate:\S+|db:migrate\S*|migration:run|schema:drop)",
-        rf"(?:diesel|sqlx){_OPTIONS} (?:migration|migrate|database) (?:run|redo|revert|reset|drop)",
-        rf"php{_OPTIONS} artisan (?:migrate|db:wipe)\S*",
-        rf"mix{_OPTIONS} ecto\.(?:migrate|rollback|drop|reset)",
-        rf"(?:psql|mysql|mariadb){_ANY} (?i:drop|truncate|delete_from|update|insert_into|alter)_\S+",
-    ),
     "destroy": (
         rf"rm{_ANY} (?:/|/\*|~|~/|\$HOME/?)",
         r"(?:mkfs\S*|shutdown|reboot|poweroff|halt).*",
         rf"dd{_ANY} of=/dev/(?!null|stdout|zero)\S+",
     ),
 }
+KINDS = tuple(_PATTERNS)
 _COMPILED = tuple(
     (kind, re.compile(rf"(?:{pattern})(?= |$)")) for kind, patterns in _PATTERNS.items() for pattern in patterns
 )

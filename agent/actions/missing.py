@@ -1,4 +1,4 @@
-"""Why a text does not occur in a file, in words that let a model mend its edit: the nearest lines, and what differs.
+"""Why a text does not occur in a file, in words that let a model correct its edit: the nearest lines, and what differs.
 
 Nothing here decides about an edit. A text that is only nearly there is never replaced.
 """
@@ -48,11 +48,11 @@ def why_missing(text: str, old: str, new: str) -> str:
     if "\r\n" in text:
         text, old = text.replace("\r\n", "\n"), old.replace("\r\n", "\n")
         if old in text:
-            return "`old` does not occur in the file: some of its lines end in \\r\\n, write them so in `old` and `new`"
+            return "`old_str` does not occur in the file: some of its lines end in \\r\\n, write them so in your texts"
     for explain in (_pasted_numbers, _escaped, _look_alikes, _composed):
         if why := explain(text, old):
-            return f"`old` does not occur in the file: {why}"
-    why = f"`old` does not occur in the file; {_near(text, old)}"
+            return f"`old_str` does not occur in the file: {why}"
+    why = f"`old_str` does not occur in the file; {_near(text, old)}"
     return f"{why}\n{done}" if (done := _done_before(text, new)) else why
 
 
@@ -93,7 +93,7 @@ def _composed(text: str, old: str) -> str:
 
 def _done_before(text: str, new: str) -> str:
     at = text.find(new) if len(new.strip()) > 1 else -1
-    return f"`new` occurs already, at line {_line(text, at)}: was this edit made before?" if at >= 0 else ""
+    return f"`new_str` occurs already, at line {_line(text, at)}: was this edit made before?" if at >= 0 else ""
 
 
 def _near(text: str, old: str) -> str:

@@ -1,17 +1,22 @@
-"""An edit as a function of a file's text: one occurrence replaced, whole lines inserted, or a new file's content.
+"""An edit as a function of a file's text: occurrences replaced, whole lines inserted, or a new file's content.
 
-Law: there is no half an edit. The text comes back with the one change that was asked for, or not at all. In a file
+Law: there is no half an edit. The text comes back with the changes that were asked for, or not at all. In a file
 whose lines all end in CRLF, the line ends of an edit become the same: a view of a file does not show which it has.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from agent.actions.missing import why_missing
+from agent.actions.types import Edit
 
-__all__ = ["Edited", "NoSuchPlace", "edited", "numbered"]
+__all__ = ["Edited", "NoSuchPlace", "carried_out", "edited", "numbered"]
+
+
+SAME = "`old_str` and `new_str` are the same: nothing would change"
 
 
 class NoSuchPlace(Exception):
@@ -24,6 +29,29 @@ class Edited(NamedTuple):
     text: str
     first: int
     last: int
+
+
+def carried_out(text: str | None, edit: Edit) -> tuple[str, list[tuple[int, int]]]:
+    """A file's text after all replacements of an edit, and which of its lines (1-based, inclusive) hold what is new.
+
+    Raises:
+        NoSuchPlace: one of them cannot be made.
+    """
+    places: list[tuple[int, int]] = []
+    for number, each in enumerate(edit.replacements, 1):
+        before = text or ""
+        try:
+            if each.replace_all and each.old and text is not None:
+                text, lines, last = _replaced_everywhere(text, each.old, each.new)
+            else:
+                text, first, last = edited(text, each.old, each.new, edit.line if number == 1 else None)
+                lines = [first]
+        except NoSuchPlace as error:
+            raise NoSuchPlace(f"of the edits, number {number}: {error}" if edit.more else str(error)) from error
+        longer = (text.count("\n") - before.count("\n")) // len(lines)
+        places = [(a + longer * bisect_left(lines, a), b + longer * bisect_left(lines, b + 1)) for a, b in places]
+        places += [(line + n * longer, line + n * longer + last - lines[0]) for n, line in enumerate(lines)]
+    return text or "", sorted(places)
 
 
 def edited(text: str | None, old: str, new: str, line: int | None = None) -> Edited:
@@ -39,15 +67,15 @@ def edited(text: str | None, old: str, new: str, line: int | None = None) -> Edi
         return _created(old, new, line)
     old, new = _with_line_ends_of(text, old), _with_line_ends_of(text, new)
     if old == new:
-        raise NoSuchPlace("`old` and `new` are the same: nothing would change")
+        raise NoSuchPlace(SAME)
     if old:
         return _replaced(text, old, new, line)
     if line is not None:
         return _inserted(text, new, line)
     if text:
         raise NoSuchPlace(
-            f"the file exists and has {_count(text)} lines: give the text to be replaced as `old`, or the `line` "
-            "before which to insert, or use write to replace all of it"
+            f"the file exists and has {_count(text)} lines: give the text to be replaced as `old_str`, or the "
+            "`insert_line` after which to insert, or replace all of it with create"
         )
     return _spread("", new, "", 1)
 
@@ -59,7 +87,7 @@ def numbered(lines: list[str], first: int) -> str:
 
 def _created(old: str, new: str, line: int | None) -> Edited:
     if old or line is not None:
-        raise NoSuchPlace("there is no such file; to create it, give an empty `old` and no `line`")
+        raise NoSuchPlace("there is no such file: make it with create")
     return _spread("", new, "", 1)
 
 
@@ -74,11 +102,25 @@ def _replaced(text: str, old: str, new: str, line: int | None) -> Edited:
     return _spread(text[:at], new, text[at + len(old) :], begins)
 
 
+def _replaced_everywhere(text: str, old: str, new: str) -> tuple[str, list[int], int]:
+    """The text, the lines at which the replaced occurrences began, and the last line of what stands at the first."""
+    old, new = _with_line_ends_of(text, old), _with_line_ends_of(text, new)
+    if old == new:
+        raise NoSuchPlace(SAME)
+    kept = text.split(old)
+    if len(kept) == 1:
+        raise NoSuchPlace(why_missing(text, old, new))
+    lines, height = [1 + kept[0].count("\n")], old.count("\n")
+    for part in kept[1:-1]:
+        lines.append(lines[-1] + height + part.count("\n"))
+    return new.join(kept), lines, lines[0] + new.removesuffix("\n").count("\n")
+
+
 def _inserted(text: str, new: str, line: int) -> Edited:
     """Whole lines before a line, or behind the last one."""
     count = _count(text)
     if line > count + 1:
-        raise NoSuchPlace(f"there is no line {line}: the file has {count} lines, line {count + 1} inserts at its end")
+        raise NoSuchPlace(f"`insert_line` is {line - 1}, and the file has {count} lines: give at most {count}")
     end = "\r\n" if _ends_in_crlf(text) else "\n"
     at = next(_line_starts(text, line), len(text))
     before, after = text[:at], text[at:]
@@ -126,7 +168,10 @@ def _with_line_ends_of(text: str, piece: str) -> str:
 def _why_not_one(begins: list[int], line: int | None) -> str:
     where = ", ".join(map(str, begins[:10])) + (", ..." if len(begins) > 10 else "")
     if line is None:
-        return f"`old` occurs {len(begins)} times, at lines {where}: give more of its surroundings, or `line`"
+        return (
+            f"`old_str` occurs {len(begins)} times, at lines {where}: give more of what stands around the one that you "
+            "mean, or set `replace_all`"
+        )
     if line in begins:
-        return f"`old` occurs more than once at line {line}: give more of its surroundings"
-    return f"`old` does not begin at line {line}, but at {where}"
+        return f"`old_str` occurs more than once at line {line}: give more of what stands around it"
+    return f"`old_str` does not begin at line {line}, but at {where}"

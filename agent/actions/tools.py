@@ -1,215 +1,306 @@
-"""The tools that a model sees: one for each kind of action, their JSON schema, and calls read back into actions.
+"""The tools that a model sees: their JSON schema, and the action that each makes of its parameters.
 
-The schemas are closed (`additionalProperties` is false) but not marked `strict`: with that mark some providers give up
-several calls in one answer. Calls are checked here instead, and a bad one is answered with how to mend it.
+The names are those that models know from other programs. The schemas are short, as every request carries them, and not
+marked `strict`: with that mark some providers give up several calls in one answer. `agent.actions.calls` reads calls
+instead, and says of a bad one how to correct it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from inspect import signature
 from typing import Any, Literal
 
-from agent.actions.types import Action, Debug, Edit, RunTests, Search, Shell, Submit, View, Write
+from agent.actions.types import (
+    Action,
+    Debug,
+    Edit,
+    Invalid,
+    Replacement,
+    RunTests,
+    Search,
+    Shell,
+    Submit,
+    View,
+    Write,
+)
 
-__all__ = ["BadCall", "as_call", "parse", "schema"]
-
-NAMED = 80
-"""Characters of a model's text that are repeated in a complaint."""
+__all__ = ["REPLACEMENT", "TOOLS", "BadCall", "Parameter", "Tool", "as_call", "schema"]
 
 
 class BadCall(Exception):
-    """A tool call that means nothing. The message tells the model how to mend it."""
+    """A tool call that means nothing. The message tells the model how to correct it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Argument:
-    """One argument of a tool; it may be left out when the action has a default for it."""
+class Parameter:
+    """One parameter of a tool."""
 
-    type: Literal["string", "integer", "number", "strings"]
-    text: str
+    type: Literal["string", "command", "integer", "number", "boolean", "strings", "range", "edits"]
+    text: str = ""
+    also: tuple[str, ...] = ()
+    """Other names by which models give it."""
+    required: bool = False
+    offered: bool = True
+    """Otherwise it is understood, but the schema does not name it."""
     least: float | None = None
     most: float | None = None
+    """More counts as so much."""
     binary: bool = False
     """NUL characters are allowed."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Tool:
-    action: type[Action]
+class Tool:
+    """What a model may call."""
+
     text: str
-    arguments: Mapping[str, _Argument]
+    parameters: Mapping[str, Parameter]
+    action: type[Action]
+    make: Callable[..., Action]
+    """Takes parameters by name, and has a default for each that may be left out."""
+    given: Callable[[Any], Mapping[str, Any]]
+    """The parameters from which `make` makes this action."""
+    also: tuple[str, ...] = ()
+    """Other names by which models call it, in small letters."""
+    offered: bool = True
+    """Otherwise it is understood, but the schema does not name it."""
 
 
-_PATH = _Argument("string", "Relative to the root of the repository, or absolute.")
-_TOOLS = {
-    "shell": _Tool(
-        Shell,
-        "Run a shell command in the root of the repository. Every command starts in a fresh shell with no standard "
-        "input; processes that it leaves behind are killed when it ends.",
+def _view(path: str, view_range: tuple[int, int] = (1, -1), start: int = 1, end: int = 0, limit: int = 0) -> View:
+    if view_range != (1, -1):
+        start, end = view_range
+    start, end = max(1, start), max(0, end)
+    if 0 < end < start:
+        raise BadCall(f"the range of lines ends before it begins: {start} to {end}")
+    return View(path, start, start + limit - 1 if limit else end)
+
+
+def _edit(
+    path: str,
+    old_str: str | None = None,
+    new_str: str | None = None,
+    replace_all: bool = False,
+    edits: Sequence[Replacement] = (),
+    insert_line: int | None = None,
+    line: int | None = None,
+) -> Edit:
+    given = (old_str, new_str) != (None, None)
+    if not given and not edits:
+        raise BadCall("edit needs old_str and new_str, or edits")
+    if insert_line is not None and old_str:
+        raise BadCall("insert_line inserts new_str as new lines: give it without old_str")
+    first, *more = [*([Replacement(old_str or "", new_str or "", replace_all)] if given else []), *edits]
+    line = line if insert_line is None else insert_line + 1
+    return Edit(path, first.old, first.new, line, first.replace_all, tuple(more))
+
+
+def _edit_given(edit: Edit) -> Mapping[str, Any]:
+    if edit.more and edit.line is None:
+        return {"path": edit.path, "edits": [*map(_replacement, edit.replacements)]}
+    inserts = not edit.old and edit.line is not None
+    place = {"insert_line": (edit.line or 1) - 1} if inserts else {"line": edit.line}
+    old = {} if inserts else {"old_str": edit.old}
+    more = [*map(_replacement, edit.more)]
+    return {"path": edit.path, **old, "new_str": edit.new, "replace_all": edit.replace_all, **place, "edits": more}
+
+
+def _replacement(each: Replacement) -> dict[str, Any]:
+    return {"old_str": each.old, "new_str": each.new} | ({"replace_all": True} if each.replace_all else {})
+
+
+_PATH = Parameter(
+    "string",
+    required=True,
+    also=("file_path", "filename", "file_name", "filepath", "file", "target_file", "dir_path", "directory", "paths"),
+)
+_OLD = Parameter("string", also=("old", "old_string", "old_text"), binary=True)
+_NEW = Parameter("string", also=("new", "new_string", "new_text", "insert_text"), binary=True)
+_ALL = Parameter("boolean", also=("allow_multiple",))
+REPLACEMENT = {"old_str": replace(_OLD, required=True), "new_str": replace(_NEW, required=True), "replace_all": _ALL}
+"""The parameters of one of several replacements."""
+TOOLS: Mapping[str, Tool] = {
+    "bash": Tool(
+        "Run a bash command in the repository's root, in a fresh shell.",
         {
-            "command": _Argument("string", "The command."),
-            "timeout_s": _Argument("number", "Seconds after which it is killed and undone; 60.", least=1, most=900),
-        },
-    ),
-    "view": _Tool(
-        View,
-        "Show lines of a file with their numbers, or the content of a directory.",
-        {
-            "path": _PATH,
-            "start": _Argument("integer", "First line, from 1.", least=1),
-            "end": _Argument("integer", "Last line; 0 is the end of the file.", least=0),
-        },
-    ),
-    "search": _Tool(
-        Search,
-        "Show the lines that match a POSIX extended regular expression in all files below a path.",
-        {"pattern": _Argument("string", "The expression (as for grep -E)."), "path": _PATH},
-    ),
-    "edit": _Tool(
-        Edit,
-        "Replace one occurrence of a text in a file: `old` has to be given exactly, indentation included, without line "
-        "numbers, and has to occur once. With an empty `old`, insert `new` as lines of its own before `line`, or "
-        "without a line create the file, which must not exist. An edit that fails changes nothing and says why.",
-        {
-            "path": _PATH,
-            "old": _Argument("string", "The text as it stands in the file; empty to insert or create.", binary=True),
-            "new": _Argument("string", "The text to put there.", binary=True),
-            "line": _Argument(
-                "integer",
-                "The line at which `old` begins, when it occurs more than once; with an empty `old` the line before "
-                "which to insert (one more than the file has: at its end).",
+            "command": Parameter("command", required=True, also=("cmd", "script", "bash_command")),
+            "timeout": Parameter(
+                "number",
+                "Seconds; a longer command is killed and its changes are undone. Default 60, at most 900.",
+                also=("timeout_s", "timeout_seconds", "timeout_sec"),
                 least=1,
+                most=900,
             ),
         },
+        Shell,
+        lambda command, timeout=60.0: Shell(command, timeout),
+        lambda it: {"command": it.command, "timeout": it.timeout_s},
+        also=(
+            "shell",
+            "execute_bash",
+            "bash_tool",
+            "terminal",
+            "run_command",
+            "run_terminal_cmd",
+            "run_shell_command",
+            "execute_command",
+        ),
     ),
-    "write": _Tool(
-        Write,
-        "Create a file, or replace one whole.",
-        {"path": _PATH, "content": _Argument("string", "All of the file's new content.", binary=True)},
-    ),
-    "run_tests": _Tool(
-        RunTests,
-        "Run the repository's tests on the present state. Your turns end with it: the state is measured and kept.",
-        {"tests": _Argument("strings", "Ids of the tests to run; leave it out to run all.")},
-    ),
-    "debug": _Tool(
-        Debug,
-        "Run one test in a copy of the present state and see which values there are on the way to its failure. Nothing "
-        "is changed, so no print has to be put into the source, and your turns go on. It costs a run of the tests.",
+    "view": Tool(
+        "Show a file with line numbers, or list a directory.",
         {
-            "test": _Argument("string", "Id of the test; one that fails."),
-            "probes": _Argument(
+            "path": _PATH,
+            "view_range": Parameter("range", "[first, last]; -1: the last line."),
+            "start": Parameter("integer", offered=False, least=0, also=("start_line", "line_start", "offset")),
+            "end": Parameter("integer", offered=False, least=-1, also=("end_line", "line_end")),
+            "limit": Parameter("integer", offered=False, least=0),
+        },
+        View,
+        _view,
+        lambda it: {"path": it.path, "view_range": (it.start, it.end or -1)},
+        also=("read", "read_file", "view_file", "open", "open_file", "cat", "ls", "list_dir", "list_files"),
+    ),
+    "search": Tool(
+        "Show the lines that match a POSIX extended regular expression (grep -E) in a file or below a directory.",
+        {
+            "pattern": Parameter("string", required=True, also=("query", "regex", "search_term")),
+            "path": Parameter("string", "Default: the whole repository.", also=_PATH.also),
+        },
+        Search,
+        Search,
+        lambda it: {"pattern": it.pattern, "path": it.path},
+        also=("grep", "grep_search", "search_files", "search_file_content", "search_dir", "rg"),
+        offered=False,
+    ),
+    "edit": Tool(
+        "Replace `old_str`, which has to occur exactly once in the file, by `new_str`.",
+        {
+            "path": _PATH,
+            "old_str": _OLD,
+            "new_str": _NEW,
+            "replace_all": _ALL,
+            "edits": Parameter(
+                "edits", "Several replacements instead, in order: all are made or none.", also=("replacements",)
+            ),
+            "insert_line": Parameter("integer", "Without `old_str`: insert `new_str` after this line.", least=0),
+            "line": Parameter("integer", offered=False, least=1),
+        },
+        Edit,
+        _edit,
+        _edit_given,
+        also=("str_replace", "insert", "multiedit", "multi_edit", "edit_file", "replace", "string_replace"),
+    ),
+    "create": Tool(
+        "Create a file, or replace all of it.",
+        {
+            "path": _PATH,
+            "file_text": Parameter("string", required=True, also=("content", "contents", "text"), binary=True),
+        },
+        Write,
+        lambda path, file_text: Write(path, file_text),
+        lambda it: {"path": it.path, "file_text": it.content},
+        also=("write", "write_file", "write_to_file", "create_file"),
+    ),
+    "run_tests": Tool(
+        "Run the test suite, compare it with the unchanged code, and show what of your diff you have not seen.",
+        {
+            "tests": Parameter(
+                "strings", "Ids of tests; default: all.", also=("test", "test_ids", "ids", "path", "paths", "test_path")
+            )
+        },
+        RunTests,
+        RunTests,
+        lambda it: {"tests": it.tests},
+        also=("test", "run_test"),
+    ),
+    "debug": Tool(
+        "Run one failing test in a copy and show the values on the way to its failure.",
+        {
+            "test": Parameter("string", "Its id.", required=True, also=("test_id", "tests")),
+            "probes": Parameter(
                 "strings",
-                "What to look at. `PATH:LINE: EXPRESSION`: its value each time just before that line runs; "
-                "`PATH:LINE`: all local names there; the name of a function: its calls, and what the lines of the last "
-                "one changed. Leave it out to see the last call of each function of the repository.",
+                "Each `PATH:LINE: EXPRESSION`, `PATH:LINE` (all local names) or a function's name (its calls). "
+                "Default: the last call of each function.",
+                also=("probe",),
             ),
         },
+        Debug,
+        Debug,
+        lambda it: {"test": it.test, "probes": it.probes},
     ),
-    "submit": _Tool(
+    "submit": Tool(
+        "End the work. What you have not seen of your diff, or broke unawares, is shown first.",
+        {
+            "message": Parameter(
+                "string", "What was wrong and what was changed.", also=("summary", "result", "answer")
+            ),
+            "contradicted_tests": Parameter(
+                "strings",
+                "Existing tests that assert what the issue calls wrong, each as `TEST_ID: why`.",
+                also=("contradicted",),
+            ),
+        },
         Submit,
-        "Say that the work is done. Only after the tests were run.",
-        {"message": _Argument("string", "What was wrong and what was changed, in a few words.")},
+        lambda message="", contradicted_tests=(): Submit(message, contradicted_tests),
+        lambda it: {"message": it.message, "contradicted_tests": it.contradicted},
+        also=("finish", "complete", "attempt_completion"),
     ),
 }
-_MEANING = {
-    "string": "a string",
-    "integer": "an integer",
-    "number": "a number",
-    "strings": "an array of strings",
+_OF_ACTION = {tool.action: name for name, tool in TOOLS.items()}
+_PLAIN: Mapping[str, dict[str, Any]] = {
+    "command": {"type": "string"},
+    "strings": {"type": "array", "items": {"type": "string"}},
+    "range": {"type": "array", "items": {"type": "integer"}},
 }
 
 
 @cache
-def schema() -> tuple[dict[str, Any], ...]:
-    """The tools in the form of the chat completions interface, always the same bytes."""
+def schema(*, debug: bool = True) -> tuple[dict[str, Any], ...]:
+    """The tools in the form of the chat completions interface, always the same bytes; `debug`: whether a run of a test
+    can be watched here."""
     return tuple(
         {
             "type": "function",
-            "function": {
-                "name": name,
-                "description": tool.text,
-                "parameters": {
-                    "type": "object",
-                    "properties": {key: _property(argument) for key, argument in tool.arguments.items()},
-                    "required": sorted(_required(tool), key=list(tool.arguments).index),
-                    "additionalProperties": False,
-                },
-            },
+            "function": {"name": name, "description": tool.text, "parameters": _object(tool.parameters)},
         }
-        for name, tool in _TOOLS.items()
+        for name, tool in TOOLS.items()
+        if tool.offered and (debug or name != "debug")
     )
 
 
-def parse(name: str, arguments: str) -> Action:
-    """The action that a call asks for; an optional argument may be null.
-
-    Raises:
-        BadCall: an unknown tool, arguments that are not JSON, missing, unknown or of another type or range.
-    """
-    tool = _TOOLS.get(name)
-    if tool is None:
-        raise BadCall(f"there is no tool {name[:NAMED]!r}; the tools are {', '.join(_TOOLS)}")
-    values = {key: value for key, value in _object(name, arguments).items() if value is not None}
-    if unknown := [key for key in values if key not in tool.arguments]:
-        raise BadCall(f"{name} has no argument {unknown[0][:NAMED]!r}; it has {', '.join(tool.arguments)}")
-    if missing := sorted(_required(tool) - values.keys(), key=list(tool.arguments).index):
-        raise BadCall(f"{name} needs the argument {missing[0]!r}: {tool.arguments[missing[0]].text}")
-    for key, value in values.items():
-        _check(name, key, value, tool.arguments[key])
-    make: Callable[..., Action] = tool.action
-    return make(**{key: tuple(v) if isinstance(v, list) else v for key, v in values.items()})
-
-
 def as_call(action: Action) -> tuple[str, str]:
-    """The name and the JSON arguments of the call that asks for this action: `parse`'s inverse."""
-    optional = {f.name: f.default for f in fields(action) if f.default is not MISSING}
-    given = {key: getattr(action, key) for key in _TOOLS[action.kind].arguments}
-    return action.kind, json.dumps({k: v for k, v in given.items() if k not in optional or v != optional[k]})
+    """The name and the JSON arguments of the call that asks for this action: `agent.actions.parse`'s inverse. Of a call
+    that could not be read, what is left of it."""
+    if isinstance(action, Invalid):
+        return action.name, action.arguments if _is_object(action.arguments) else "{}"
+    name = _OF_ACTION[type(action)]
+    optional = {each.name: each.default for each in signature(TOOLS[name].make).parameters.values()}
+    given = {key: value for key, value in TOOLS[name].given(action).items() if value not in (None, optional[key])}
+    return name, json.dumps({key: value for key, value in given.items() if value != []})
 
 
-def _property(argument: _Argument) -> dict[str, Any]:
-    kind = {"type": "array", "items": {"type": "string"}} if argument.type == "strings" else {"type": argument.type}
-    limits = {"minimum": argument.least, "maximum": argument.most}
-    return kind | {"description": argument.text} | {k: v for k, v in limits.items() if v is not None}
+def _object(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    required = [name for name, parameter in parameters.items() if parameter.required]
+    return {
+        "type": "object",
+        "properties": {name: _property(parameter) for name, parameter in parameters.items() if parameter.offered},
+        **({"required": required} if required else {}),
+    }
 
 
-def _required(tool: _Tool) -> set[str]:
-    return {f.name for f in fields(tool.action) if f.default is MISSING}
+def _property(parameter: Parameter) -> dict[str, Any]:
+    if parameter.type == "edits":
+        kind: dict[str, Any] = {"type": "array", "items": _object(REPLACEMENT)}
+    else:
+        kind = _PLAIN.get(parameter.type, {"type": parameter.type})
+    return kind | ({"description": parameter.text} if parameter.text else {})
 
 
-def _object(name: str, arguments: str) -> dict[str, Any]:
+def _is_object(arguments: str) -> bool:
     try:
-        values = json.loads(arguments or "{}")
-        json.dumps(values, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise BadCall(f"the arguments of {name} hold half of a surrogate pair: write the character itself") from error
-    except (ValueError, RecursionError) as error:  # also a number with more digits than Python reads
-        raise BadCall(f"the arguments of {name} are not JSON ({error}): write one JSON object") from error
-    if not isinstance(values, dict):
-        raise BadCall(f"the arguments of {name} are {type(values).__name__}, not an object")
-    return values
-
-
-def _check(name: str, key: str, value: object, argument: _Argument) -> None:
-    fits = {
-        "string": isinstance(value, str),
-        "integer": isinstance(value, int) and not isinstance(value, bool),
-        "number": isinstance(value, (int, float)) and not isinstance(value, bool),
-        "strings": isinstance(value, list) and all(isinstance(item, str) for item in value),
-    }[argument.type]
-    if not fits:
-        raise BadCall(f"{key!r} of {name} has to be {_MEANING[argument.type]}, not {json.dumps(value)[:NAMED]}")
-    text = "".join(value) if isinstance(value, list) else value
-    if isinstance(text, str) and "\0" in text and not argument.binary:
-        raise BadCall(f"{key!r} of {name} holds a NUL character")
-    if isinstance(value, (int, float)) and not _within(value, argument):
-        raise BadCall(f"{key!r} of {name} has to be between {argument.least} and {argument.most}, not {value}")
-
-
-def _within(value: float, argument: _Argument) -> bool:
-    above = argument.least is None or value >= argument.least
-    return above and (argument.most is None or value <= argument.most)
+        return isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -11,7 +11,9 @@ __all__ = [
     "Debug",
     "Edit",
     "Effect",
+    "Invalid",
     "Observation",
+    "Replacement",
     "RunTests",
     "Search",
     "Shell",
@@ -40,6 +42,16 @@ class Shell:
 
 
 @dataclass(frozen=True, slots=True)
+class Replacement:
+    """A text of a file, and the text to stand in its place."""
+
+    old: str
+    new: str
+    replace_all: bool = False
+    """Every occurrence is replaced; otherwise there must be exactly one."""
+
+
+@dataclass(frozen=True, slots=True)
 class Edit:
     """Replace one occurrence of `old` in a file by `new`; with an empty `old`, insert the lines `new` before `line`, or
     create the file (`agent.actions.replacing`)."""
@@ -50,7 +62,15 @@ class Edit:
     line: int | None = None
     """1-based line at which the occurrence begins, or that the first inserted line becomes. None: `old` must occur
     exactly once; an empty one creates the file, which must not exist."""
+    replace_all: bool = False
+    more: tuple[Replacement, ...] = ()
+    """Made after it, in order, in the same file. If one of them cannot be made, none is."""
     kind: Literal["edit"] = "edit"
+
+    @property
+    def replacements(self) -> tuple[Replacement, ...]:
+        """All that it replaces, in order."""
+        return (Replacement(self.old, self.new, self.replace_all), *self.more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +125,24 @@ class Submit:
     """Say that the work is done: the node is not expanded further."""
 
     message: str = ""
+    contradicted: tuple[str, ...] = ()
+    """Tests that the change breaks because they assert what the issue calls wrong, each as `TEST_ID: reason`."""
     kind: Literal["submit"] = "submit"
 
 
-Action = Shell | Edit | Write | RunTests | Debug | View | Search | Submit
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """A call that could not be read. It does nothing, and is answered with what is wrong with it."""
+
+    name: str
+    arguments: str
+    """As they were given, as far as they can be shown."""
+    problem: str
+    """What is wrong, and how to correct it."""
+    kind: Literal["invalid"] = "invalid"
+
+
+Action = Shell | Edit | Write | RunTests | Debug | View | Search | Submit | Invalid
 
 
 @dataclass(frozen=True, slots=True)

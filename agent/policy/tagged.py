@@ -38,6 +38,8 @@ class Read:
     calls: tuple[ToolCall, ...] = ()
     problem: str = ""
     """Why the text from some place on cannot be read; empty: all of it was."""
+    unread: str = ""
+    """The tool whose call begins there."""
 
 
 class _Unreadable(Exception):
@@ -51,18 +53,17 @@ def write(name: str, arguments: Mapping[str, Any]) -> str:
     )
 
 
-def read(text: str, tools: Sequence[Mapping[str, Any]]) -> Read:
-    """The calls of an answer in their order; never raises. `tools` (in the form of the chat completions interface) says
-    which values are not strings: those are JSON. What a call means is not looked at."""
-    kinds = {tool["function"]["name"]: tool["function"]["parameters"]["properties"] for tool in tools}
+def read(text: str) -> Read:
+    """The calls of an answer in their order; never raises. Every value is a string: what a call means, and of what type
+    its values have to be, is not looked at."""
     said, calls, at = list[str](), list[ToolCall](), 0
     while (found := _CALL.search(text, at)) is not None:
         said.append(text[at : found.start()])
         name = found[1]
         try:
-            arguments, at = _arguments(name, text, found.end(), kinds.get(name, {}))
+            arguments, at = _arguments(name, text, found.end())
         except _Unreadable as problem:
-            return Read(_joined(said), tuple(calls), str(problem))
+            return Read(_joined(said), tuple(calls), str(problem), name)
         calls.append(ToolCall(f"call_{len(calls)}", name, json.dumps(arguments)))
     return Read(_joined([*said, text[at:]]), tuple(calls))
 
@@ -74,14 +75,14 @@ def _parameter(key: str, value: object) -> str:
     return f"<parameter={key}{mark}>\n{text}\n</parameter{mark}>"
 
 
-def _arguments(name: str, text: str, at: int, kinds: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Any], int]:
+def _arguments(name: str, text: str, at: int) -> tuple[dict[str, str], int]:
     """The values of the call whose opening tag ends at `at`, and where the call ends."""
-    values: dict[str, Any] = {}
+    values: dict[str, str] = {}
     while (end := _END.match(text, at)) is None:
         key, value, at = _value(name, text, at)
         if key in values:
             raise _Unreadable(f"{name[:40]} has the parameter {key[:40]!r} twice")
-        values[key] = value if kinds.get(key, {}).get("type", "string") == "string" else _plain(value)
+        values[key] = value
     return values, end.end()
 
 
@@ -100,16 +101,6 @@ def _value(name: str, text: str, at: int) -> tuple[str, str, int]:
     if end < 0:
         raise _Unreadable(f"the parameter {key[:40]!r} of {name[:40]} is not closed with {closing[:80]}")
     return key, text[opening.end() : end].removesuffix("\n"), end + len(closing)
-
-
-def _plain(value: str) -> object:
-    """A number or a list of strings; all else stays a string, and the tool says what it should have been."""
-    try:
-        found = json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-    plain = all(isinstance(each, str) for each in found) if isinstance(found, list) else not isinstance(found, dict)
-    return found if plain else value
 
 
 def _joined(said: Sequence[str]) -> str:

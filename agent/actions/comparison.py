@@ -1,0 +1,108 @@
+"""What a model is told of a run of the tests, against the unchanged code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent.actions.excerpt import excerpt
+from agent.measure import Outcome, SuiteReport
+from agent.measure.comparison import Comparison
+from agent.measure.ids import file_of
+
+__all__ = ["stopped_early", "told"]
+
+SHOWN = 5
+"""Tests that are told with their message."""
+NAMED = 20
+"""Newly broken tests that are named besides."""
+FIXED_NAMED = 5
+MESSAGE_BYTES = 1_500
+
+
+def told(comparison: Comparison, report: SuiteReport) -> str:
+    """The facts in words: numbers first, then what is newly broken with its messages, then what is fixed by name. The
+    failures of before are only counted."""
+    if not report.valid:
+        return f"This run counts as failed: {report.problem}"
+    parts = [_numbers(comparison)]
+    if early := stopped_early(comparison, report):
+        parts.append(early)
+    parts += _failures("Newly broken", comparison.newly_broken, report)
+    parts += _failures("New and failing", comparison.new_failures, report)
+    if comparison.fixed:
+        parts.append(f"Fixed: {_names(comparison.fixed)}")
+    if comparison.unexpected_passes:
+        names = _names(comparison.unexpected_passes)
+        parts.append(f"Passes now although it is marked xfail(strict), which counts as fixed: {names}")
+    return "\n".join(parts)
+
+
+def stopped_early(comparison: Comparison, report: SuiteReport) -> str:
+    """Why tests were not run, and how many; empty where all were."""
+    if not comparison.not_run:
+        return ""
+    if report.left_out:
+        why = _count(len(comparison.newly_broken), "newly broken test")
+    else:
+        timeouts = sum(outcome is Outcome.TIMEOUT for outcome in report.outcomes.values())
+        why = f"{_count(timeouts, 'test')} had run out of time"
+    were = "was" if comparison.not_run == 1 else "were"
+    return f"The run was stopped after {why}; {comparison.not_run} of the {comparison.asked} tests {were} not run."
+
+
+def _numbers(comparison: Comparison) -> str:
+    fixed, broken = len(comparison.fixed), len(comparison.newly_broken)
+    still, new = len(comparison.failing_still), len(comparison.new_failures)
+    parts = [f"{_count(fixed, 'test')} that failed {_plural(fixed, 'passes', 'pass')} now"] if fixed else []
+    if broken:
+        parts.append(f"{_count(broken, 'test')} that passed {_plural(broken, 'fails', 'fail')} now")
+    else:
+        parts.append("no test that passed fails now")
+    if new:
+        parts.append(f"{_count(new, 'test')} that the unchanged code does not run {_plural(new, 'fails', 'fail')}")
+    if still:
+        parts.append(f"{still} failed before too")
+    return f"Against the unchanged code: {'; '.join(parts)}."
+
+
+def _failures(title: str, tests: Sequence[str], report: SuiteReport) -> Iterator[str]:
+    """Each of the first tests with its message, or once for all of them that a file holds that cannot be imported; the
+    names of others, and how many more there are."""
+    groups: dict[str, list[str]] = {}
+    for test in tests:
+        groups.setdefault(test if test in report.outcomes else _file(report, test), []).append(test)
+    for group in list(groups)[:SHOWN]:
+        yield f"{title}: {_named(group, groups[group], report)}"
+        if message := excerpt(report.messages.get(group, "").strip(), MESSAGE_BYTES)[0]:
+            yield _indented(message)
+    if others := [test for group in list(groups)[SHOWN:] for test in groups[group]]:
+        yield f"{title} too: {_names(others, NAMED)}"
+
+
+def _file(report: SuiteReport, test: str) -> str:
+    return file_of(test) if file_of(test) in report.outcomes else test
+
+
+def _named(group: str, tests: Sequence[str], report: SuiteReport) -> str:
+    if group not in report.outcomes:
+        return f"{group} (not there any more)"
+    if group != tests[0]:
+        return f"{group} cannot be imported, and {_count(len(tests), 'test')} in it"
+    return f"{group} (skipped now)" if report.outcomes[group] is Outcome.SKIPPED else group
+
+
+def _names(tests: Sequence[str], most: int = FIXED_NAMED) -> str:
+    more = f" and {len(tests) - most} more" if len(tests) > most else ""
+    return ", ".join(tests[:most]) + more
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}".rstrip() for line in text.split("\n"))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {_plural(number, noun, f'{noun}s')}"
+
+
+def _plural(number: int, one: str, many: str) -> str:
+    return one if number == 1 else many

@@ -1,0 +1,91 @@
+"""Shell commands: how one is run, and what is told of its output and its end.
+
+Both streams are one, so that what was printed is read in the order in which it was written.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from agent.actions.excerpt import printable
+from agent.actions.types import Observation, Shell
+from agent.untrusted import terminal_text
+from sandboxes import ExecResult, Sandbox
+
+__all__ = ["COMMAND_BYTES", "output", "run", "timed_out"]
+
+COMMAND_BYTES = 100_000
+"""The longest command: systems refuse single arguments of 128 KiB."""
+_STANDARD = " ".join(sorted(name for name in sys.stdlib_module_names if not name.startswith("_")))
+_RUN = """
+for place in "$PWD" "$PWD/src"; do
+  [ -d "$place" ] || continue
+  for file in "$place"/*.py "$place"/*/__init__.py; do
+    name=${file%/__init__.py} name=${name##*/}
+    case " $2 " in *" ${name%.py} "*) continue 2 ;; esac
+  done
+  PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$place
+done
+[ -z "$PYTHONPATH" ] || export PYTHONPATH
+exec 2>&1
+if command -v bash >/dev/null 2>&1; then exec env "BASH_FUNC_timeout%%=$3" bash -c "$1"; fi
+exec /bin/sh -c "$1"
+"""
+"""Runs `$1`. Its own scripts can import what lies in the workspace or in its `src`, wherever they are; a folder that
+holds a module with the name of one of the standard library (`$2`) would hide that from every program, and is left
+out. `$3` is a function of bash; /bin/sh passes no variable on that has such a name."""
+_TIMEOUT = """() {
+  local code=0
+  command timeout "$@" || code=$?
+  case $code in 124 | 137 | 143)
+    local notice="[timeout: the command was cut, with status $code; its output is not complete]"
+    { echo "$notice" >/proc/$$/fd/1; } 2>/dev/null || echo "$notice" >&2
+  esac
+  return $code
+}"""
+"""In bash, `timeout` says that it has cut its command, past a pipe that takes its output and its status."""
+_ENVIRONMENT = {
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "TERM": "dumb",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUNBUFFERED": "1",
+}
+"""No program waits for a person, leaves byte code that tests may list, or holds back what it prints."""
+_ENDED_BY = {
+    "memory": "it used more memory than is allowed",
+    "pids": "it started too many processes",
+    "disk": "it wrote more than is allowed",
+}
+
+
+def run(action: Shell, box: Sandbox) -> Observation:
+    """Run a command that is no longer than `COMMAND_BYTES`."""
+    argv = ["/bin/sh", "-c", _RUN, "sh", action.command, _STANDARD, _TIMEOUT]
+    result = box.exec(argv, timeout_s=action.timeout_s, env=_ENVIRONMENT)
+    if result.timed_out:
+        return timed_out(result, action.timeout_s)
+    why = f" ({_ENDED_BY[result.limit]})" if result.limit else ""
+    shown, unread = output(result)
+    return Observation(f"exit code: {result.exit_code}{why}\n{shown}", ok=result.exit_code == 0, elided_bytes=unread)
+
+
+def timed_out(result: ExecResult, timeout_s: float) -> Observation:
+    """What is told of a command that was killed at its limit."""
+    shown, unread = output(result)
+    text = (
+        f"The command did not end within {timeout_s:g} s and was killed. Nothing that it did was kept: files are as "
+        f"they were before it. Its output until then:\n{shown}"
+    )
+    return Observation(text, ok=False, elided_bytes=unread, fork_lost=True)
+
+
+def output(result: ExecResult) -> tuple[str, int]:
+    """What a program printed, as a person saw it, and how many bytes of it the sandbox did not keep."""
+    unread = result.stdout_bytes - len(result.stdout) + result.stderr_bytes - len(result.stderr)
+    printed = (terminal_text(stream.decode("utf-8", "surrogateescape")) for stream in (result.stdout, result.stderr))
+    parts = [printable(text.encode("utf-8", "surrogateescape")) for text in printed]
+    if unread:
+        parts.append(f"[{unread} more bytes of output were not kept]")
+    return "\n".join(part.removesuffix("\n") for part in parts if part) or "(no output)", unread
