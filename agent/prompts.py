@@ -1,16 +1,26 @@
-"""Prompts: one file each in `prompts/`, rendered so that a value that is missing is an error."""
+"""Prompts: one file each in `prompts/`, rendered so that a value that is missing is an error.
+
+A run may replace some of them by texts of its own. It is searched within `using`, and each thread that it starts takes
+its prompts over by `handed_on`, so that runs of one process can differ.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property, partial
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from agent.errors import ConfigError
 
-__all__ = ["digest", "names", "render"]
+if TYPE_CHECKING:
+    from jinja2.sandbox import SandboxedEnvironment
+
+__all__ = ["SHIPPED", "Prompts", "digest", "handed_on", "names", "render", "used", "using"]
 
 _SUFFIX = ".md"
 
@@ -20,30 +30,117 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(f.name.removesuffix(_SUFFIX) for f in files("prompts").iterdir() if f.name.endswith(_SUFFIX)))
 
 
+class Prompts:
+    """All prompts by name: the shipped ones, but for those that are replaced. Thread-safe."""
+
+    def __init__(self, replaced: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
+        """`replaced`: texts by the name of the prompt whose place they take. `folder`: where they were read, for the
+        messages of errors."""
+        self._replaced = dict(replaced or {})
+        self._folder = folder
+        self._digests: dict[tuple[str, ...], str] = {}
+
+    def render(self, name: str, **values: object) -> str:
+        """A prompt's text.
+
+        Raises:
+            agent.errors.ConfigError: a prompt that is replaced cannot be rendered with these values.
+            jinja2.UndefinedError: a shipped one uses a value that is not given.
+        """
+        if name not in self._replaced:
+            return self._environment.get_template(name).render(values)
+        from jinja2 import TemplateError
+
+        try:
+            return self._environment.get_template(name).render(values)
+        except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
+            raise ConfigError(f"the prompt {self._place(name)} cannot be rendered: {error}") from error
+
+    def digest(self, *wanted: str) -> str:
+        """Eight hexadecimal digits that change when the text of one of these prompts does."""
+        if wanted not in self._digests:
+            sources = (self._source(name).encode() for name in wanted)
+            self._digests[wanted] = hashlib.sha256(b"\0".join(sources)).hexdigest()[:8]
+        return self._digests[wanted]
+
+    def check(self) -> None:
+        """Look through all texts that replace a prompt.
+
+        Raises:
+            agent.errors.ConfigError: one is no template, or uses a variable that the shipped prompt does not.
+        """
+        from jinja2 import TemplateError, TemplateSyntaxError, meta
+
+        environment = self._environment
+        for name, text in self._replaced.items():
+            try:
+                environment.compile(text)
+                template = environment.parse(text)
+            except TemplateSyntaxError as error:
+                where = f"the prompt {self._place(name)}, line {error.lineno}"
+                raise ConfigError(f"{where}, is not a Jinja template: {error.message}") from error
+            except TemplateError as error:
+                raise ConfigError(f"the prompt {self._place(name)} is not a Jinja template: {error}") from error
+            if any(meta.find_referenced_templates(template)):
+                raise ConfigError(f"the prompt {self._place(name)} takes in another one; write that one's text there")
+            given = meta.find_undeclared_variables(environment.parse(_shipped(name)))
+            if unknown := meta.find_undeclared_variables(template) - given - environment.globals.keys():
+                has = f"this prompt has {', '.join(sorted(given))}" if given else "this prompt has none"
+                raise ConfigError(f"the prompt {self._place(name)} uses the unknown variable `{min(unknown)}`; {has}")
+
+    @cached_property
+    def _environment(self) -> SandboxedEnvironment:
+        from jinja2 import FunctionLoader, StrictUndefined
+        from jinja2.sandbox import SandboxedEnvironment
+
+        return SandboxedEnvironment(
+            loader=FunctionLoader(self._source),
+            undefined=StrictUndefined,
+            autoescape=False,  # what is rendered is read by a model, never by a browser
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def _source(self, name: str) -> str:
+        return self._replaced.get(name) or _shipped(name)
+
+    def _place(self, name: str) -> str:
+        return str(self._folder / f"{name}{_SUFFIX}") if self._folder else repr(name)
+
+
+SHIPPED = Prompts()
+_used: ContextVar[Prompts] = ContextVar("prompts", default=SHIPPED)
+
+
+def used() -> Prompts:
+    """The prompts of the run that this thread works on; the shipped ones where it works on none."""
+    return _used.get()
+
+
+@contextmanager
+def using(prompts: Prompts) -> Iterator[None]:
+    """Let `render` and `digest` take these within the block, in this thread."""
+    before = _used.set(prompts)
+    try:
+        yield
+    finally:
+        _used.reset(before)
+
+
+def handed_on() -> Callable[[], object]:
+    """What another thread calls to use the prompts of this one: the `initializer` of a pool."""
+    return partial(_used.set, used())
+
+
 def render(name: str, **values: object) -> str:
-    """A prompt's text.
-
-    Raises:
-        jinja2.UndefinedError: the prompt uses a value that is not given.
-    """
-    return _environment().get_template(name + _SUFFIX).render(values)
+    """A prompt's text, as `Prompts.render` of those in use."""
+    return used().render(name, **values)
 
 
-@cache
 def digest(*wanted: str) -> str:
-    """Eight hexadecimal digits that change when the text of one of these prompts does."""
-    sources = (files("prompts").joinpath(name + _SUFFIX).read_bytes() for name in wanted)
-    return hashlib.sha256(b"\0".join(sources)).hexdigest()[:8]
+    """Eight hexadecimal digits, as `Prompts.digest` of those in use."""
+    return used().digest(*wanted)
 
 
-@cache
-def _environment() -> Environment:
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: files("prompts").joinpath(name).read_text(encoding="utf-8")),
-        undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701  # what is rendered is read by a model, never by a browser
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+def _shipped(name: str) -> str:
+    return files("prompts").joinpath(name + _SUFFIX).read_text(encoding="utf-8")

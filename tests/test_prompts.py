@@ -19,7 +19,26 @@ POSITION: dict[str, object] = {
     "hint": "",
     "begin": "",
 }
-ATTEMPT = {"what": "changed a.py", "changes": "", "known": False, "refused": False, "outcome": "", "reason": ""}
+ATTEMPT = {"what": "changed a.py", "changes": "", "refused": False, "outcome": ""}
+TASK: dict[str, object] = {
+    "workdir": "/w",
+    "layout": "",
+    "tested": True,
+    "test_command": "pytest",
+    "problem": "",
+    "issue": "It is wrong.",
+    "fence": "issue-1",
+    "tests_fence": "tests-1",
+    "goal_tests": (),
+    "more_goals": 0,
+    "failures": [],
+    "tests": 9,
+    "failed_before": 0,
+    "failed_names": [],
+    "suite_s": 2,
+    "turns": 100,
+    "output_bytes": "16,000",
+}
 CANDIDATE = {"patch": "+ 1", "before": "1 pass, 1 fail", "after": "2 pass, 0 fail"}
 ATTEMPT_TEXTS = ("hypothesis", "progress")
 ATTEMPT_LISTS = (
@@ -47,32 +66,29 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "chat_system": [{}],
     "chat_task": [
         {
-            "workdir": "/w",
-            "test_command": "pytest",
-            "issue": "It is wrong.",
-            "fence": "issue-1",
-            "tests_fence": "tests-1",
+            **TASK,
             "goal_tests": ("t.py::a",),
-            "wants_test": False,
-            "failures": [{"test": "t.py::a", "message": "assert 1\nassert 2"}, {"test": "t.py::b", "message": ""}],
-            "more_failures": 3,
+            "more_goals": 3,
+            "failures": [{"test": "t.py::a", "message": "assert 1\nassert 2"}],
         },
-        {
-            "workdir": "/w",
-            "test_command": "pytest",
-            "issue": "It is wrong.",
-            "fence": "issue-1",
-            "tests_fence": "tests-1",
-            "goal_tests": (),
-            "wants_test": True,
-            "failures": [],
-            "more_failures": 0,
-        },
+        {**TASK, "failed_before": 7, "failed_names": ["t.py::a", "t.py::b"]},
+        {**TASK, "layout": "src/ tests/", "failed_before": 1, "failed_names": ["t.py::a"]},
+        TASK,
+        {**TASK, "tested": False, "problem": "there are none"},
+    ],
+    "chat_turns_left": [{"left": 15}],
+    "chat_left": [
+        {"broken": broken, "goals": goals} for broken, goals in ((True, True), (False, True), (False, False))
+    ],
+    "chat_review": [
+        {"changed": False, "diff": "", "facts": "", "undeclared": ()},
+        {"changed": True, "diff": "+ 1", "facts": "4 passed", "undeclared": ["t.py::a", "t.py::b"]},
+        {"changed": True, "diff": "", "facts": "", "undeclared": ()},
     ],
     "chat_position": [
         {**POSITION, "measured": "Still failing: a"},
-        {**POSITION, "tried": [{**ATTEMPT, "outcome": "Broken: b\nassert", "changes": "a.py\n- 1\n+ 2"}]},
-        {**POSITION, "tried": [{**ATTEMPT, "known": True}, {**ATTEMPT, "refused": True, "reason": "unreadable"}]},
+        {**POSITION, "tried": [{**ATTEMPT, "outcome": "Broken: b\nassert", "changes": "--- a/a.py\n- 1\n+ 2"}]},
+        {**POSITION, "tried": [ATTEMPT, {**ATTEMPT, "refused": True}]},
         {**POSITION, "measured": "Still failing: a", "tried": [ATTEMPT], "hint": "Look at b."},
         {**POSITION, "measured": "Still failing: a", "fused": True, "reflect": True},
         {**POSITION, "hint": "Look at b."},
@@ -80,6 +96,17 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {**POSITION, "begin": "Begin with b."},
         {**POSITION, "measured": "Still failing: a", "tried": [ATTEMPT], "begin": "Begin with b."},
         {**POSITION, "carry_out": True, "hint": "Look at b."},
+    ],
+    "chat_instructions": [{"instructions": "Keep it small."}],
+    "chat_conventions": [
+        {"files": [{"name": "AGENTS.md", "text": "Use tabs.", "left_out": 0}], "fence": "conventions-1"},
+        {
+            "files": [
+                {"name": "AGENTS.md", "text": "Use tabs.", "left_out": 12},
+                {"name": "CLAUDE.md", "text": "", "left_out": 12},
+            ],
+            "fence": "conventions-1",
+        },
     ],
     "chat_strategy": [{"proposed": [], "hint": ""}, {"proposed": ["strategy: look"], "hint": "Look at b."}],
     "chat_memory": [{"remembered": "- Look.", "fence": "memory-1"}],
@@ -188,12 +215,22 @@ def test_a_value_that_is_missing_is_an_error() -> None:
 
 def test_the_issue_stands_in_the_prompt_as_it_was_written() -> None:
     issue = "a <b> & {{ config }} {% raw %} \\ 'q'"
-    assert f"\n{issue}\n" in render("chat_task", **{**VALUES["chat_task"][1], "issue": issue})
+    assert f"\n{issue}\n" in render("chat_task", **{**TASK, "issue": issue})
 
 
 def test_failures_keep_their_shape() -> None:
     text = render("chat_task", **VALUES["chat_task"][0])
-    assert "- t.py::a:\n  assert 1\n  assert 2\n- t.py::b\n- ... and 3 more" in text
+    assert "- t.py::a\n- ... and 3 more\n" in text
+    assert "- t.py::a:\n  assert 1\n  assert 2\n" in text
+
+
+def test_tests_that_failed_before_are_no_goals() -> None:
+    known, unknown, one, *_ = (render("chat_task", **values) for values in VALUES["chat_task"])
+    assert "have to pass" in known
+    assert "7 of the 9 tests fail before your change; not your concern" in unknown
+    assert "- t.py::a\n- t.py::b\n- ... and 5 more\n" in unknown
+    assert "1 of the 9 tests fails before" in one
+    assert "have to pass" not in unknown + one
 
 
 def test_a_digest_tells_prompts_apart_and_is_always_the_same() -> None:

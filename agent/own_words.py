@@ -1,0 +1,72 @@
+"""A person's own words: the texts of files that settings name, read when the settings are.
+
+Law: a run keeps the texts, and not only where they were. It goes on with them whatever has become of the files.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from agent.errors import ConfigError
+from agent.prompts import Prompts, names
+
+__all__ = ["INSTRUCTIONS_BYTES", "read_instructions", "read_prompts"]
+
+INSTRUCTIONS_BYTES = 20_000
+PROMPT_BYTES = 100_000
+
+
+def read_instructions(path: Path) -> str:
+    """The instructions in a file.
+
+    Raises:
+        agent.errors.ConfigError: they cannot be read, or are too long.
+    """
+    return _read(path, "instructions", INSTRUCTIONS_BYTES, "cut them to what every repair has to heed")
+
+
+def read_prompts(folder: Path) -> dict[str, str]:
+    """The prompts in a directory, by name. Each file has the name of a shipped prompt, whose place it takes; hidden
+    files are passed over.
+
+    Raises:
+        agent.errors.ConfigError: there is none; a file has another name, cannot be read, or is not such a template.
+    """
+    try:
+        found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read the prompts in {folder}: {error.strerror}; name a directory of files NAME.md"
+        ) from error
+    if not found:
+        raise ConfigError(
+            f"there are no prompts in {folder}: a file there has the name of the prompt that it replaces, NAME.md"
+        )
+    known = {f"{name}.md": name for name in names()}
+    for path in found:
+        if path.name not in known:
+            nearest = get_close_matches(path.name, known, 3, cutoff=0)
+            raise ConfigError(f"{path}: there is no prompt of that name; the nearest are {', '.join(nearest)}")
+    texts = {known[path.name]: _read(path, "prompt", PROMPT_BYTES, "make it shorter") for path in found}
+    if empty := [path for path in found if not texts[known[path.name]].strip()]:
+        raise ConfigError(f"the prompt {empty[0]} is empty; write what it is to say, or remove it")
+    Prompts(texts, folder).check()
+    return texts
+
+
+def _read(path: Path, what: str, most_bytes: int, remedy: str) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(most_bytes + 1)
+            size = max(len(data), path.stat().st_size)
+    except OSError as error:
+        raise ConfigError(f"cannot read the {what} {path}: {error.strerror}; name a text file in UTF-8") from error
+    if len(data) > most_bytes:
+        raise ConfigError(f"cannot read the {what} {path}: {size:,} bytes, and the limit is {most_bytes:,}; {remedy}")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"cannot read the {what} {path}: byte {error.start} is not UTF-8; save it as UTF-8"
+        ) from error
