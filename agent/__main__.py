@@ -6,10 +6,13 @@ import errno
 import logging
 import os
 import sys
+import threading
 import traceback
+from typing import NoReturn
 
 from agent.cli import app
 from agent.errors import RamifyError
+from agent.models.deadlines import READER
 from agent.secrets import RedactingFormatter, redacted
 from sandboxes import SandboxError
 
@@ -20,6 +23,23 @@ FULL = "no space left on a disk; free some and go on with `ramify resume`, or na
 
 def main() -> None:
     """Entry point of `ramify`. `RAMIFY_DEBUG=1` shows tracebacks and the log."""
+    try:
+        _command()
+    except SystemExit as end:
+        if any(thread.name == READER for thread in threading.enumerate()):
+            _leave(end.code)
+        raise
+
+
+def _leave(code: object) -> NoReturn:
+    """End the process at once. Somebody still reads an answer that nobody waits for, in the midst of an import perhaps;
+    Python would stop that thread for good, and then wait for what it holds."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _command() -> None:
     debug = bool(os.environ.get("RAMIFY_DEBUG"))
     log = logging.StreamHandler()
     log.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))

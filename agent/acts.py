@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 
-from agent.actions import Debug
+from agent.actions import Debug, Submit
+from agent.actions.excerpt import printable
 from agent.asking import Asker
 from agent.budget import BudgetSpent, Usage
+from agent.conventions import conventions
 from agent.drafts import Drafts
 from agent.errors import MeasureError, RamifyError
 from agent.events import Remeasured
 from agent.fusing import fuse
 from agent.gate import improves_strictly
-from agent.measure import SuiteReport
+from agent.layout import layout
 from agent.node import ROOT
 from agent.parts import Parts, Scorer
 from agent.policy import Position, Tried
 from agent.proposals import proposal_of
+from agent.review import Review
 from agent.run import Run
-from agent.search import REPAIR
+from agent.search.continuing import OpenLines
 from agent.task import Task
 from agent.tickets import Ticket
-from agent.tree import Node, NodeId, Step, Tree
-from agent.turns import Turns
+from agent.tree import Attempt, Node, NodeId, Step, Tree
+from agent.turns import Taken, Turns
+from agent.untrusted import one_line
 from agent.value import Once
 from sandboxes import Sandbox, Snapshot
 
 __all__ = ["Acts"]
+
+FILES_NAMED = 5
+"""Changed files in the label of a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,8 @@ class Acts:
     """Records what was used the moment it was used, for what, and at which node."""
     stopped: Callable[[Ticket, int], bool]
     """Whether an expansion should come to its end after so many turns."""
+    _lines: dict[tuple[NodeId, NodeId], Tried] = field(default_factory=dict, init=False)
+    """Lines of work that were told, by where they began and ended."""
 
     @property
     def tree(self) -> Tree:
@@ -64,7 +73,7 @@ class Acts:
             ticket.policy,
             parts.turns_per_node,
             made,
-            self._show_tests,
+            partial(self._review, parent),
             partial(self.stopped, ticket),
             known,
             parts.allowed,
@@ -80,10 +89,13 @@ class Acts:
             snapshot=taken.state,
             prior=taken.last.prior,
             policy_id=ticket.policy_id,
-            terminal=taken.submitted and ticket.choice.kind in ("", REPAIR),
+            terminal=self._is_over(taken, ticket),
             label=taken.last.label,
             kind=ticket.choice.kind,
+            line_end=taken.line_end,
         )
+        if child.by_model and child.kind != "strategy":
+            child = replace(child, label=self._label(parent, child))
         return child if taken.steps else None, taken.error
 
     def fuse(self, ticket: Ticket, made: Drafts) -> Node:
@@ -108,6 +120,7 @@ class Acts:
             terminal=False,
             label=label,
             kind="fuse",
+            line_end="",
         )
 
     def measured(self, child: Node) -> Node:
@@ -130,38 +143,87 @@ class Acts:
         self.spend(Usage(measurements=runs), "tests", node.id)
         return Remeasured(node.id, evaluation, report, self.parts.budget.elapsed_s, ticket.choice)
 
+    def _is_over(self, taken: Taken, ticket: Ticket) -> bool:
+        """Whether nothing is to follow where a line of work has ended. What a search that has solutions repaired asked
+        for may be, as long as a goal test fails."""
+        submitted = any(step.submission for step in taken.steps)
+        repairable = submitted and ticket.choice.kind in ("solution", "debug") and self.scorer.task.goal_tests
+        return bool(taken.line_end) and not repairable
+
     def _known(self, parent: Node, step: Step) -> Snapshot | None:
-        """Where the step led to from the same state, if it was taken there before."""
+        """Where the step led to from the same state, if it was taken there before. A `submit` counts by its answer, and
+        is carried out."""
+        if any(isinstance(action, Submit) for action in step.actions):
+            return None
         known = self.tree.proposals.known(parent.id, proposal_of([step]))
         return None if known is None else self.tree[known].snapshot
 
     def _position(self, ticket: Ticket, box: Sandbox, steps: tuple[Step, ...]) -> Position:
         tree, run, recall = self.tree, self.run, self.parts.recall
-        tried = (
-            Tried(each.label, None if each.child is None else tree[each.child], each.known, each.reason)
-            for each in run.attempts(ticket.node)[: ticket.attempts]
-        )
+        tried = (self._tried(ticket, each) for each in run.attempts(ticket.node)[: ticket.attempts])
         return Position(
             task=self.task,
             path=tree.path(ticket.node),
             index=ticket.index - run.before(ticket.node, ticket.policy_id),
             siblings=tuple(child for child in run.children(ticket.node) if child.id < ticket.nodes),
             tried=tuple(tried),
-            kind=ticket.choice.kind,
+            continues=ticket.choice.continues,
+            kind="" if ticket.choice.continues else ticket.choice.kind,
             hint=ticket.choice.hint,
             briefing=run.briefing if ticket.node == ROOT else None,
             earlier=run.earlier if ticket.node == ROOT else frozenset(),
             steps=steps,
             box=box,
             recall=partial(recall, self.task, tree.path(ticket.node), self.once) if recall else str,
+            layout=partial(layout, self.parts.provider, tree.root.snapshot, self.once),
+            conventions=partial(conventions, self.parts.provider, tree.root.snapshot, self.once),
             ask=self.asker.at(ticket.node, "policy"),
             once=self.once,
         )
 
-    def _show_tests(self, state: Snapshot, tests: tuple[str, ...]) -> SuiteReport:
-        report, runs = self.scorer.run_tests(state, tests)
-        self.spend(Usage(measurements=runs), "tests", None)
-        return report
+    def _tried(self, ticket: Ticket, attempt: Attempt) -> Tried:
+        """What had come of an expansion of the node when the ticket was drawn: the end of the line that it began."""
+        if attempt.child is None or attempt.known:
+            known = None if attempt.child is None else self.tree[attempt.child]
+            return Tried(attempt.label, node=known, known=attempt.known, reason=attempt.reason)
+        last = self.tree[attempt.child]
+        while last.by_model and (children := [c for c in self.tree.children(last.id) if c.id < ticket.nodes]):
+            last = children[0]
+        if not last.by_model or last.kind == "strategy":
+            return Tried(last.label, node=last)
+        if self.tree.pending(last.id) or self.tree.view(OpenLines, OpenLines).waits(last.id):
+            return Tried(last.label)  # it may still become right
+        place = ticket.node, last.id
+        if place not in self._lines:
+            self._lines[place] = self._line(self.tree[ticket.node], last)
+        return self._lines[place]
+
+    def _line(self, begin: Node, last: Node) -> Tried:
+        """A line of work: all that it changed, and how the model put it in the end."""
+        label = self._label(begin, replace(last, label=last.label.partition(": ")[2]))
+        return Tried(label, printable(self.parts.provider.diff(begin.snapshot, last.snapshot)), last)
+
+    def _label(self, parent: Node, child: Node) -> str:
+        """Which files differ from a state before, and how the model put it."""
+        same = child.state_hash == parent.state_hash
+        changes = () if same else self.parts.provider.changes(parent.snapshot, child.snapshot)
+        paths = [change.path for change in changes if not change.path.endswith(".pyc")]
+        more = f" and {len(paths) - FILES_NAMED} more" if len(paths) > FILES_NAMED else ""
+        changed = f"changed {', '.join(paths[:FILES_NAMED])}{more}" if paths else "changed nothing"
+        return one_line(": ".join(filter(None, (changed, child.label))))
+
+    def _review(self, parent: Node, steps: tuple[Step, ...]) -> Review:
+        """Answers `run_tests` and `submit` after these turns of an expansion of a node."""
+        root = self.tree.root
+        return Review(
+            task=self.scorer.task,
+            provider=self.parts.provider,
+            base=root.snapshot,
+            baseline=root.report,
+            scorer=self.scorer,
+            spend=lambda usage: self.spend(usage, "tests", None),
+            turns=(*(step for node in self.tree.path(parent.id) for step in node.steps), *steps),
+        )
 
     def _show_values(self, state: Snapshot, wanted: Debug) -> str:
         """The run is reserved beside the one that will measure the expansion, and refused where there is no other."""

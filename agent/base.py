@@ -44,7 +44,9 @@ def measure(sitting: Sitting, base: Snapshot) -> GoalsFirst:
     """
     run, parts = sitting.run, sitting.parts
     known = run.tree.root.report if len(run.tree) else _report_of(sitting, base)
-    report = known or find_baseline(parts.provider, sitting.task, base, parts.baseline_runs)
+    report = known or find_baseline(
+        parts.provider, sitting.task, base, parts.baseline_runs, untested=parts.lines is not None
+    )
     scorer = GoalsFirst(
         parts.provider,
         sitting.task,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -32,19 +32,19 @@ class Wanted:
     """None: the image's own workspace where an image is named, else this directory."""
     test: str | None
     """The command that runs the tests; None: as the repository's files say."""
+    goal_failing: bool = False
+    """Every test that fails now has to pass, where no goals are named."""
 
 
 def begin(
     wanted: Wanted,
     settings: Settings,
     out: Path | None,
+    delivery: Delivery,
     *,
-    as_json: bool = False,
-    patch_out: Path | None = None,
-    summary_md: Path | None = None,
     apply: bool = False,
 ) -> int:
-    """Search in a new run directory, deliver what came of it, and give the exit code.
+    """Search in a new run directory, deliver what came of it, and give the exit code. `apply`: to the checkout, too.
 
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.conduct.conduct`.
@@ -54,8 +54,8 @@ def begin(
         work_tree = checkout.inspect(wanted.repo or Path())
     if apply and work_tree is None:
         raise UsageError("--apply needs the checkout that the patch is for; name it with --repo")
-    delivery = Delivery(as_json, patch_out, work_tree.path if apply and work_tree else None, summary_md)
-    name = slug(wanted.statement or wanted.goals[0])
+    delivery = replace(delivery, apply_to=work_tree.path if apply and work_tree else None)
+    name = slug(wanted.statement or next(iter(wanted.goals), "failing tests"))
     task = _task(name, wanted, work_tree, settings)
     from agent.build import check, start
 
@@ -84,6 +84,7 @@ def _task(name: str, wanted: Wanted, work_tree: checkout.Checkout | None, settin
         workspace=workspace,
         test_command=command,
         goal_tests=wanted.goals,
+        goal_failing=wanted.goal_failing,
         base=base,
         framework=framework,
         tags={"source_url": work_tree.origin} if work_tree and work_tree.origin else {},
@@ -92,7 +93,7 @@ def _task(name: str, wanted: Wanted, work_tree: checkout.Checkout | None, settin
 
 def _identity(name: str, wanted: Wanted, base: str) -> str:
     """Another one for another issue, another commit or other goals, although the first words are the same."""
-    facts = json.dumps([wanted.statement, sorted(wanted.goals), base])
+    facts = json.dumps([wanted.statement, sorted(wanted.goals), base, *(["failing"] if wanted.goal_failing else [])])
     return f"{name}-{hashlib.sha256(facts.encode()).hexdigest()[:8]}"
 
 

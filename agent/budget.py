@@ -19,6 +19,8 @@ class Stop(Enum):
 
     SOLVED = "solved: the goal tests pass and nothing broke"
     EXHAUSTED = "nothing left to propose"
+    SUBMITTED = "the work was submitted and checked"
+    NO_PROGRESS = "no progress: attempt after attempt ended without anything better"
     FINISHED = "all rollouts that were asked for are finished"
     NODES = "the limit of nodes is reached"
     MEASUREMENTS = "the limit of measurements is reached"

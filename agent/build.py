@@ -29,6 +29,7 @@ from agent.models.prices import UNPRICED_LIMITS, listed
 from agent.named import model_of, policies_of, policy_of, search_of, value_of
 from agent.parts import Parts
 from agent.places import STORE
+from agent.prompts import SHIPPED, Prompts, using
 from agent.providers import make_provider
 from agent.run import Run
 from agent.settings import WORDLESS, Settings
@@ -50,7 +51,7 @@ def check(settings: Settings) -> None:
     """
     attaching.recall(settings.memory, None)
     with ExitStack() as held:
-        models = partial(model_of, settings, held, Halt(), None)
+        models = partial(model_of, settings, held, Halt(), None, None)
         search_of(settings)
         for choice in policies_of(settings):
             if choice.name not in WORDLESS:
@@ -71,13 +72,16 @@ def start(
     known: Run | None = None,
     order: Formations = (),
 ) -> Result:
-    """Solve a task in a run directory; a directory that holds this run already is gone on with. What it spends is
-    spent of `parent` as well, the budget of several runs together. `make` makes the models in place of
-    `agent.models.registry.make`; `known` is as for `agent.solver.solve`, `order` as for `agent.engine.Grower`.
+    """Solve a task in a run directory; a directory that holds this run already is gone on with. Instructions of the
+    settings take the place of the task's. What it spends is spent of `parent` as well, the budget of several runs
+    together. `make` makes the models in place of `agent.models.registry.make`; `known` is as for `agent.solver.solve`,
+    `order` as for `agent.engine.Grower`.
 
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: what each of the parts raises (see `agent.solver.solve`).
     """
+    if settings.instructions is not None:
+        task = dataclasses.replace(task, instructions=settings.instructions.text)
     with Run.open(directory) as run:
         return _solve(task, settings, run, cancel, on_event, parent, make, known, order)
 
@@ -119,7 +123,8 @@ def _solve(
     order: Formations = (),
 ) -> Result:
     cancel = cancel or threading.Event()
-    with ExitStack() as held, until(cancel), suppress(PullLeft):
+    task = dataclasses.replace(task, goal_failing=task.goal_failing or settings.single_edits)
+    with ExitStack() as held, until(cancel), using(_prompts(settings)), suppress(PullLeft):
         whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
         recall = attaching.recall(settings.memory, known)
         parts = dataclasses.replace(make_parts(whole, run, held, cancel, parent, make), recall=recall)
@@ -137,6 +142,11 @@ def _solve(
     return never_begun(run.journal.directory)
 
 
+def _prompts(settings: Settings) -> Prompts:
+    own = settings.prompts
+    return SHIPPED if own is None else Prompts(own.texts, own.path)
+
+
 def _delegation(
     settings: Settings,
     parts: Parts,
@@ -147,7 +157,7 @@ def _delegation(
 ) -> Begin:
     """Parts are searched in the sandboxes and with the budget of the whole; the first policy that is a model divides
     the issue."""
-    planner = model_of(settings, held, parts.halt, make, settings.proposing) if settings.proposing else None
+    planner = model_of(settings, held, parts.halt, make, None, settings.proposing) if settings.proposing else None
 
     def search(settings: Settings, run: Run, held: ExitStack) -> Parts:
         made = make_parts(settings, run, held, cancel, parts.budget, make, parts.provider)
@@ -174,7 +184,7 @@ def make_parts(
     """
     budget = Budget(**limits(settings), parent=parent)
     halt = Halt(cancel, lambda: budget.left_s)
-    models = partial(model_of, settings, held, halt, make)
+    models = partial(model_of, settings, held, halt, make, run)
     policy, *others = (policy_of(choice, settings.model, run, models) for choice in policies_of(settings))
     search = search_of(settings)
     if provider is None:
@@ -194,6 +204,8 @@ def make_parts(
         gate=settings.gate,
         allowed=settings.sandbox.allow,
         localise=any(choice.name in WORDLESS for choice in policies_of(settings)),
+        lines=settings.lines,
+        patience=settings.patience,
         waves=wave_parts(settings, models),
     )
 

@@ -24,9 +24,12 @@ from agent import (
     cli_train,
 )
 from agent.cli_options import (
+    Accept,
     Apply,
     Config,
+    GoalFailing,
     Image,
+    Instructions,
     Json,
     MaxNodes,
     MaxSeconds,
@@ -36,6 +39,7 @@ from agent.cli_options import (
     PatchOut,
     SandboxKind,
     Setup,
+    Strict,
     SummaryMd,
     Test,
     TestFramework,
@@ -84,8 +88,9 @@ def solve(
     test_framework: TestFramework = None,
     goal_test: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="A failing test that has to pass; repeatable. Default: all that fail."),
+        typer.Option(metavar="ID", help="A failing test that has to pass; repeatable. Default: not known."),
     ] = None,
+    goal_failing: GoalFailing = False,
     from_junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="JUnit XML of a red build: what failed there is to pass.")
     ] = None,
@@ -102,6 +107,7 @@ def solve(
     paranoid: Annotated[
         bool, typer.Option("--paranoid", help="Compare every fork with what was frozen; stop where it differs.")
     ] = False,
+    instructions: Instructions = None,
     config: Config = None,
     model_price: Annotated[
         str | None, typer.Option(metavar="IN,OUT[,CACHED]", help="Dollars per million tokens, where no list has them.")
@@ -128,17 +134,20 @@ def solve(
     patch_out: PatchOut = None,
     summary_md: SummaryMd = None,
     apply: Apply = False,
+    accept: Accept = None,
+    strict: Strict = False,
 ) -> None:
     """Find a tested patch for ISSUE. The patch goes to stdout, all else to stderr."""
     from agent.beginning import Wanted, begin
     from agent.ci.junit import read_failures, statement
+    from agent.conduct import Delivery, accepted
     from agent.config import given, naming
     from agent.issue import read_issue
     from agent.models.prices import dollars
 
     red = read_failures(from_junit, repo or Path()) if from_junit else ()
     goals = (*(goal_test or ()), *(failure.test for failure in red))
-    told = read_issue(issue, issue_text, may_be_empty=bool(goals)) or (statement(red) if red else "")
+    told = read_issue(issue, issue_text, may_be_empty=bool(goals) or goal_failing) or (statement(red) if red else "")
     flags = {
         **naming(policy or ()),
         "search.name": search,
@@ -148,6 +157,7 @@ def solve(
         "sandbox.image": image,
         "sandbox.setup": setup or None,
         "sandbox.paranoid": paranoid or None,
+        "instructions": instructions and str(instructions),
         "model.price": model_price and dollars(model_price),
         "budget.max_nodes": max_nodes,
         "budget.max_usd": max_usd,
@@ -162,8 +172,9 @@ def solve(
         "seed": seed,
     }
     settings = given(config or (), flags)
-    wanted = Wanted(told, goals, repo, test)
-    code = begin(wanted, settings, out, as_json=as_json, patch_out=patch_out, summary_md=summary_md, apply=apply)
+    wanted = Wanted(told, goals, repo, test, goal_failing)
+    delivery = Delivery(as_json, patch_out, None, accepted(accept), strict, summary_md)
+    code = begin(wanted, settings, out, delivery, apply=apply)
     raise typer.Exit(code)
 
 
@@ -177,17 +188,19 @@ def go_on(
     as_json: Json = False,
     patch_out: PatchOut = None,
     apply: Apply = False,
+    accept: Accept = None,
+    strict: Strict = False,
 ) -> None:
     """Go on with a run that was interrupted, crashed, or met a limit (give a higher one)."""
     from agent.build import resume
-    from agent.conduct import Delivery, conduct
+    from agent.conduct import Delivery, accepted, conduct
     from agent.places import checkout_of
     from agent.report.progress import Progress
 
     limits = {"max_nodes": max_nodes, "max_usd": max_usd, "max_tokens": max_tokens, "max_seconds": max_seconds}
     budget = {name: limit for name, limit in limits.items() if limit is not None}
     by_hand = f"leave --apply out, and apply its patch by hand: ramify show {run} --patch"
-    delivery = Delivery(as_json, patch_out, checkout_of(run, by_hand) if apply else None)
+    delivery = Delivery(as_json, patch_out, checkout_of(run, by_hand) if apply else None, accepted(accept), strict)
     progress = Progress()
     progress.catch_up(run, budget)
     raise typer.Exit(conduct(partial(resume, run, budget=budget), delivery, progress))

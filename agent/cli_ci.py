@@ -10,9 +10,11 @@ from typing import Annotated
 import typer
 
 from agent.cli_options import (
+    Accept,
     Apply,
     Config,
     Image,
+    Instructions,
     Json,
     MaxSeconds,
     MaxUsd,
@@ -20,6 +22,7 @@ from agent.cli_options import (
     PatchOut,
     SandboxKind,
     Setup,
+    Strict,
     Test,
     TestFramework,
     Workers,
@@ -38,6 +41,7 @@ def fix(
     sandbox: SandboxKind = None,
     image: Image = None,
     setup: Setup = None,
+    instructions: Instructions = None,
     config: Config = None,
     max_usd: MaxUsd = None,
     max_seconds: MaxSeconds = None,
@@ -46,9 +50,12 @@ def fix(
     as_json: Json = False,
     patch_out: PatchOut = None,
     apply: Apply = False,
+    accept: Accept = None,
+    strict: Strict = False,
 ) -> None:
     """Find a patch that makes TEST pass and breaks no other: `solve` for a local red test."""
     from agent.beginning import Wanted, begin
+    from agent.conduct import Delivery, accepted
     from agent.config import given, naming
 
     flags = {
@@ -57,12 +64,14 @@ def fix(
         "sandbox.kind": sandbox,
         "sandbox.image": image,
         "sandbox.setup": setup or None,
+        "instructions": instructions and str(instructions),
         "budget.max_usd": max_usd,
         "budget.max_seconds": max_seconds,
         "workers": workers,
     }
     wanted = Wanted("", tuple(tests), repo, test)
-    code = begin(wanted, given(config or (), flags), out, as_json=as_json, patch_out=patch_out, apply=apply)
+    delivery = Delivery(as_json, patch_out, None, accepted(accept), strict)
+    code = begin(wanted, given(config or (), flags), out, delivery, apply=apply)
     raise typer.Exit(code)
 
 

@@ -84,7 +84,8 @@ def search(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Print what fits a text best: by its words, and experiences with the same error by that."""
-    from agent.memory.clusters import cluster_of, error_of
+    from agent.measure.messages import error_of
+    from agent.memory.clusters import cluster_of
 
     kept = _existing(memory)
     alike = kept.met([cluster_of(error_of(text))], count)

@@ -8,9 +8,12 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "Accept",
     "Apply",
     "Config",
+    "GoalFailing",
     "Image",
+    "Instructions",
     "Json",
     "MaxNodes",
     "MaxSeconds",
@@ -20,6 +23,7 @@ __all__ = [
     "PatchOut",
     "SandboxKind",
     "Setup",
+    "Strict",
     "SummaryMd",
     "Test",
     "TestFramework",
@@ -40,6 +44,9 @@ Setup = Annotated[
 Config = Annotated[
     list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Settings; later ones win.")
 ]
+Instructions = Annotated[
+    Path | None, typer.Option("--instructions", metavar="FILE", help="Your own, for the system prompt of the model.")
+]
 MaxNodes = Annotated[int | None, typer.Option(metavar="N", help="Limit of states.")]
 MaxUsd = Annotated[float | None, typer.Option(metavar="N", help="Limit of dollars for models.")]
 MaxTokens = Annotated[int | None, typer.Option(metavar="N", help="Limit of tokens, in and out together.")]
@@ -51,4 +58,14 @@ PatchOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the p
 SummaryMd = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Append a summary in Markdown, as for $GITHUB_STEP_SUMMARY.")
 ]
-Apply = Annotated[bool, typer.Option("--apply", help="Apply a solved patch to the checkout, whole or not at all.")]
+Apply = Annotated[
+    bool, typer.Option("--apply", help="Apply a solved or submitted patch to the checkout, whole or not at all.")
+]
+Accept = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="declared", help="With --apply: also a patch that breaks tests which the model declares to be wrong."
+    ),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 for such a patch.")]
+GoalFailing = Annotated[bool, typer.Option("--goal-failing", help="Every test that fails now has to pass.")]

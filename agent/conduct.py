@@ -10,24 +10,26 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agent import checkout
 from agent.budget import Stop
 from agent.ci import github
 from agent.errors import RamifyError, UsageError
+from agent.grade import Grade
 from agent.report.progress import Progress
 from agent.report.summary import as_json, as_text
+from agent.sitting import AtOnce
 
 if TYPE_CHECKING:
     from agent.solver import Result
 
-__all__ = ["Delivery", "conduct", "sit"]
+__all__ = ["Delivery", "accepted", "conduct", "sit"]
 
 _T = TypeVar("_T")
 
@@ -42,7 +44,11 @@ class Delivery:
     """One JSON object on stdout instead of the patch."""
     patch_out: Path | None = None
     apply_to: Path | None = None
-    """The checkout that a solved patch is applied to."""
+    """The checkout that a resolved patch is applied to."""
+    accept: tuple[Literal["declared"], ...] = ()
+    """`declared`: a submitted patch is applied although it breaks tests that the model declared to be wrong."""
+    strict: bool = False
+    """Exit code 1 for such a patch."""
     summary_md: Path | None = None
     """A summary in Markdown is appended to it."""
 
@@ -54,6 +60,17 @@ class Delivery:
                 raise UsageError(f"{option} {path} is a directory; name a file")
 
 
+def accepted(names: Sequence[str] | None) -> tuple[Literal["declared"], ...]:
+    """What `--accept` names.
+
+    Raises:
+        agent.errors.UsageError: something else than `declared`.
+    """
+    if unknown := [name for name in names or () if name != "declared"]:
+        raise UsageError(f"--accept {unknown[0]}: there is no such kind of patch; give `declared`")
+    return ("declared",) if names else ()
+
+
 def conduct(search: Callable[..., Result], delivery: Delivery, progress: Progress | None = None) -> int:
     """Call `search(cancel=..., on_event=...)` and deliver its result; the exit code of the process.
 
@@ -62,7 +79,7 @@ def conduct(search: Callable[..., Result], delivery: Delivery, progress: Progres
     """
     result, received = sit(search, progress)
     path = _save(result, delivery.patch_out)
-    facts, code = as_json(result, path), _exit_code(result, received)
+    facts, code = as_json(result, path), _exit_code(result, received, delivery.strict)
     try:
         _deliver(result, facts, path, delivery)
     finally:
@@ -88,7 +105,8 @@ def _tell_pipeline(
     try:
         if output := os.environ.get("GITHUB_OUTPUT"):
             told = {key: facts[key] for key in ("status", "patch_path", "cost_usd", "run_dir")}
-            github.write_outputs(Path(output), told | {"resolved": str(code == 0).lower(), "exit_code": code})
+            told |= {"declared": json.dumps(facts["declared"]), "broken": json.dumps(facts["broken"])}
+            github.write_outputs(Path(output), told | {"resolved": str(result.resolved).lower(), "exit_code": code})
         if summary_md is not None:
             with summary_md.open("a", encoding="utf-8") as file:
                 file.write(github.summary(facts, as_text(result, path), result.patch))
@@ -104,10 +122,19 @@ def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, delive
     else:
         sys.stdout.buffer.write(result.patch)
         sys.stdout.buffer.flush()
-    if delivery.apply_to is not None and result.status == "solved":
+    if delivery.apply_to is None:
+        return
+    declared = result.grade is Grade.DECLARED
+    if result.resolved or (declared and "declared" in delivery.accept):
         checkout.apply(delivery.apply_to, result.patch)
         _say(f"applied to {delivery.apply_to}")
-    elif delivery.apply_to is not None:
+    elif declared:
+        _say(
+            f"nothing applied to {delivery.apply_to}: {len(result.declared)} tests that passed before fail with the "
+            "patch, and the model declares that the issue contradicts them (see above); if you agree, apply it with "
+            "--accept declared"
+        )
+    else:
         _say(f"nothing applied to {delivery.apply_to}: the issue is not solved")
 
 
@@ -120,8 +147,8 @@ def _save(result: Result, patch_out: Path | None) -> Path | None:
     return patch_out
 
 
-def _exit_code(result: Result, received: signal.Signals | None) -> int:
-    if result.status == "solved":
+def _exit_code(result: Result, received: signal.Signals | None, strict: bool) -> int:
+    if result.resolved or (result.grade is Grade.DECLARED and not strict):
         return 0
     if received is not None:
         return 128 + received
@@ -132,7 +159,7 @@ def _exit_code(result: Result, received: signal.Signals | None) -> int:
 
 @dataclass(slots=True)
 class _Interruption:
-    cancel: threading.Event = field(default_factory=threading.Event)
+    cancel: threading.Event = field(default_factory=AtOnce)
     received: signal.Signals | None = None
 
 

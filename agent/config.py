@@ -24,6 +24,8 @@ __all__ = ["Origin", "given", "load", "naming", "origins", "restore", "split"]
 
 _CHOICES = ("policy", "search", "value")
 """Sections that name an implementation; every other key of theirs is an option of it."""
+_READ = ("instructions", "prompts")
+"""Settings that are a path when they are given, and hold what was read there from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def origins(files: Sequence[Path] = (), overrides: Sequence[str] = ()) -> list[O
         ConfigError: as `load`.
     """
     settings, known = _folded(_layers(files, overrides, {}))
-    leaves = _leaves(settings.model_dump(mode="json"))
+    leaves = _leaves(_as_given(settings.model_dump(mode="json")))
     return [Origin(".".join(keys), value, _origin(keys, known) or "default") for keys, value in leaves]
 
 
@@ -215,6 +217,12 @@ def _explain(problem: ErrorDetails, origins: Mapping[tuple[str, ...], str]) -> s
         return f"unknown setting `{key}` in {origin}; did you mean `{_nearest(key)}`?"
     expected = problem["msg"].removeprefix("Input ")
     return f"`{key}` in {origin} is {problem['input']!r}, but {expected}"
+
+
+def _as_given(dumped: dict[str, Any]) -> dict[str, Any]:
+    """Texts of files by the path that they were named by."""
+    read = {key: dumped[key]["path"] for key in _READ if dumped[key] and dumped[key]["path"]}
+    return dumped | read
 
 
 def _origin(keys: tuple[str, ...], origins: Mapping[tuple[str, ...], str]) -> str | None:

@@ -6,7 +6,7 @@ Laws: what is stored of a conversation is linear in what is new in it; `whole` g
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -72,6 +72,12 @@ class Conversations:
             digest, name = self._ends[digest]
             found.append(name)
         return tuple(reversed(found))
+
+    def beginnings(self, digest: str) -> Iterator[str]:
+        """The digests of a conversation and of all its beginnings, the longest first. Raises KeyError as `whole`."""
+        while digest:
+            yield digest
+            digest, _ = self._ends[digest]
 
     def value(self, name: str) -> Any:
         """The value of that digest. Raises KeyError when it was not stored."""

@@ -10,17 +10,25 @@ from typing import Any
 from agent.budget import Stop, Usage
 from agent.errors import RamifyError
 from agent.events import Ended, Noted
+from agent.grade import Grade, Status, declared, grade
 from agent.journal import write_atomically
 from agent.measure import SuiteReport
 from agent.refine.worth import waves
 from agent.remarks import manipulations, remarks
-from agent.result import Result, Status
+from agent.result import Result
 from agent.run import Run
 from agent.sitting import Sitting
 from agent.tree import Node, Tree
 from sandboxes import Forked, SandboxError
 
 __all__ = ["end", "never_begun", "result_of"]
+
+_GRADES: Mapping[Status, Grade] = {
+    "solved": Grade.SOLVED,
+    "submitted": Grade.SUBMITTED,
+    "improved": Grade.UNFINISHED,
+    "no_patch": Grade.NONE,
+}
 
 
 def end(
@@ -53,6 +61,9 @@ def end(
 
 def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
     """What the run has come to by this end of it."""
+    best = None if ended.best is None else run.tree[ended.best]
+    verdict = (best and run.note(best.id, "verdict")) or {}
+    broken = tuple(verdict.get("broken", ())) if best else ()
     return Result(
         status=_status(ended.status),
         patch=run.journal.get_blob(ended.patch_blob) if ended.patch_blob else b"",
@@ -65,10 +76,14 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
         seconds=ended.elapsed_s,
         baseline=_counts(run.tree),
         final=ended.final or _counts(run.tree),
+        grade=_grade(ended, best, verdict),
+        broken=broken,
+        declared=declared(best.submission, broken) if best else {},
+        reproduced_by=best.evaluation.reproduced_by if best else (),
         rollouts=len(run.rollouts()),
         rounds=run.round,
         waves=tuple(waves(run)) if run.rounds else (),
-        notes=remarks(run),
+        notes=(*(f"changed by the patch: {remark}" for remark in verdict.get("remarks", ())), *remarks(run)),
         flagged=len(manipulations(run)),
         forked=_forked(run),
         error=error,
@@ -93,8 +108,14 @@ def _note_forks(sitting: Sitting) -> None:
 
 
 def _status(name: str) -> Status:
-    assert name in ("solved", "improved", "no_patch")
+    assert name in ("solved", "submitted", "improved", "no_patch")
     return name  # type: ignore[return-value]  # narrowed by the assertion
+
+
+def _grade(ended: Ended, best: Node | None, verdict: Mapping[str, Any]) -> Grade:
+    """How good the answer is; what an earlier version recorded says no more than its status."""
+    found = grade(best, verdict, ()) if best else Grade.NONE
+    return found if found.status == ended.status else _GRADES[_status(ended.status)]
 
 
 def _counts(tree: Tree) -> dict[str, int]:

@@ -21,15 +21,18 @@ from agent.discarding import make_room
 from agent.drafts import Drafts, drafts
 from agent.errors import PolicyError, RamifyError, Stopped
 from agent.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Spent
+from agent.finished import Finished
 from agent.flights import Flight, Formations
 from agent.following import follow
 from agent.fusing import NotFused
 from agent.inbox import new_orders
 from agent.parts import Parts, Scorer
 from agent.policy.panel import Panel
+from agent.prompts import handed_on
 from agent.proposals import proposal_of
 from agent.run import Run
 from agent.search import Choice
+from agent.search.continuing import OpenLines
 from agent.steering import choose
 from agent.task import Task
 from agent.tickets import InFlight, Ticket
@@ -66,6 +69,7 @@ class Grower:
         self._run = run
         self._on_event = on_event
         self._panel = Panel((parts.policy, *parts.others))
+        self._mixed = bool(parts.others)
         self._acts = Acts(task, parts, run, scorer, asker, once, self._spend, self._stopped)
         self._changed = threading.Condition()
         self._stop: Stop | None = None
@@ -81,8 +85,9 @@ class Grower:
         if self._parts.workers == 1:
             self._work()
         else:
-            with ThreadPoolExecutor(self._parts.workers, thread_name_prefix="ramify") as pool:
-                for future in [pool.submit(self._work) for _ in range(self._parts.workers)]:
+            workers = self._parts.workers
+            with ThreadPoolExecutor(workers, thread_name_prefix="ramify", initializer=handed_on()) as pool:
+                for future in [pool.submit(self._work) for _ in range(workers)]:
                     future.result()
         assert self._stop is not None
         return self._stop
@@ -117,7 +122,7 @@ class Grower:
         with self._changed:
             while self._reason_to_stop() is None:
                 number = self._run.tree.ended_expansions + self._run.tree.in_flight
-                if (choice := self._choose(Random(f"{self._parts.seed}/select/{number}"))) is None:
+                if (choice := self._choose(Random(f"{self._parts.seed}/select/{number}"), number)) is None:
                     break
                 if (ticket := self._ticket(choice, number)) is not None:
                     self._in_flight.begin(ticket)
@@ -139,19 +144,35 @@ class Grower:
         """Who carries the choice out; None, and the node closed, when no policy has anything left to propose there."""
         tree, node, policy = self._run.tree, choice.node, None
         if choice.act == "expand":
-            policy = self._panel.pick(tree, node, Random(f"{self._parts.seed}/policy/{number}"))
+            policy = self._panel.member(tree[node].policy_id) if choice.continues else None
+            policy = policy or self._panel.pick(tree, node, Random(f"{self._parts.seed}/policy/{number}"))
             if policy is None:
                 self._record(Exhausted(node))
                 return None
         index = tree.begun(node, choice.act, choice.other, policy.policy_id if policy else "")
         return Ticket(choice, policy, index, number, self._in_flight.begun, len(tree), len(self._run.attempts(node)))
 
-    def _choose(self, rng: Random) -> Choice | None:
-        """What people ordered, else what the search selects."""
-        run = self._run
+    def _choose(self, rng: Random, number: int) -> Choice | None:
+        """What people ordered, else the line of work that waits, else what the search selects. Several policies on one
+        tree take turns with that."""
+        run, parts = self._run, self._parts
         for order in new_orders(run):
             self._record(order)
-        return choose(run.tree, run.steering, self._parts.search, rng, self._in_flight.orders, run.wave)
+        continuing = parts.lines is not None and not (self._mixed and number % 2)
+        room = None if self._mixed else self._room()
+        orders = self._in_flight.orders
+        return choose(run.tree, run.steering, parts.search, rng, orders, run.wave, continuing=continuing, lines=room)
+
+    def _room(self) -> int | None:
+        """How many lines of work may be in flight: those that are wanted and have not ended; None: there are no
+        lines."""
+        if self._parts.lines is None:
+            return None
+        tree = self._run.wave or self._run.tree
+        if self._parts.waves:
+            return self._parts.waves.rollouts - tree.view((Finished, False), Finished).count
+        ended = tree.view(OpenLines, OpenLines).ended
+        return max(1, self._parts.lines - sum(tree[node_id].submitted for node_id in ended))
 
     def _reason_to_stop(self) -> Stop | None:
         if self._stop is not None:
@@ -165,8 +186,9 @@ class Grower:
     def _stopped(self, ticket: Ticket, turns: int) -> bool:
         """Whether an expansion ends after so many turns, and is recorded as far as it has come."""
         cuts, cancelled = self._in_flight.cuts, self._cancel.is_set()
-        if ticket not in cuts and (cancelled or self._done() is not None or self._parts.budget.used_up()):
-            cuts[ticket] = turns
+        with self._changed:
+            if ticket not in cuts and (cancelled or self._done() is not None or self._parts.budget.used_up()):
+                cuts[ticket] = turns
         return cancelled or turns == cuts.get(ticket)
 
     def _end(self, stop: Stop) -> None:
@@ -258,8 +280,11 @@ class Grower:
             self._add(ticket, self._acts.measured(child), made)
 
     def _known(self, ticket: Ticket, child: Node) -> Node | None:
-        """What the same proposal led to before, else who holds its state. That of the parent is held by no other."""
+        """What the same proposal led to before, else who holds its state. That of the parent is held by no other, and a
+        conversation is like no other, although it comes to the same state."""
         tree = self._run.tree
+        if child.by_model:
+            return None
         if (same := tree.proposals.known(ticket.node, proposal_of(child.steps))) is not None:
             return tree[same]
         return None if child.state_hash == tree[ticket.node].state_hash else tree.with_state(child.state_hash)

@@ -10,9 +10,10 @@ __all__ = ["Finished"]
 class Finished:
     """A view of the part of a tree that a wave has made (`agent.run.Run.wave`): how many of its rollouts are finished.
 
-    A rollout is finished where it ends in a state that is solved, was submitted, is accepted by a critic, or at which
-    nothing is left to do; and where it comes to a state that an earlier wave had reached. Of a policy that proposes
-    single edits (`solved_only`), of which nearly all help nothing, only what solves the task is worth the name.
+    A rollout is finished where it ends in a state that is solved, was submitted, or at which nothing is left to do;
+    where no conversation continues, also in one that a critic accepts; and where it comes to a state that an earlier
+    wave had reached. Of a policy that proposes single edits (`solved_only`), of which nearly all help nothing, only
+    what solves the task is worth the name.
     """
 
     def __init__(self, wave: Tree, *, solved_only: bool = False) -> None:
@@ -45,4 +46,5 @@ class Finished:
             return False
         if self._solved_only:
             return wave[node_id].evaluation.solved
-        return not wave.expandable(node_id) or wave[node_id].evaluation.accepted
+        node = wave[node_id]
+        return not wave.expandable(node_id) or (node.evaluation.accepted and not node.by_model)

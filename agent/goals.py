@@ -7,23 +7,25 @@ from difflib import get_close_matches
 from agent.errors import UsageError
 from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of, holds
+from agent.task import Task
 
 __all__ = ["resolve_goals"]
 
 
-def resolve_goals(wanted: tuple[str, ...], baseline: SuiteReport) -> tuple[str, ...]:
-    """The failing tests that `wanted` names, in the order of running; all that fail in the base state when it names
-    none. A file, class or unparametrised function stands for the failing tests in it. Flaky tests are no goals. A test
-    in a file that cannot be imported is taken as it is named.
+def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
+    """The failing tests that the task names, in the order of running. Without names, all that fail in the base state
+    where the task says so (`goal_failing`); else the goals are unknown: a test that happens to fail is no goal. A file,
+    class or unparametrised function stands for the failing tests in it. Flaky tests are no goals. A test in a file that
+    cannot be imported is taken as it is named.
 
     Raises:
         UsageError: a goal does not exist, or passes already.
     """
     failing = tuple(test for test in baseline.failures if test not in baseline.flaky)
-    if not wanted:
-        return failing
+    if not task.goal_tests:
+        return failing if task.goal_failing else ()
     found: dict[str, None] = {}
-    for goal in wanted:
+    for goal in task.goal_tests:
         matches = [test for test in failing if holds(goal, test)]
         found |= dict.fromkeys(matches or [_unseen(goal, baseline)])
     return tuple(found)

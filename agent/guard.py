@@ -1,7 +1,8 @@
 """What a patch may not do to be called a solution: the files that decide what tests say, and the tricks in a source.
 
 Measuring puts protected files back, so that touching them gains nothing. Code that runs inside the test process could
-still forge its results; a patch that looks as if it tried is never worth more than the base state.
+still forge its results; a patch that looks as if it tried is never worth more than the base state. That it changes an
+existing test is told to people and is no reason against it, unless the test is disabled.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from agent.measure.ids import file_of, is_source_doctest
 from agent.patches import FilePatch, parse
 from agent.tampering import suspicions
 from agent.task import Task
-from agent.value import Evaluation
+from agent.value import MANIPULATION, Evaluation
 from sandboxes import Change, Provider, Sandbox, Snapshot
 
 __all__ = ["MANIPULATION", "Flag", "Protection", "cap", "inspect", "protect", "runners_go_by"]
@@ -48,8 +49,9 @@ RUNNERS = {
     "coverage",
     "py",
 }
-MANIPULATION = "Refused as a manipulation of the tests:"
-"""How the notes of a state begin that `cap` has refused."""
+DISABLED = re.compile(
+    r"(@|\b(pytest|mark|unittest|self)\.)(skip|skipif|skipIf|skipUnless|skipTest|xfail|expectedFailure)\b"
+)
 PYTEST_SETTING = re.compile(
     r"\s*(\[(tool:|tool\.)?pytest|(addopts|testpaths|python_(files|classes|functions)|norecursedirs|pythonpath"
     r"|xfail_strict|usefixtures|required_plugins|collect_imported_tests|consider_namespace_packages)\s*=)"
@@ -64,6 +66,8 @@ class Flag:
     line: int
     """1-based, in the patched file; 0: the file as a whole."""
     reason: str
+    harmless: bool = False
+    """It is told to people, and no reason to distrust the patch: the file is put back before tests are run."""
 
     def __str__(self) -> str:
         return f"{self.path}{f':{self.line}' if self.line else ''}: {self.reason}"
@@ -180,15 +184,17 @@ def _text(box: Sandbox, path: str) -> str:
 
 
 def cap(evaluation: Evaluation, base: Evaluation, flags: tuple[Flag, ...]) -> Evaluation:
-    """The evaluation of a state with these flags: where there are any, never solved, accepted by no critic, and never
-    worth more than the base."""
+    """The evaluation of a state with these flags: where one is not harmless, never solved, accepted by no critic, and
+    never worth more than the base."""
+    flags = tuple(flag for flag in flags if not flag.harmless)
     if not flags:
         return evaluation
     notes = f"{MANIPULATION}\n" + "\n".join(str(flag) for flag in flags[:10])
     parts = {name: part for name, part in evaluation.parts.items() if name not in ("accept", "reproduction")}
     if "tests" in parts:
         parts["tests"] = min(parts["tests"], base.value)
-    return replace(evaluation, value=min(evaluation.value, base.value), solved=False, parts=parts, notes=notes)
+    value = min(evaluation.value, base.value)
+    return replace(evaluation, value=value, solved=False, parts=parts, notes=notes, opinion="", reproduced_by=())
 
 
 def _path_flags(change: Change, patch: FilePatch | None, protection: Protection) -> Iterator[Flag]:
@@ -198,8 +204,12 @@ def _path_flags(change: Change, patch: FilePatch | None, protection: Protection)
     elif protection.is_test(path) and not _any(path, BUILT):
         if change.kind == "removed":
             yield Flag(path, 0, "a file among the tests was removed")
-        elif change.kind == "modified" and patch is not None and patch.removed:
-            yield Flag(path, 0, "an existing test or its data was changed")
+        elif change.kind == "modified" and patch is not None:
+            disabled = next(filter(DISABLED.search, patch.added.values()), "")
+            if disabled:
+                yield Flag(path, 0, f"a test was disabled: {disabled.strip()[:80]}")
+            elif patch.removed:
+                yield Flag(path, 0, "an existing test or its data was changed", harmless=True)
     elif _any(path, SETTINGS_FILES) and patch is not None:
         if any(PYTEST_SETTING.match(line) for line in _changed_lines(patch)):
             yield Flag(path, 0, "settings of the test runner were changed")

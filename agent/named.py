@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agent.errors import ConfigError
 from agent.models import Model
+from agent.models.breakpoints import lifetime
 from agent.models.halt import Halt
 from agent.policy import Policy
 from agent.run import Run
@@ -58,11 +60,12 @@ def policy_of(choice: Choice, spoken_to: ModelSettings, run: Run, models: Callab
         return _edit(choice.options, run, models)
     from agent.models.abilities import abilities
     from agent.policy.chat import ChatPolicy
+    from agent.policy.conversation import capped
 
     known = abilities(choice.name, spoken_to.base_url)
     given = {
         "tool_calls": "text" if spoken_to.tool_calls == "auto" and known.tools is False else spoken_to.tool_calls,
-        "context_tokens": spoken_to.context_tokens or known.context_tokens,
+        "context_tokens": capped(spoken_to.context_tokens or known.context_tokens, spoken_to.context_soft_cap),
     }
     return _construct(ChatPolicy, {**given, **choice.options, "model": models(choice.name)}, "policy.chat")
 
@@ -86,15 +89,24 @@ def _edit(options: Mapping[str, Any], run: Run, models: Callable[[str], Model]) 
     return _construct(EditPolicy, {**others, "mutate": _mutate({}, run), "ranking": ranking}, "policy.edit")
 
 
-def model_of(settings: Settings, held: ExitStack, halt: Halt, make: Callable[..., Model] | None, name: str) -> Model:
-    """The model of a name, closed with `held`; `make` makes it in place of `agent.models.registry.make`."""
+def model_of(
+    settings: Settings, held: ExitStack, halt: Halt, make: Callable[..., Model] | None, run: Run | None, name: str
+) -> Model:
+    """The model of a name, closed with `held`; `make` makes it in place of `agent.models.registry.make`. It is told how
+    long the tests of the run take."""
     from agent.models import registry
 
-    model = (make or registry.make)(
-        name, halt=halt, **settings.model.model_dump(exclude={"tool_calls", "context_tokens"})
-    )
+    cache_ttl = partial(_cache_ttl, settings.model, run)
+    model = (make or registry.make)(name, halt=halt, cache_ttl=cache_ttl, **settings.model.of_client())
     held.callback(model.close)
     return model
+
+
+def _cache_ttl(settings: ModelSettings, run: Run | None) -> Literal["5m", "1h"]:
+    """How long a provider is to keep the beginning of a conversation: as it is set, else by the tests' first run."""
+    if settings.cache_ttl != "auto":
+        return settings.cache_ttl
+    return lifetime(run.tree.root.report.duration_s if run is not None and len(run.tree) else 0.0)
 
 
 def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:

@@ -31,6 +31,12 @@ class Step:
     policy_id: str = ""
     """Who took the turn, where several policies work on one tree."""
 
+    @property
+    def submission(self) -> Submit | None:
+        """The `submit` that ended the work; None: the turn has none, or it was answered with a review."""
+        pairs = zip(self.actions, self.observations, strict=False)
+        return next((action for action, seen in pairs if isinstance(action, Submit) and seen.ok), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -47,13 +53,15 @@ class Node:
     """In [0, 1]: how likely the policy thought this child to be right, before it was measured."""
     policy_id: str = ""
     terminal: bool = False
-    """Never expanded: it is solved, or its policy submitted and the search asked for no `kind` of child."""
+    """Never expanded: it is solved, or its line of work has ended here."""
     refused: bool = False
     """Never expanded: the run's gate does not go on from it."""
     label: str = ""
     """A few words for people: what was done (`mutate: + -> - at calc.py:12`)."""
     kind: str = ""
     """What was asked for here (`strategy`, `solution`, `debug`, `repair`, `fuse`); empty for a plain edit."""
+    line_end: str = ""
+    """Why the line of work ended here; empty where it continues, or where the policy proposes single edits."""
 
     @property
     def state_hash(self) -> str:
@@ -61,9 +69,19 @@ class Node:
         return self.snapshot.digest
 
     @property
+    def by_model(self) -> bool:
+        """Whether turns of a line of work led to the state: those of a model, or of another policy that submits."""
+        return any(step.message or step.submission for step in self.steps)
+
+    @property
+    def submission(self) -> Submit | None:
+        """What the policy said when its work was accepted as done; None: it was not."""
+        return next(filter(None, (step.submission for step in self.steps)), None)
+
+    @property
     def submitted(self) -> bool:
-        """Whether the policy said that its work is done."""
-        return any(isinstance(action, Submit) for step in self.steps for action in step.actions)
+        """Whether the policy's work was accepted as done."""
+        return self.submission is not None
 
     @property
     def value(self) -> float:
@@ -71,11 +89,15 @@ class Node:
         return self.evaluation.value
 
     def is_answer(self, root: Node) -> bool:
-        """Whether a patch may be taken from it: by its tests it is better than the root, those of its own included, or
-        its policy submitted it, or a critic accepts it. It may still have broken something."""
+        """Whether a patch may be taken from it: whatever a model changed, but for a manipulation of the tests; of
+        single edits and merges, what is better than the root by its tests, those of its own included, or accepted by a
+        critic. It may have broken something."""
+        if self is root or self.evaluation.tampered:
+            return False
+        if self.by_model:
+            return self.state_hash != root.state_hash
         shown = self.evaluation.parts.get("reproduction", 0.0) > 0
-        better = shown or self.evaluation.by_tests > root.evaluation.by_tests
-        return self is not root and (better or self.submitted or self.evaluation.accepted)
+        return shown or self.evaluation.by_tests > root.evaluation.by_tests or self.evaluation.accepted
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from agent.budget import Budget
 from agent.measure import SuiteReport
 from agent.models.halt import Halt
 from agent.policy import Policy
+from agent.reproduction import Finding
 from agent.search import Search
 from agent.task import Task
 from agent.tree import Node
@@ -27,6 +28,11 @@ Recall = Callable[[Task, tuple[Node, ...], Once], str]
 class Scorer(Protocol):
     """Measures a state and says what it is worth."""
 
+    @property
+    def task(self) -> Task:
+        """The task, with its goal tests as they are named in the base state's report."""
+        ...
+
     def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """The report, its evaluation and how many runs of the tests they took."""
         ...
@@ -36,7 +42,19 @@ class Scorer(Protocol):
         ...
 
     def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
-        """What some tests say, or all, for a policy to look at, and how many runs of the tests that took."""
+        """What some tests say, or all, for a policy to look at, and how many runs of the tests that took.
+
+        Raises:
+            agent.errors.MeasureError: there is no such test; nothing was run.
+        """
+        ...
+
+    def reproduction(self, snapshot: Snapshot, report: SuiteReport) -> tuple[Finding | None, int]:
+        """What the tests say that the state adds, where no goal is known, and how many runs of tests that took."""
+        ...
+
+    def put_back(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Existing test files that the state changes, which tests are run without."""
         ...
 
     def debug(self, snapshot: Snapshot, wanted: Debug) -> str:
@@ -75,5 +93,9 @@ class Parts:
     """What is remembered of repairs of other issues (`agent.memory.recall`)."""
     localise: bool = False
     """The policy reads the root's coverage spectrum (the note `spectrum`)."""
+    lines: int | None = 1
+    """Lines of work that have to be submitted; None: the policies propose single edits."""
+    patience: int = 3
+    """Lines of work in a row, at least 1, that may end without anything better before the run ends."""
     waves: WaveParts | None = None
     """None: it is searched until something is solved."""

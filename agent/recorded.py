@@ -15,6 +15,7 @@ from agent.conversations import digest_of
 from agent.errors import PolicyError, TooLong, ToolsRefused
 from agent.events import Asked, Refused
 from agent.models import Completion, Message, Model
+from agent.models.parameters import Parameters
 from agent.models.prices import Price
 from agent.run import Run
 
@@ -92,14 +93,13 @@ class Recorded:
     archive: Archive
     make: Callable[[], Model] | None = None
     price: Price | None = None
-    temperature: float | None = None
-    body: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=Parameters)
     _model: Model | None = None
     _making: Lock = field(default_factory=Lock)
 
     def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """As the model that it stands for."""
-        return {**({} if self.temperature is None else {"temperature": self.temperature}), **given, **self.body}
+        return self.parameters.with_those_of(given)
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent.delegation.attempts import unmerged
 from agent.guard import MANIPULATION
 from agent.measure import Outcome
+from agent.measure.messages import error_of
 from agent.node import Node, NodeId
 from agent.run import Run
 from agent.value.weighing import ABSTAINED
@@ -18,7 +19,9 @@ def remarks(run: Run) -> tuple[str, ...]:
         return ()
     report, spectrum = run.tree.root.report, run.note(0, "spectrum") or {}
     broken = [test for test, outcome in report.outcomes.items() if outcome is Outcome.ERROR and "::" not in test]
-    said = [f"{test} cannot be imported: {_last_line(report.messages.get(test, ''))}" for test in broken]
+    said = [
+        f"{test} cannot be imported: {error_of(report.messages.get(test, '')) or 'no reason given'}" for test in broken
+    ]
     flaky = [f"set aside as flaky: {', '.join(report.flaky)}"] if report.flaky else []
     unsteady = _unsteady(run)
     odd = (
@@ -51,7 +54,3 @@ def _unsteady(run: Run) -> tuple[str, ...]:
     found = [test for node in run.tree if node.parents for test in node.report.flaky]
     found += [test for node in run.tree for test in (run.note(node.id, "verdict") or {}).get("flaky", ())]
     return tuple(dict.fromkeys(found))
-
-
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no reason given")

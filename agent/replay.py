@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from agent.events import Added, Event, Exhausted, Failed, Merged, Remeasured, St
 from agent.flights import Flight, formations
 from agent.inbox import put
 from agent.models import Model
+from agent.models.parameters import Parameters
 from agent.places import journal_of
 from agent.recorded import Archive, Recorded
 from agent.result import Result
@@ -162,5 +163,5 @@ def _take_reports(source: Path, directory: Path) -> None:
 def _model(archive: Archive, live: bool, name: str, **settings: Any) -> Model:
     from agent.models.registry import make
 
-    sampling = {key: settings[key] for key in ("temperature", "body") if settings.get(key) is not None}
-    return Recorded(name, archive, partial(make, name, **settings) if live else None, **sampling)
+    named = {field.name: settings[field.name] for field in fields(Parameters) if field.name in settings}
+    return Recorded(name, archive, partial(make, name, **settings) if live else None, parameters=Parameters(**named))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from agent.budget import Stop, Usage
+from agent.grade import Grade, Status
 from sandboxes import Forked
 
 if TYPE_CHECKING:
@@ -15,16 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "Status"]
 
-Status = Literal["solved", "improved", "no_patch"]
-
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a run has come to."""
 
     status: Status
-    """`solved`: the goal tests pass and nothing broke. `improved`: strictly better than the base state, or, where no
-    test fails there, a submitted patch that breaks nothing. `no_patch`: neither."""
+    """`solved`: the goal tests pass and nothing broke. `submitted`: no goal is known, or the goal tests pass; the patch
+    was submitted and breaks nothing, or nothing but the tests in `declared`. `improved`: a patch that is not finished,
+    or breaks tests that nobody declared. `no_patch`: none of these."""
     patch: bytes
     """A git patch against the workspace as it was given; empty for `no_patch`."""
     verified: bool
@@ -43,6 +43,14 @@ class Result:
     """Ways from the base state to a leaf of the tree."""
     rounds: int = 1
     """Waves of rollouts that were begun."""
+    grade: Grade = Grade.NONE
+    """How good the patch is, in finer steps than `status`."""
+    broken: tuple[str, ...] = ()
+    """Tests that passed before and fail with the patch, the declared ones included."""
+    declared: Mapping[str, str] = field(default_factory=dict)
+    """Those of them of which the submission says why the issue contradicts them, each with the reason."""
+    reproduced_by: tuple[str, ...] = ()
+    """Tests that the patch adds, which fail without its change and pass with it."""
     waves: tuple[Wave, ...] = ()
     """What each of them came to and cost; none where there was but one."""
     notes: tuple[str, ...] = ()
@@ -53,3 +61,8 @@ class Result:
     """How often states were forked, and with `sandbox.paranoid`, how often a fork was not what had been frozen."""
     error: Exception | None = field(default=None, compare=False)
     """What ended the search early, if an error did."""
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the patch may be applied without another look: solved, or submitted and nothing broke."""
+        return self.grade in (Grade.SOLVED, Grade.SUBMITTED)

@@ -11,9 +11,10 @@ from agent.value import Evaluation
 
 __all__ = ["Briefing", "Candidate", "Outcome", "Plan", "Rollout", "Summary", "is_candidate", "rollouts"]
 
-Outcome = Literal["solved", "improved", "unchanged", "worse", "invalid"]
-"""What the tests say of where a rollout ended, against the base state: the goal tests pass and nothing broke; strictly
-better; neither; something broke and nothing was gained; the tests did not run."""
+Outcome = Literal["solved", "submitted", "improved", "unchanged", "worse", "invalid"]
+"""What is known of where a rollout ended, against the base state: the goal tests pass and nothing broke; submitted
+where no goal is known; strictly better by its tests; neither; something broke and nothing was gained; the tests did not
+run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,9 @@ class Rollout:
     path: tuple[NodeId, ...]
     """The root first, the leaf last, along edit parents."""
     best: NodeId
-    """The state of the path whose patch is offered: of highest value, the first among equals, never the root. One that
-    is no candidate (`is_candidate`) goes behind all that are."""
+    """The state of the path whose patch is offered, never the root: the submitted one, else that of highest value; of
+    equals the last in a conversation, and the first of single edits. One that is no candidate (`is_candidate`) goes
+    behind all that are."""
     round: int
     """The wave in which its leaf was recorded, from 1."""
 
@@ -110,10 +112,17 @@ def rollouts(tree: Tree, starts: Sequence[NodeId] = (1,)) -> list[Rollout]:
 
 
 def is_candidate(node: Node, root: Node) -> bool:
-    """Whether the node's patch is worth comparing: it is an answer, and was not seen to break anything."""
-    return node.is_answer(root) and not node.evaluation.parts.get("harm", 0.0)
+    """Whether the node's patch is worth comparing: it is an answer, and where single edits made it, it was not seen to
+    break anything."""
+    return node.is_answer(root) and (node.by_model or not node.evaluation.parts.get("harm", 0.0))
 
 
 def _rollout(path: tuple[Node, ...], starts: Sequence[NodeId]) -> Rollout:
-    best = max(path[1:], key=lambda node: (is_candidate(node, path[0]), node.value, -node.id))
+    best = max(path[1:], key=lambda node: _promise(node, path[0]))
     return Rollout(tuple(node.id for node in path), best.id, max(1, sum(path[-1].id >= start for start in starts)))
+
+
+def _promise(node: Node, root: Node) -> tuple[bool, bool, bool, float, int]:
+    """The greater, the better what the state of a rollout offers."""
+    age = node.id if node.by_model else -node.id
+    return is_candidate(node, root), node.evaluation.solved, node.submitted, node.value, age

@@ -180,8 +180,13 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to do: it is solved, and in waves all its rollouts are finished and compared."""
-        if self.ended is None or self.ended.status != "solved":
+        """Whether nothing is left to do: it is solved or was submitted, and in waves all its rollouts are finished and
+        compared."""
+        if self.ended is None:
+            return False
+        if self.ended.stop == Stop.SUBMITTED.name:
+            return True
+        if self.ended.status != "solved":
             return False
         settings = self.started.settings if self.started else {}
         in_waves = settings.get("rollouts", 1) > 1 or settings.get("rounds", 1) > 1

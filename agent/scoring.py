@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache, partial
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from agent.measure import SuiteReport
 from agent.measure.flaky import forgiven
 from agent.measure.ids import file_of
 from agent.measure.measurer import CHEAP_S, Measurer
+from agent.measure.naming import Names
 from agent.measure.probing import look, read_probe
 from agent.measure.regressions import must_pass, regressions
 from agent.measure.selection import affected, worthwhile
@@ -37,7 +37,7 @@ __all__ = ["GoalsFirst"]
 class GoalsFirst:
     """Runs the goal tests, and the whole suite only where all of them pass. Thread-safe.
 
-    `task.goal_tests` are resolved against the baseline: empty ones become all the tests that fail in the base state.
+    `task.goal_tests` are resolved against the baseline (`agent.goals`).
     Where the suite takes longer than `slow_s` and has refused a patch, the tests that executed the changed lines are
     run before it; `spectrum` says which those are. `strict`: the whole suite is also run where only some goal tests
     pass, so that a gate knows what was broken for them (`agent.gate`). Results that later sittings can use are kept in
@@ -65,7 +65,7 @@ class GoalsFirst:
         once: Once | None = None,
         known: Callable[[Snapshot], SuiteReport | None] = lambda snapshot: None,
     ) -> None:
-        self.task = replace(task, goal_tests=resolve_goals(task.goal_tests, baseline))
+        self.task = replace(task, goal_tests=resolve_goals(task, baseline))
         self._provider = provider
         self._base, self._baseline = base, baseline
         self._value = value
@@ -94,43 +94,60 @@ class GoalsFirst:
         case = self._case(snapshot, path, report)
         if self._ask is not None:
             case = replace(case, ask=self._ask(path[-1].id))
-        finding = self._reproduction(snapshot, report)
-        return report, self._valued(case, snapshot, finding), trial.runs + (finding.runs if finding else 0)
+        finding, runs = self.reproduction(snapshot, report)
+        return report, self._valued(case, snapshot, finding), trial.runs + runs
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """As `score`, by a fresh run of the tests that the node's report is of: the goal tests, or all."""
         tests = () if node.report.complete else self.task.goal_tests
         report = self._measurer.measure_afresh(node.snapshot, tests)
         case = replace(self._case(node.snapshot, path, report), known=node.evaluation)
-        finding = self._reproduction(node.snapshot, report)
+        finding, runs = self.reproduction(node.snapshot, report)
         evaluation = self._trusted(valued(self._value.evaluate(case), finding), node.snapshot)
-        return report, evaluation, 1 + (finding.runs if finding else 0)
+        return report, evaluation, 1 + runs
 
     def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
-        """Some tests, or all, for a policy to look at, and how many runs of the tests that took."""
-        own = self.own.files(snapshot) if tests else ()
-        if any(file_of(test) in own for test in tests):
-            report, made = self.own.run(snapshot, tests)
+        """As `agent.parts.Scorer.run_tests`. Tests that the task's own command does not run are run by their path."""
+        wanted, selected = self._named(snapshot, tests)
+        if selected:
+            report, made = self._measurer.ask(snapshot, wanted, keep=True)
         else:
-            report, made = self._measurer.ask(snapshot, tests, keep=True)
+            report, made = self.own.run(snapshot, wanted)
         return report, int(made)
+
+    def _named(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+        """The ids of the tests that are meant, and whether the task's own command runs them all.
+
+        Raises:
+            MeasureError: one of them is not there.
+        """
+        outcomes, own = self._baseline.outcomes, self.own.files(snapshot) if tests else ()
+        if self._baseline.adapter != "pytest" or all(test in outcomes for test in tests):
+            return tests, not any(file_of(test) in own for test in tests)
+        names = Names(self._baseline, partial(self.own.placed, snapshot), own, self.own.edited(snapshot))
+        found = tuple(dict.fromkeys(each for test in tests for each in names.found(test)))
+        return found, all(map(names.selected, found))
+
+    def put_back(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """As `agent.parts.Scorer.put_back`."""
+        changes = self._provider.changes(self._base, snapshot)
+        return tuple(c.path for c in changes if c.kind == "modified" and self._measurer.protection.is_test(c.path))
 
     def debug(self, snapshot: Snapshot, wanted: Debug) -> str:
         """As `agent.parts.Scorer.debug`. Protected files are as in the base state, but for tests that were added."""
         if self._baseline.adapter != "pytest":
             raise MeasureError("values can only be seen in tests that pytest runs")
-        own = self.own.files(snapshot)
-        if file_of(wanted.test) not in own and self._baseline.outcome(wanted.test) is None:
-            near = get_close_matches(wanted.test, self._baseline.outcomes, n=3, cutoff=0.5)
-            hint = f"; near it are {', '.join(near)}" if near else ""
-            raise MeasureError(f"there is no test {wanted.test[:200]!r}{hint}")
+        own, (found, selected) = self.own.files(snapshot), self._named(snapshot, (wanted.test,))
+        if len(found) != 1:
+            raise MeasureError(f"{wanted.test[:200]!r} is a folder: name one test")
+        test = found[0]
         probes = tuple(map(read_probe, wanted.probes))
         protection = self._measurer.protection
         changes = self._provider.changes(self._base, snapshot)
         put_back = [each.path for each in changes if protection.covers(each) and each.path not in own]
-        rules = self._measurer.rules
-        looked = look(self._provider, self.task, snapshot, self._base, put_back, wanted.test, probes, rules)
-        return debugging.told(looked, wanted.test, probes)
+        rules = replace(self._measurer.rules, by_path=not selected)
+        looked = look(self._provider, self.task, snapshot, self._base, put_back, test, probes, rules)
+        return debugging.told(looked, test, probes)
 
     def judge(self, snapshot: Snapshot, path: tuple[Node, ...], before: SuiteReport) -> Judgement:
         """The whole suite, run afresh whatever is known, and once more when that contradicts the report that the search
@@ -143,12 +160,20 @@ class GoalsFirst:
             self._measurer.distrust([test for test in surprises if not again.passed(test)])
         flags = self._flags(snapshot)
         evaluation = guard.cap(self._value.evaluate(self._case(snapshot, path, report)), self.root, flags)
-        return Judgement(report, evaluation, improved=not flags and self._improves(report, evaluation), runs=runs)
+        return Judgement(
+            report,
+            evaluation,
+            improved=not evaluation.tampered and self._improves(report, evaluation),
+            broken=regressions(self._baseline, report),
+            remarks=tuple(str(flag) for flag in flags if flag.harmless),
+            runs=runs,
+        )
 
-    def _reproduction(self, snapshot: Snapshot, report: SuiteReport) -> Finding | None:
-        """What the state's own tests say, where no test of the task says what is wrong."""
+    def reproduction(self, snapshot: Snapshot, report: SuiteReport) -> tuple[Finding | None, int]:
+        """As `agent.parts.Scorer.reproduction`."""
         wanted = not self.task.goal_tests and report.valid and self._baseline.adapter == "pytest"
-        return self.own.look(snapshot) if wanted else None
+        finding = self.own.look(snapshot) if wanted else None
+        return finding, finding.runs if finding else 0
 
     def _valued(self, case: Case, snapshot: Snapshot, finding: Finding | None) -> Evaluation:
         """What the state is worth. Of workers that come to a state at once, one has it valued and the others wait."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agent.actions.irreversible import Kind
+from agent.own_words import read_instructions, read_prompts
 from sandboxes import Limits
 
 __all__ = [
     "WORDLESS",
     "BudgetSettings",
     "Choice",
+    "Instructions",
     "MeasureSettings",
     "MemorySettings",
     "ModelSettings",
+    "OwnPrompts",
     "RefineSettings",
     "SandboxSettings",
     "Settings",
@@ -57,7 +60,7 @@ class SandboxSettings(BaseModel):
     limits: Limits = Limits()
     allow: tuple[Kind, ...] = ()
     """Kinds of shell commands that may be run although they change something for good: push, publish, deploy, send,
-    migrate, destroy. Others are refused."""
+    destroy. Others are refused."""
     paranoid: bool = False
     """Compare every fork with a digest of what was frozen, and stop where it differs. Slower: files are read again."""
 
@@ -84,6 +87,19 @@ class ModelSettings(BaseModel):
     """Dollars per million tokens, where the price list does not know the model: of the prompt, of the completion, and,
     where they differ, of the prompt when read from a cache and when written to one."""
     temperature: Annotated[float, Field(ge=0)] | None = None
+    """Not sent to models that take none while they reason: OpenAI's that reason, and Claude models that think."""
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    """How much a model reasons before it answers; None: as its provider has it. Which of these a model takes, its
+    provider says; one that is not known to reason is asked without."""
+    thinking_tokens: Annotated[int, Field(ge=1024)] | None = None
+    """The most that a Claude model, or another with such a budget, thinks before an answer, in tokens; goes before
+    `reasoning_effort` there. Models that decide themselves how long they think are better given an effort."""
+    api: Literal["auto", "chat", "responses"] = "auto"
+    """The interface of OpenAI's by which `openai/NAME` is spoken to. `responses` keeps a model's reasoning from turn to
+    turn; `auto`: `responses` for OpenAI's own models that reason, else `chat`."""
+    cache_ttl: Literal["auto", "5m", "1h"] = "auto"
+    """How long Claude's provider keeps the beginning of a conversation that nobody reads. An hour costs more to write;
+    `auto`: an hour where a run of all tests takes longer than 150 s."""
     body: dict[str, Any] = {}
     """Further fields of each request, such as `max_tokens`, `tool_choice` or vLLM's `structured_outputs`."""
     tool_calls: Literal["auto", "native", "text"] = "auto"
@@ -106,6 +122,13 @@ class ModelSettings(BaseModel):
     where the provider has that and `body` gives no `n`."""
     context_tokens: Annotated[int, Field(ge=2000)] | None = None
     """How much the model can read, where the price list does not know it; above it the oldest results are left out."""
+    context_soft_cap: Annotated[int, Field(ge=2000)] = 120_000
+    """Tokens of a conversation, by estimate, above which the oldest results are left out, however much the model can
+    read."""
+
+    def of_client(self) -> dict[str, Any]:
+        """The keywords of `agent.models.registry.make`; `cache_ttl` is not among them, as it depends on the run."""
+        return self.model_dump(exclude={"tool_calls", "context_tokens", "context_soft_cap", "cache_ttl"})
 
 
 class MeasureSettings(BaseModel):
@@ -172,6 +195,39 @@ class MemorySettings(BaseModel):
     """The most that a model is told of memory at the base state; half of it where an error turns up later."""
 
 
+class Instructions(BaseModel):
+    """A person's own instructions, with their text."""
+
+    model_config = _STRICT
+    path: Path | None = None
+    """Where they were read."""
+    text: str
+
+
+class OwnPrompts(BaseModel):
+    """Prompts in the place of shipped ones, with their texts."""
+
+    model_config = _STRICT
+    path: Path | None = None
+    """The directory in which they were read."""
+    texts: dict[str, str]
+    """By the name of the prompt."""
+
+
+def _with_text(given: object) -> object:
+    if not isinstance(given, str | Path):
+        return given
+    path = _absolute(Path(given))
+    return Instructions(path=path, text=read_instructions(path))
+
+
+def _with_texts(given: object) -> object:
+    if not isinstance(given, str | Path):
+        return given
+    path = _absolute(Path(given))
+    return OwnPrompts(path=path, texts=read_prompts(path))
+
+
 class Settings(BaseModel):
     """All that can be set, with its defaults."""
 
@@ -201,6 +257,12 @@ class Settings(BaseModel):
     tournament: TournamentSettings = TournamentSettings()
     refine: RefineSettings = RefineSettings()
     memory: MemorySettings = MemorySettings()
+    instructions: Annotated[Instructions | None, BeforeValidator(_with_text)] = None
+    """A text file with your own instructions, for the system prompt of models that propose; at most 20,000 bytes. The
+    run keeps its text."""
+    prompts: Annotated[OwnPrompts | None, BeforeValidator(_with_texts)] = None
+    """A directory with prompts of your own: each file takes the place of the shipped prompt of the same name. The run
+    keeps their texts."""
     workers: Annotated[int, Field(ge=1)] = 1
     """Expansions at the same time; with more than one, the order of nodes depends on the clock."""
     seed: int = 0
@@ -217,6 +279,19 @@ class Settings(BaseModel):
         left_open = self.search.name == "auto" and not self.search.options
         independent = self.in_waves and left_open and not self.single_edits
         return Choice(name="best_of_n", options={"n": self.rollouts}) if independent else self.search
+
+    @property
+    def lines(self) -> int | None:
+        """Lines of work to be submitted: the rollouts that were asked for; None: nobody works in lines."""
+        if self.single_edits:
+            return None
+        asked = self.search.options.get("n", 1) if self.search.name == "best_of_n" else 1
+        return max(self.rollouts, int(asked))
+
+    @property
+    def patience(self) -> int:
+        """Lines of work in a row that may end without anything better: a search that was asked for by name has more."""
+        return 3 if self.search.name == "auto" else 10
 
     @property
     def single_edits(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from agent.actions import Effect, Kind, Observation, RunTests, effect
 from agent.drafts import drafts
 from agent.policy import Position, Proposal
+from agent.review import Review
 from agent.scoring import GoalsFirst
 from agent.task import Task
 from agent.tree import Node, NodeId, Step
@@ -76,7 +77,7 @@ class Bench:
                 _Again(tuple(steps)),
                 len(steps),
                 made,
-                show_tests=lambda state, tests: self.scorer.run_tests(state, tests)[0],
+                review=self._review,
                 stopped=lambda turns: False,
                 allowed=self.allowed,
                 show_values=self.scorer.debug,
@@ -84,6 +85,17 @@ class Bench:
             taken = turns.take(self.root.snapshot, Random(0), self._position)
             same = [_went(step) for step in taken.steps] == [_went(step) for step in steps]
             return tuple(step.observations for step in taken.steps) if same and self._solved(taken.state) else None
+
+    def _review(self, steps: tuple[Step, ...]) -> Review:
+        return Review(
+            task=self.scorer.task,
+            provider=self.provider,
+            base=self.root.snapshot,
+            baseline=self.root.report,
+            scorer=self.scorer,
+            spend=lambda usage: None,
+            turns=steps,
+        )
 
     def _solved(self, state: Snapshot) -> bool:
         return self.scorer.judge(state, (self.root,), self.root.report).evaluation.solved

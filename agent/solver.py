@@ -72,7 +72,7 @@ def _answer(sitting: Sitting, grower: Growth, answers: Answers) -> Result:
         if parts.waves:
             stop = Waves(sitting, parts.waves, grower, answers).grow()
         else:
-            stop = _until_solved(grower, answers, sitting.cancel)
+            stop = _until_done(grower, answers, sitting.cancel)
     except StoreFull as full:
         return answers.finish(Stop.FAILED, full)
     except BaseException as error:
@@ -82,11 +82,11 @@ def _answer(sitting: Sitting, grower: Growth, answers: Answers) -> Result:
     return answers.finish(stop, grower.error if stop is Stop.FAILED or nothing_came else None)
 
 
-def _until_solved(grower: Growth, answers: Answers, cancel: threading.Event) -> Stop:
-    """Grow until a solved state stands its verification, or growth ends for another reason."""
-    while (stop := grower.grow(cancel, lambda: Stop.SOLVED if answers.solved() else None)) is Stop.SOLVED:
-        node = answers.solved()
-        assert node is not None
-        if answers.verdict(node)["solved"]:
+def _until_done(grower: Growth, answers: Answers, cancel: threading.Event) -> Stop:
+    """Grow until a solved state stands its verification, the lines of work that were asked for are submitted and
+    checked, or growth ends for another reason."""
+    while (stop := grower.grow(cancel, answers.done)) in (Stop.SOLVED, Stop.SUBMITTED):
+        node = answers.unchecked()
+        if node is None or answers.verdict(node)["solved"]:
             break
     return stop

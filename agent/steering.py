@@ -14,6 +14,7 @@ from typing import Literal
 
 from agent.errors import UsageError
 from agent.search import REPAIR, Choice, Reason, Search
+from agent.search.continuing import continued
 from agent.subtree import Subtree
 from agent.tree import NodeId, Tree
 
@@ -86,9 +87,15 @@ def choose(
     rng: Random,
     in_flight: Container[int | None] = (),
     wave: Subtree | None = None,
+    *,
+    continuing: bool = False,
+    lines: int | None = None,
 ) -> Choice | None:
     """What to do next: the oldest fork that waits and is not among those in flight, else what the search selects; below
-    a pin it selects as if the pinned node were the root, else in the `wave`, the part of the tree that it may see."""
+    a pin it selects as if the pinned node were the root, else in the `wave`, the part of the tree that it may see.
+
+    `continuing`: a line of work that has not ended is continued before the search is asked. `lines`: how many may be in
+    flight at once; None: as many as there are workers."""
     for number, order in steering.waiting(tree):
         if number not in in_flight:
             reason = Reason(order.node, {"order": float(number)})
@@ -96,7 +103,10 @@ def choose(
             return Choice(order.node, kind=kind, hint=order.hint, order=number, reasons=(reason,))
     pin = steering.pin(tree)
     part = wave if pin in (None, tree.root.id) else tree.view(("below", pin), lambda whole: Subtree(whole, pin))
-    choice = search.select(tree if part is None else part, rng)
+    seen = tree if part is None else part
+    choice = continued(seen) if continuing else None
+    if choice is None and (lines is None or tree.in_flight < lines):
+        choice = search.select(seen, rng)
     if choice is None:
         return None
     choice = choice if part is None else part.in_whole(choice)

@@ -23,15 +23,19 @@ class Task:
     test_command: str
     """A shell command, run from the root of the workspace."""
     goal_tests: tuple[str, ...] = ()
-    """Ids of visible tests that fail now and have to pass. Empty: whatever fails in the base state."""
+    """Ids of visible tests that fail now and have to pass. Empty: they are not known, unless `goal_failing`."""
     protected_paths: tuple[str, ...] = ()
     """Glob patterns, relative to the workspace, of files that a patch may not use to change what the tests say.
     They come on top of the patterns that are always protected (`agent.guard`)."""
+    goal_failing: bool = False
+    """Every test that fails in the base state has to pass, where no `goal_tests` are named."""
     base: str = ""
     """The commit that the workspace is at, for the record; may be empty."""
     framework: str = ""
     """The test framework that the command runs, by name (`agent.measure.adapters.registry`). Empty: pytest, or a
     program of which only the exit code is known."""
+    instructions: str = ""
+    """What the person who runs this wants every model that proposes to heed, in their own words (trusted)."""
     tags: dict[str, str] = field(default_factory=dict)
     """Free facts for reports and exports (repository, licence, source), never shown to a policy."""
 

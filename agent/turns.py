@@ -1,4 +1,4 @@
-"""The turns of one expansion: propose -> act, until its policy is content or the node's grain is reached."""
+"""The turns of one expansion: propose -> act, until a state is to be measured or the line of work has ended."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import partial
 from random import Random
 
 from agent import actions
-from agent.actions import Action, Debug, Edit, Kind, Observation, RunTests, Shell, Submit, View, Write
+from agent.actions import Action, Debug, Edit, Kind, Observation, Shell, Submit, Write
 from agent.budget import BudgetSpent
 from agent.drafts import Drafts
 from agent.errors import RamifyError
-from agent.measure import SuiteReport
 from agent.policy import Policy, Position, Proposal
+from agent.review import NOT_SUBMITTED, Review
 from agent.tree import Step
 from sandboxes import Provider, Sandbox, Snapshot
 
@@ -29,13 +29,10 @@ class Taken:
     """None: the policy had nothing left to propose."""
     last: Proposal
     """With the prior of all."""
+    line_end: str = ""
+    """Why the line of work has ended; empty where it continues."""
     error: RamifyError | BudgetSpent | None = None
-    """What ended the turns before the policy was content."""
-
-    @property
-    def submitted(self) -> bool:
-        """Whether the policy said that its work is done."""
-        return any(isinstance(action, Submit) for step in self.steps for action in step.actions)
+    """What ended the turns early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +44,13 @@ class Turns:
     limit: int
     """Turns after which an expansion is measured even when its policy would go on."""
     made: Drafts
-    show_tests: Callable[[Snapshot, tuple[str, ...]], SuiteReport]
-    """Runs some tests, or all, for the policy to look at."""
+    review: Callable[[tuple[Step, ...]], Review]
+    """Answers `run_tests` and `submit` after these turns."""
     stopped: Callable[[int], bool]
     """Asked after each turn but a last one, with how many that makes: whether to be content with what there is."""
     known: Callable[[Step], Snapshot | None] = lambda step: None
-    """Where a step led to that was the whole of an earlier expansion of the same state: it is not carried out again."""
+    """Where a step led to that was the whole of an earlier expansion of the same state: it is not carried out again,
+    unless the policy reads what it is answered."""
     allowed: Collection[Kind] = ()
     """Irreversible commands that may be run."""
     keep: Callable[[bytes], str] | None = None
@@ -77,34 +75,55 @@ class Turns:
                         raise
                     return replace(taken, error=error)
                 if not (proposal.actions or proposal.message):
-                    taken = replace(taken, last=replace(taken.last, label=proposal.label or taken.last.label))
-                    break
+                    label = proposal.label or taken.last.label
+                    return replace(taken, last=replace(taken.last, label=label), line_end=proposal.line_end)
                 step = Step(proposal.actions, (), proposal.message, proposal.usage, self.policy.policy_id)
                 ends = proposal.final or self.limit == 1
-                state = self.known(step) if ends and not taken.steps else None
+                talks = bool(proposal.message)
+                state = self.known(step) if ends and not (talks or taken.steps) else None
                 if state is None:
-                    state, observations = self._act(taken.state, proposal.actions, box)
+                    review = self.review(taken.steps)
+                    state, observations = self._act(taken.state, proposal.actions, box, review, talks)
                     step = replace(step, observations=observations)
             count = len(taken.steps) + 1
             prior = taken.last.prior ** (1 - 1 / count) * proposal.prior ** (1 / count)
-            taken = Taken(state, (*taken.steps, step), replace(proposal, prior=prior))
-            if proposal.final or self.stopped(len(taken.steps)):
+            line_end = "submitted" if step.submission else proposal.line_end
+            taken = Taken(state, (*taken.steps, step), replace(proposal, prior=prior), line_end)
+            if proposal.final or line_end or self.stopped(len(taken.steps)):
                 break
         return taken
 
-    def _act(self, state: Snapshot, todo: Sequence[Action], box: Sandbox) -> tuple[Snapshot, tuple[Observation, ...]]:
+    def _act(
+        self,
+        state: Snapshot,
+        todo: Sequence[Action],
+        box: Sandbox,
+        review: Review,
+        talks: bool,
+        failed: bool = False,
+    ) -> tuple[Snapshot, tuple[Observation, ...]]:
         """Apply actions in order. A command that times out loses its own effects and those of nobody else; where
-        nothing was done, nothing is frozen."""
+        nothing was done, nothing is frozen. What follows an accepted `submit` is not done. `talks`: the policy reads
+        what it is answered, so that a `submit` may be answered with a review. `failed`: a call before these did."""
         seen: list[Observation] = []
         frozen = True
         for position, action in enumerate(todo):
-            if not frozen and isinstance(action, (Shell, View, actions.Search, RunTests, Debug)):
+            if not frozen and not isinstance(action, (Edit, Write)):
                 state, frozen = self.made.freeze(box), True
-            tests, values = partial(self.show_tests, state), self.show_values and partial(self.show_values, state)
-            seen.append(actions.apply(action, box, tests, self.allowed, self.keep, values))
+            values = self.show_values and partial(self.show_values, state)
+            tests = partial(review.tested, state, answered=tuple(seen))
+            submit = partial(review.submitted, state, answered=tuple(seen)) if talks else None
+            if talks and isinstance(action, Submit) and (failed or not all(each.ok for each in seen)):
+                seen.append(Observation(NOT_SUBMITTED, ok=False))
+                continue
+            seen.append(actions.apply(action, box, tests, self.allowed, self.keep, values, submit))
+            if isinstance(action, Submit) and seen[-1].ok:
+                left = len(todo) - position - 1
+                seen += [Observation("Not done: the work was submitted before it.", ok=False)] * left
+                break
             if seen[-1].fork_lost:
                 with self.provider.at(state) as fresh:
-                    state, rest = self._act(state, todo[position + 1 :], fresh)
+                    state, rest = self._act(state, todo[position + 1 :], fresh, review, talks, failed=True)
                 return state, (*seen, *rest)
             frozen = frozen and not _changes(action, seen[-1])
         return (state if frozen else self.made.freeze(box)), tuple(seen)

@@ -27,6 +27,11 @@ class Judgement:
     report: SuiteReport
     evaluation: Evaluation
     improved: bool
+    """Nothing broke, and where a goal is known, more of them pass than before."""
+    broken: tuple[str, ...] = ()
+    """Tests that passed in the base state and do not pass any more."""
+    remarks: tuple[str, ...] = ()
+    """What people should know of the patch: existing tests that it changes."""
     runs: int = 1
     """Runs of the suite that it took."""
 
@@ -46,6 +51,13 @@ class Verdict:
     patch: bytes
     solved: bool = False
     improved: bool = False
+    broken: tuple[str, ...] = ()
+    """As in `Judgement`."""
+    applied: bool = False
+    """Whether there is a patch, and it applies to the base state."""
+    invalid: bool = False
+    """Its tests give no valid result."""
+    remarks: tuple[str, ...] = ()
     why: str = ""
     """Why it is neither, for people."""
     final: Mapping[str, int] = field(default_factory=dict)
@@ -60,6 +72,10 @@ class Verdict:
             "patch": patch_blob,
             "solved": self.solved,
             "improved": self.improved,
+            "broken": list(self.broken),
+            "applied": self.applied,
+            "invalid": self.invalid,
+            "remarks": list(self.remarks),
             "why": self.why,
             "final": dict(self.final),
             "flaky": list(self.flaky),
@@ -81,6 +97,10 @@ def verify(provider: Provider, root: Node, node: Node, patch: bytes, suite: Suit
         patch=patch,
         solved=judgement.evaluation.solved,
         improved=judgement.improved,
+        broken=judgement.broken,
+        applied=True,
+        invalid=not report.valid,
+        remarks=judgement.remarks,
         why=judgement.evaluation.notes,
         final={"passed": len(report.passes), "failed": len(report.failures)},
         flaky=report.flaky,

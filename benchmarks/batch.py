@@ -45,6 +45,8 @@ _INDIFFERENT: dict[str, bool | set[str]] = {
     "model": {"base_url", "price", "max_concurrent", "stream", "connect_s", "first_token_s", "idle_s", "total_s"},
     "sandbox": {"paranoid"},
     "memory": {"path"},
+    "instructions": {"path"},
+    "prompts": {"path"},
 }
 """Settings that say where, how fast and how carefully a solver works, and its seed, which a batch keeps by itself."""
 
@@ -71,7 +73,7 @@ class Identity:
 
 def settings_digest(settings: Settings) -> str:
     """Names all settings that make the solver what it is; one that has its default says nothing, so that a new one
-    changes none. Of a memory it counts that there is one, and not where."""
+    changes none. Of a memory it counts that there is one, and not where; of instructions and prompts, their texts."""
     dumped = settings.model_dump(mode="json", exclude=_INDIFFERENT, exclude_defaults=True)
     chosen = {key: value for key, value in dumped.items() if value != {}}
     chosen |= {"memory": {**chosen.get("memory", {}), "path": True}} if settings.memory.path else {}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli_options import Instructions
 from benchmarks.cli_options import (
     Config,
     Executor,
@@ -76,6 +77,7 @@ def run(
     paranoid: Annotated[
         bool, typer.Option("--paranoid", help="Compare every fork with what was frozen; stop where it differs.")
     ] = False,
+    instructions: Instructions = None,
     config: Config = None,
     model_price: Annotated[
         str | None, typer.Option(metavar="IN,OUT[,CACHED]", help="Dollars per million tokens, where no list has them.")
@@ -123,6 +125,7 @@ def run(
         "sandbox.kind": sandbox,
         "sandbox.image": image,
         "sandbox.paranoid": paranoid or None,
+        "instructions": instructions and str(instructions),
         "model.price": model_price and dollars(model_price),
         "budget.max_nodes": max_nodes,
         "budget.max_usd": max_usd,

@@ -118,7 +118,8 @@ def _outcome(attempt: Attempt | None) -> str:
     """The solver's own claim where it came to its end."""
     if attempt is None:
         return "interrupted"
-    return "solved" if attempt.facts.get("status") == "solved" else attempt.state
+    status = attempt.facts.get("status")
+    return str(status) if attempt.facts.get("resolved", status == "solved") else attempt.state
 
 
 def _sentence(attempt: Attempt | None) -> str:

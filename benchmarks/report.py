@@ -88,7 +88,7 @@ def _line(attempt: Attempt, verdict: Verdict | None) -> Line:
         instance_id=attempt.instance_id,
         mode=attempt.mode,
         state=attempt.state,
-        solved=facts.get("status") == "solved",
+        solved=facts.get("resolved", facts.get("status") == "solved"),
         resolved=None if verdict is None else verdict.resolved,
         nodes=facts.get("nodes", 0),
         measurements=facts.get("measurements", 0),

@@ -241,7 +241,7 @@ def state_of(result: Result | None, error: BaseException | None) -> State:
     solver's own end."""
     if isinstance(error, ConfigError | SandboxUnavailable):
         return "config"
-    if isinstance(error, PolicyError | UsageError) or (result is not None and result.status == "solved"):
+    if isinstance(error, PolicyError | UsageError) or (result is not None and result.resolved):
         return "done"
     if result is None or result.stop is Stop.FAILED or isinstance(error, SandboxError):
         return "infra"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from agent.ending import result_of
 from agent.errors import RamifyError, UsageError
 from agent.remarks import manipulations
 from agent.report.web import as_html
@@ -113,7 +114,7 @@ def _of_run(page: str, directory: Path) -> dict[str, Any] | None:
                 instance_id=directory.name,
                 mode="",
                 state="done" if ended else "running",
-                solved=ended is not None and ended.status == "solved",
+                solved=ended is not None and result_of(run, ended).resolved,
                 resolved=None,
                 nodes=len(run.tree),
                 measurements=usage.measurements,

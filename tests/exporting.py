@@ -112,10 +112,10 @@ def chat_tree(folder: Path) -> Run:
     """
     made = Recorder(folder)
     opening = [{"role": "system", "content": "Repair it."}, {"role": "user", "content": "It is broken."}]
-    look = answer("Looking.", ("edit", {"path": "a", "old": "", "new": "x"}))
+    look = answer("Looking.", ("edit", {"path": "a", "old_str": "", "new_str": "x"}))
     looked = [*opening, look.message, {"role": "tool", "tool_call_id": "call_0", "content": "done"}]
     for value, new in ((1.0, "right"), (0.1, "wrong")):
-        said = answer(new, ("edit", {"path": "a", "old": "x", "new": new}), ("run_tests", {}))
+        said = answer(new, ("edit", {"path": "a", "old_str": "x", "new_str": new}), ("run_tests", {}))
         said = replace(said, logprobs=(-0.5, -0.25))
         seen = (Observation("done"), Observation("FAILED", ok=value == 1.0))
         first = made.asks(0, opening, look, Edit("a", "", "x"))
@@ -166,4 +166,4 @@ def rows(run: Run, form: str, **options: Any) -> list[Row]:
 def said(message: Message) -> str:
     """What a message says or edits, in short."""
     calls = message.get("tool_calls") or ()
-    return "".join(str(call["function"]["arguments"].get("new", "")) for call in calls) or str(message["content"])
+    return "".join(str(call["function"]["arguments"].get("new_str", "")) for call in calls) or str(message["content"])

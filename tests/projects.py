@@ -77,7 +77,8 @@ def means(repo: Path) -> Path:
 
 def task(repo: Path, **changes: object) -> Task:
     """The task of repairing it."""
-    given = {"id": "means", "statement": "mean([]) divides by zero", "test_command": "python -m pytest -q"} | changes
+    given = {"id": "means", "statement": "mean([]) divides by zero", "test_command": "python -m pytest -q"}
+    given |= {"goal_failing": True} | changes
     env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # the tools of development are slow plugins
     return Task(workspace=Workspace(path=repo, mount="/workspace", env=env), **given)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from random import Random
+from types import SimpleNamespace
 
 import networkx as nx
 import pytest
 from rich.console import Console
 
-from agent.actions import Edit, Shell, View
+from agent.actions import Edit, RunTests, Shell, Submit, View
 from agent.budget import Budget, Stop
 from agent.drafts import Drafts
 from agent.errors import ModelError, PolicyError
@@ -143,7 +144,7 @@ def test_what_was_paid_for_before_a_provider_gave_up_is_kept(attempt):
     result, run, _ = attempt(Scripted(answer), BestFirst())
     assert (result.stop, result.status, result.best_node) == (Stop.FAILED, "improved", 1)
     assert isinstance(result.error, ModelError)
-    assert (run.tree[1].label, len(run.tree[1].steps)) == ("half", 1)
+    assert (run.tree[1].label, len(run.tree[1].steps)) == ("changed halves.py: half", 1)
 
 
 @pytest.mark.parametrize("limit", [{"max_calls": 2}, {"max_tokens": 35}, {"max_usd": 0.35}], ids=str)
@@ -215,7 +216,8 @@ def test_what_a_sibling_proposed_is_merged_unseen_and_counted(attempt, tmp_path)
 def turns_of(provider, repo, policy, known=lambda step: None):
     """From which state the turns of an expansion began, what they came to, and the states that were frozen for them."""
     made = Drafts()
-    turns = Turns(provider, policy, 1, made, lambda *_: pytest.fail("no test is asked for"), lambda turns: False, known)
+    unasked = SimpleNamespace(tested=lambda *_: pytest.fail("no test"), submitted=lambda *_: pytest.fail("no submit"))
+    turns = Turns(provider, policy, 1, made, lambda steps: unasked, lambda turns: False, known)
     base = provider.create(Workspace(path=halves(repo), mount="/workspace"))
     taken = turns.take(base, Random(0), lambda box, steps: Position(None, (), 0, (), steps, box))
     return base, taken, list(made)
@@ -236,6 +238,21 @@ def test_a_step_that_is_known_is_not_carried_out(provider, tmp_path):
     assert (taken.state, taken.steps[0].actions, frozen) == (known, (LOW,), [])
     _, taken, frozen = turns_of(provider, tmp_path / "another", policy)
     assert frozen == [taken.state]
+
+
+@pytest.mark.parametrize("end", [RunTests(), Submit()], ids=["run_tests", "submit"])
+def test_what_another_conversation_did_before_is_carried_out_again_and_answered(attempt, end):
+    def answer(position):
+        if len(position.path) > 1 or position.index > 1:
+            return Proposal(())
+        return Proposal((LOW, end), "I did it.")
+
+    _, run, _ = attempt(Scripted(answer), Planned((Choice(0),) * 5), lines=2)
+    assert [node.parents for node in run.tree] == [(), (0,), (0,)]
+    assert run.tree[1].state_hash == run.tree[2].state_hash
+    one, another = (node.steps[0].observations for node in (run.tree[1], run.tree[2]))
+    assert len(one) == len(another) == 2
+    assert one[0] == another[0]
 
 
 def test_a_refused_edit_is_recorded_once_without_a_test_run(attempt):

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from agent.actions import Edit, Observation, RunTests, View
+from agent.actions import Edit, Invalid, Observation, RunTests, View
 from agent.budget import Budget, Stop, Usage
 from agent.errors import ModelError, PolicyError, ToolsRefused
-from agent.measure import SuiteReport
-from agent.models import Completion, Message, Model
+from agent.measure import Outcome, SuiteReport
+from agent.models import Completion, Message, Model, ToolCall
 from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
 from agent.models.scripted import ScriptedModel, answer
@@ -37,12 +37,14 @@ from agent.value import Evaluation
 from agent.value.tests import PassingTests
 from sandboxes import Sandbox
 from sandboxes.namespace import NamespaceProvider
+from tests.acting import do
 from tests.projects import BUG, FIX, GOAL, means, task
 from tests.scripted_server import Reply, Script, ScriptedServer, fails, says
 from tests.trees import node
 
 KEY = "sk-secret-of-the-tests"
 LOOK = ("view", {"path": "means.py"})
+LOOK_CALL = ("view", '{"path": "means.py"}')
 WRONG = ("edit", {"path": "means.py", "old": BUG, "new": BUG.replace("< 0", "< -1")})
 WRONG_AGAIN = ("edit", {"path": "means.py", "old": BUG.replace("< 0", "< -1"), "new": BUG.replace("< 0", "< -2")})
 FROM_WRONG = ("edit", {"path": "means.py", "old": BUG.replace("< 0", "< -1"), "new": FIX})
@@ -134,9 +136,10 @@ class TestASearchWithAModel:
         for shorter, longer in itertools.pairwise(mended):
             assert json.dumps(longer).startswith(json.dumps(shorter)[:-1])
 
-    def test_tells_what_a_state_was_measured_as_before_going_on_from_it(self, story: Attempt) -> None:
-        assert story.heard[3][-1]["role"] == "user"
-        assert f"Still failing: {GOAL}" in story.heard[3][-1]["content"]
+    def test_goes_on_from_a_measured_state_with_nothing_told_in_between(self, story: Attempt) -> None:
+        assert [m["role"] for m in story.heard[0] + story.heard[-1][2:]].count("user") == 1
+        assert story.heard[3][-1]["role"] == "tool"
+        assert f"Goal tests: 0 of 1 pass.\nFAILED {GOAL}" in story.heard[3][-1]["content"]
 
     def test_spends_every_answer_the_moment_it_comes(self, story: Attempt) -> None:
         usage = story.run.usage
@@ -151,18 +154,18 @@ class TestASearchWithAModel:
         assert told.run.tree[1].prior == pytest.approx(exp(-(0.375 + 1.0) / 2))
         assert {node.prior for node in story.run.tree} == {1.0}
 
-    def test_tells_a_new_attempt_what_others_tried(self, tmp_path: Path) -> None:
-        first = says("Perhaps it is this.", WRONG, ("submit", {}))
-        heard = run_search(tmp_path, [first, says(None, RIGHT, TEST)], search=BestOfN(2)).heard
-        assert heard[1][:2] == heard[0]
-        assert len(heard[1]) == 3
-        said = heard[1][2]["content"]
-        assert "- changed means.py: Perhaps it is this.\n  It changed:\n    means.py\n" in said
-        assert f"    -     {BUG.strip()}\n    +     if len(numbers) < -1:\n  What was found:\n" in said
-        assert f"    Still failing: {GOAL}" in said
+    def test_tells_a_new_attempt_what_others_tried_and_tests_show_to_be_wrong(self, tmp_path: Path) -> None:
+        script = [says("Perhaps.", WRONG), says("It is this.", ("submit", {})), says(None, RIGHT, TEST)]
+        heard = run_search(tmp_path, script, search=BestOfN(2)).heard
+        assert heard[2][:2] == heard[0]
+        assert len(heard[2]) == 3
+        said = heard[2][2]["content"]
+        assert "- changed means.py: It is this.\n  The change:\n    diff --git a/means.py b/means.py\n" in said
+        assert f"    -{BUG.rstrip()}\n    +    if len(numbers) < -1:\n" in said
+        assert f"  What the tests said:\n    Still failing: {GOAL}" in said
 
     def test_goes_on_after_a_command_that_took_too_long(self, tmp_path: Path) -> None:
-        slow = ("shell", {"command": "rm means.py; sleep 30", "timeout_s": 1})
+        slow = ("bash", {"command": "rm means.py; sleep 30", "timeout": 1})
         done = run_search(tmp_path, [says(None, slow, LOOK), says(None, RIGHT, TEST)])
         assert done.result.status == "solved"
         results = [m["content"] for m in done.heard[1] if m["role"] == "tool"]
@@ -170,7 +173,7 @@ class TestASearchWithAModel:
         assert "def mean" in results[1]
 
     def test_ends_when_the_provider_refuses_and_gives_away_the_key_to_nobody(self, tmp_path: Path) -> None:
-        spying = ("shell", {"command": "env; cat /proc/self/environ"})
+        spying = ("bash", {"command": "env; cat /proc/self/environ"})
         done = run_search(tmp_path, [says(None, spying), fails(401, f"bad {KEY}")])
         assert done.result.stop is Stop.FAILED
         assert isinstance(done.result.error, ModelError)
@@ -200,12 +203,12 @@ class TestAnAnswerThatCannotBeRead:
             (says(None, ("view", "{broken")), "not JSON"),
             (says(None, ("view", '{"path": "a'), finish_reason="length"), "cut off"),
             (says(None, ("look", {})), "there is no tool 'look'"),
-            (says(None, ("view", {})), "needs the argument 'path'"),
+            (says(None, ("view", {})), "needs the parameter 'path'"),
             (says(None, ("view", {"path": 1})), "has to be a string"),
         ],
         ids=["no call", "cut off", "no JSON", "cut off call", "unknown tool", "missing", "wrong type"],
     )
-    def test_is_answered_with_how_to_mend_it_and_then_forgotten(self, box: Sandbox, bad: Reply, hint: str) -> None:
+    def test_is_answered_with_how_to_correct_it_and_then_forgotten(self, box: Sandbox, bad: Reply, hint: str) -> None:
         with ScriptedServer([bad, says("Now.", LOOK)]) as server:
             proposal = policy_of(server).propose(position(box), Random(0))
         assert proposal.actions == (View("means.py"),)
@@ -214,13 +217,29 @@ class TestAnAnswerThatCannotBeRead:
         kept = branch((node(0),), (Step(proposal.actions, (Observation("seen"),), proposal.message),), NATIVE)
         assert [m["content"] for m in kept] == ["Now.", "seen"]
 
-    def test_has_none_of_its_calls_carried_out(self, box: Sandbox) -> None:
-        with ScriptedServer([says(None, WRONG, ("look", {})), says(None, LOOK)]) as server:
-            proposal = policy_of(server).propose(position(box), Random(0))
-        assert proposal.actions == (View("means.py"),)
-        told = [m["content"] for m in server.requests[1]["messages"] if m["role"] == "tool"]
-        assert "not carried out" in told[0]
-        assert "no tool 'look'" in told[1]
+    def test_in_part_has_the_rest_carried_out_and_is_told_what_is_wrong_with_that_part(self, box: Sandbox) -> None:
+        bad = ("look.at", "{broken")
+        with ScriptedServer([says(None, bad, LOOK), says(None, LOOK)]) as server:
+            policy = policy_of(server)
+            proposal = policy.propose(position(box), Random(0))
+            invalid, look = proposal.actions
+            assert isinstance(invalid, Invalid)
+            assert "not JSON" in invalid.problem
+            assert (look, proposal.usage.model_calls) == (View("means.py"), 1)
+            seen = (do(invalid, box), Observation("def mean"))
+            assert not seen[0].ok
+            policy.propose(position(box, steps=(Step(proposal.actions, seen, proposal.message),)), Random(0))
+        said, *told = server.requests[1]["messages"][-3:]
+        assert [call["function"]["arguments"] for call in said["tool_calls"]] == ["{}", json.dumps(LOOK[1])]
+        assert said["tool_calls"][0]["function"]["name"] == "look_at"
+        assert "not JSON" in told[0]["content"]
+        assert told[1]["content"] == "def mean"
+
+    def test_in_part_because_it_was_cut_off_is_told_so(self) -> None:
+        cut = Completion("", (ToolCall("1", *LOOK_CALL), ToolCall("2", "edit", '{"path": "a')), finish_reason="length")
+        last = NATIVE.hear(cut).actions[-1]
+        assert isinstance(last, Invalid)
+        assert "take smaller steps" in last.problem
 
     def test_is_sent_back_as_servers_accept_it(self, box: Sandbox) -> None:
         with ScriptedServer([says(None, ("view", "{broken"), ("view", "[]")), says(None, LOOK)]) as server:
@@ -322,35 +341,36 @@ class TestWhatAModelIsTold:
         assert len(said) < 70_000
         assert "bytes left out here" in said
 
-    def test_is_to_write_a_test_only_where_none_fails_and_where_one_can_be_run_by_its_name(self, box: Sandbox) -> None:
-        def asked(*goals: str, **report: Any) -> bool:
+    def test_of_tests_that_fail_is_that_they_have_to_pass_only_where_they_are_goals(self, box: Sandbox) -> None:
+        def asked(*goals: str, **report: Any) -> str:
             root = replace(node(0), report=SuiteReport(**report))
             told = replace(position(box, root), task=replace(position(box).task, goal_tests=goals))
-            return "Write one, in a new file" in opening(told)[1]["content"]
+            return str(opening(told)[1]["content"])
 
-        assert asked()
-        assert not asked("t.py::a")
-        assert not asked(adapter="exit-code")
+        red = {"outcomes": {"t.py::a": Outcome.FAILED, "t.py::b": Outcome.PASSED}}
+        assert "have to pass" in asked("t.py::a", **red)
+        assert "have to pass" not in asked(**red)
+        assert "1 of the 2 tests fails before your change; not your concern" in asked(**red)
+        assert "before your change" not in asked(outcomes={"t.py::b": Outcome.PASSED})
+        assert "no tests that can be run" in asked()
 
     def test_at_a_fresh_root_is_nothing_more(self, box: Sandbox) -> None:
         assert situation(position(box)) == []
 
     def test_of_earlier_attempts_is_the_newest_ones(self, box: Sandbox) -> None:
-        tried = tuple(Tried(f"try {n}.", replace(node(n, 0), evaluation=Evaluation(0, notes="no"))) for n in range(20))
-        said = situation(position(box, tried=tried))[0]["content"]
-        assert "try 19." in said
-        assert "try 12." in said
-        assert "try 11." not in said
+        tried = tuple(
+            Tried(f"try {n}.", node=replace(node(n, 0), evaluation=Evaluation(0, notes="no"))) for n in range(20)
+        )
+        at_goal = replace(position(box, tried=tried), task=replace(position(box).task, goal_tests=("t.py::a",)))
+        said = situation(at_goal)[0]["content"]
+        assert [n for n in range(20) if f"try {n}." in said] == [17, 18, 19]
 
-    def test_of_an_attempt_that_failed_is_why(self, box: Sandbox) -> None:
-        said = situation(position(box, tried=(Tried("", reason="3 answers in a row\u200b that cannot be read"),)))
-        assert "- an attempt\n  It came to nothing: 3 answers in a row\\u200b" in said[0]["content"]
-
-    def test_of_an_attempt_that_led_to_a_known_state_is_that_and_what_the_tests_said(self, box: Sandbox) -> None:
-        known = replace(node(3, 0), evaluation=Evaluation(0, notes="Still failing: a"))
-        said = situation(position(box, tried=(Tried("changed a.py", known, known=True),)))[0]["content"]
-        assert "- changed a.py\n  It led to a state that had been reached before.\n  What was found:\n" in said
-        assert "    Still failing: a" in said
+    @pytest.mark.parametrize(
+        "tried", [Tried("", reason="3 answers in a row that cannot be read"), Tried("edit 1", node=node(3, 0, 1.0))]
+    )
+    def test_of_an_attempt_that_came_to_nothing_or_solved_it_is_nothing(self, box: Sandbox, tried: Tried) -> None:
+        at_goal = replace(position(box, tried=(tried,)), task=replace(position(box).task, goal_tests=("t.py::a",)))
+        assert situation(at_goal) == []
 
     def test_of_a_state_that_two_branches_were_fused_to_is_that_files_changed(self, box: Sandbox) -> None:
         fused = replace(node(1, 0), kind="fuse", evaluation=Evaluation(0, notes="Still failing: a"))

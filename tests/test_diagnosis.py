@@ -12,7 +12,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from agent.actions import Debug, Edit, Observation, RunTests, Search, Shell, Submit, View, Write
+from agent.actions import (
+    Debug,
+    Edit,
+    Invalid,
+    Observation,
+    Replacement,
+    RunTests,
+    Search,
+    Shell,
+    Submit,
+    View,
+    Write,
+)
 from agent.budget import Budget
 from agent.cli import app
 from agent.deeds import deed
@@ -94,6 +106,17 @@ def test_looking_at_values_is_to_reproduce_the_fault_and_after_an_edit_to_test_i
         ("edit", "edit calc.py"),
         ("test", "debug t.py::a"),
     ]
+
+
+def test_an_edit_of_several_places_wrote_and_used_each_and_a_bad_call_nothing(history):
+    several = Edit("calc.py", "x = 1", "x = 2", more=(Replacement("y = 1", "y = 2"),))
+    history.add(0, turn((Invalid("look", "{}", "no such tool"), NO), several))
+    bad, edit = (step for each in diagnose(history.run).stages for step in each.steps)
+    assert (bad.stage, bad.what, bad.wrote, bad.used) == ("locate", "look (could not be read)", (), ())
+    assert ([each.text for each in edit.wrote], [each.text for each in edit.used]) == (
+        ["x = 2", "y = 2"],
+        ["x = 1", "y = 1"],
+    )
 
 
 def test_actions_that_are_repeated_with_the_same_result_are_counted(history):

@@ -15,10 +15,13 @@ from agent.budget import Budget
 from agent.errors import UsageError
 from agent.export.licences import licence_of
 from agent.export.registry import FORMATS, make
+from agent.export.turns import as_template
+from agent.models import Completion, ToolCall
 from agent.models.scripted import answer
 from agent.parts import Parts
 from agent.policy.chat import ChatPolicy
-from agent.policy.forms import TEXT
+from agent.policy.forms import NATIVE, TEXT
+from agent.policy.transcript import pack
 from agent.run import Run
 from agent.search.linear import Linear
 from agent.solver import solve
@@ -59,10 +62,27 @@ class TestWinningPaths:
         assert row["tools"][0]["function"]["name"] == "edit"
         assert not any("train" in message for message in row["messages"])
 
+    def test_with_a_call_that_could_not_be_read_are_those_of_the_recorded_answer(self, tmp_path: Path) -> None:
+        made = Recorder(tmp_path)
+        bad, good = ToolCall("1", "look.at", "{"), ToolCall("2", "edit", '{"path": "a", "old_str": "", "new_str": "x"}')
+        heard = NATIVE.hear(said_both := Completion("So.", (bad, good)))
+        seen = (Observation("Not done: no", ok=False), Observation("done"))
+        step = made.asks(0, [{"role": "user", "content": "Begin."}], said_both, *heard.actions, seen=seen)
+        made.add(0, 1.0, [replace(step, message=pack([], heard.message))], policy_id="chat/tiny@1")
+        with made.close() as run:
+            (row,) = rows(run, "sft")
+        assert row["tools"][0]["function"]["name"] == "edit"
+        calls = [call["function"] for call in row["messages"][1]["tool_calls"]]
+        assert [(call["name"], call["arguments"].get("path")) for call in calls] == [("look_at", None), ("edit", "a")]
+
     def test_have_arguments_of_calls_as_objects(self, chat: Run) -> None:
         (row,) = rows(chat, "sft")
         calls = [call["function"]["arguments"] for m in row["messages"] for call in m.get("tool_calls", ())]
-        assert calls == [{"path": "a", "old": "", "new": "x"}, {"path": "a", "old": "x", "new": "right"}, {}]
+        assert calls == [
+            {"path": "a", "old_str": "", "new_str": "x"},
+            {"path": "a", "old_str": "x", "new_str": "right"},
+            {},
+        ]
 
     def test_of_edits_without_a_model_read_as_a_conversation(self, small: Run) -> None:
         (row,) = rows(small, "sft")
@@ -121,7 +141,7 @@ class TestWinningPaths:
         for text in "xyz":
             if text == "z":
                 prompt[2] = {**prompt[2], "content": "left out"}
-            given = answer(text, ("edit", {"path": "a", "old": "", "new": text}))
+            given = answer(text, ("edit", {"path": "a", "old_str": "", "new_str": text}))
             turns.append(made.asks(0, prompt, given, Edit("a", "", text)))
             prompt = [*prompt, given.message, {"role": "tool", "tool_call_id": "call_0", "content": "done"}]
         made.add(0, 1.0, turns)
@@ -153,7 +173,7 @@ class TestWinningPaths:
     def test_of_several_policies_go_on_from_what_was_said_before(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
         opening = [{"role": "user", "content": "It is broken."}]
-        given = answer("Perhaps.", ("edit", {"path": "a", "old": "", "new": "by a model"}))
+        given = answer("Perhaps.", ("edit", {"path": "a", "old_str": "", "new_str": "by a model"}))
         step = made.asks(0, opening, given, Edit("a", "", "by a model"))
         made.add(0, 0.3, [step], notes="Still failing: t.py::a", policy_id="chat/tiny@1")
         made.add(1, 1.0, [edit("by mutate")])
@@ -198,7 +218,7 @@ class TestProvenance:
     ) -> None:
         made = Recorder(tmp_path)
         for value, new in ((1.0, "right"), (0.1, "wrong")):
-            said = replace(answer(new, ("edit", {"path": "a", "old": "", "new": new})), logprobs=(-0.5,))
+            said = replace(answer(new, ("edit", {"path": "a", "old_str": "", "new_str": new})), logprobs=(-0.5,))
             made.add(0, value, [made.asks(0, [{"role": "user", "content": "Begin."}], said, Edit("a", "", new))])
         with made.close() as run:
             told = rows(run, form)[0]["provenance"]
@@ -245,11 +265,11 @@ class TestSiblingPairs:
     def test_may_part_after_a_call_that_the_server_gave_two_ids(self, tmp_path: Path) -> None:
         made, opening = Recorder(tmp_path), [{"role": "user", "content": "It is broken."}]
         for value, new in ((1.0, "right"), (0.1, "wrong")):
-            look = answer("Looking.", ("edit", {"path": "a", "old": "", "new": "x"}))
+            look = answer("Looking.", ("edit", {"path": "a", "old_str": "", "new_str": "x"}))
             look = replace(look, tool_calls=(replace(look.tool_calls[0], id=f"drawn-{new}"),))
             looked = [*opening, look.message, {"role": "tool", "tool_call_id": f"drawn-{new}", "content": "done"}]
             then = made.asks(
-                0, looked, answer(new, ("edit", {"path": "a", "old": "x", "new": new})), Edit("a", "x", new)
+                0, looked, answer(new, ("edit", {"path": "a", "old_str": "x", "new_str": new})), Edit("a", "x", new)
             )
             made.add(0, value, [made.asks(0, opening, look, Edit("a", "", "x")), then])
         with made.close() as run:
@@ -261,7 +281,7 @@ class TestSiblingPairs:
     def test_that_were_not_asked_the_same_are_refused(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
         for value, told in ((1.0, "Begin."), (0.1, "Begin, and do something else than before.")):
-            said = answer("ok", ("edit", {"path": "a", "old": "", "new": told}))
+            said = answer("ok", ("edit", {"path": "a", "old_str": "", "new_str": told}))
             made.add(0, value, [made.asks(0, [{"role": "user", "content": told}], said, Edit("a", "", told))])
         with made.close() as run:
             assert rows(run, "preference") == [{"refused": "siblings were not asked the same"}]
@@ -271,7 +291,7 @@ class TestSiblingPairs:
         made = Recorder(tmp_path)
         told = [{"role": "user", "content": text} for text in ("Begin.", "Others tried this.")]
         for value, count in ((0.1, 1), (1.0, 2)):
-            said = answer(f"after {count}", ("edit", {"path": "a", "old": "", "new": "x"}))
+            said = answer(f"after {count}", ("edit", {"path": "a", "old_str": "", "new_str": "x"}))
             made.add(0, value, [made.asks(0, told[:count], said, Edit("a", "", "x"))])
         with made.close() as run:
             assert rows(run, "preference") == [{"refused": "siblings were not asked the same"}]
@@ -353,7 +373,7 @@ class TestFormats:
 def test_answers_that_are_alike_belong_to_the_turn_that_was_told_the_same(tmp_path: Path) -> None:
     """Two siblings give the same answer, the second after it was told of the first."""
     made = Recorder(tmp_path)
-    said = answer("same", ("edit", {"path": "a", "old": "", "new": "x"}))
+    said = answer("same", ("edit", {"path": "a", "old_str": "", "new_str": "x"}))
     steps = []
     for told in ("Begin.", "Others tried."):
         step = made.asks(0, [{"role": "user", "content": told}], said, Edit("a", "", "x"), seen=[Observation(told)])
@@ -374,8 +394,8 @@ def test_a_run_of_a_real_server_gives_the_conversations_that_the_server_was_sent
     script = [
         says("I think it is fine."),
         says("Looking.", ("view", {"path": "means.py"}), logprobs=(-0.5,)),
-        says("a", ("edit", {"path": "means.py", "old": BUG, "new": wrong}), ("run_tests", {})),
-        says("b", ("edit", {"path": "means.py", "old": wrong, "new": FIX}), ("run_tests", {})),
+        says("a", ("edit", {"path": "means.py", "old_str": BUG, "new_str": wrong}), ("run_tests", {})),
+        says("b", ("edit", {"path": "means.py", "old_str": wrong, "new_str": FIX}), ("run_tests", {})),
     ]
     server = serve(script)
     with Run.open(tmp_path / "run") as run:
@@ -395,6 +415,12 @@ def test_a_run_of_a_real_server_gives_the_conversations_that_the_server_was_sent
         [("Looking.", False), ("a", True), ("b", True)],
     ]
     assert (mended["provenance"]["exact"], mended["provenance"]["logprobs"]) == (True, [[-0.5]])
+
+
+def test_reasoning_that_only_its_model_can_read_is_nobodys_lesson():
+    said = {"role": "assistant", "content": "a", "reasoning_content": "hm"}
+    secret = {"response_items": [{"encrypted_content": "gAAAA"}], "reasoning_by": "openai/gpt-5"}
+    assert as_template([said | secret, said]) == (said, said)
 
 
 def as_sent(message):

@@ -210,7 +210,7 @@ class TestParquet:
         parquet = pytest.importorskip("pyarrow.parquet")
         for name, tools in (("a", []), ("b", TOOLS), ("c", [])):
             made = Recorder(tmp_path / "runs" / name)
-            said = answer(name, ("edit", {"path": "a", "old": "", "new": name}))
+            said = answer(name, ("edit", {"path": "a", "old_str": "", "new_str": name}))
             made.add(
                 0, 1.0, [made.asks(0, [{"role": "user", "content": name}], said, Edit("a", "", name), tools=tools)]
             )
@@ -343,7 +343,7 @@ class TestWhatIsKeptOut:
     def test_copies_whose_calls_have_other_ids(self, tmp_path: Path) -> None:
         for name in "ab":
             made = Recorder(tmp_path / "runs" / name)
-            said = answer("same", ("edit", {"path": "a", "old": "", "new": "x"}))
+            said = answer("same", ("edit", {"path": "a", "old_str": "", "new_str": "x"}))
             said = replace(said, tool_calls=(replace(said.tool_calls[0], id=f"drawn-{name}"),))
             made.add(0, 1.0, [made.asks(0, [{"role": "user", "content": "Begin."}], said, Edit("a", "", "x"))])
             made.run.close()

@@ -35,7 +35,7 @@ def shell_run(folder: Path, *, stop: str = "SOLVED", patch: bool = True) -> Path
     """A model that runs commands in two turns, one of them a failure; its answer has a patch."""
     made = Recorder(folder, policy={"name": "openai/tiny"}, sandbox={"kind": "namespace"})
     opening = [{"role": "system", "content": "Repair it."}, {"role": "user", "content": "It is broken."}]
-    first = answer("Looking.", ("shell", {"command": "ls"}), ("shell", {"command": "cat nowhere"}))
+    first = answer("Looking.", ("bash", {"command": "ls"}), ("bash", {"command": "cat nowhere"}))
     seen = (Observation("means.py\n"), Observation("no such file", ok=False))
     looked = made.asks(0, opening, first, Shell("ls"), Shell("cat nowhere"), seen=seen)
     told = [
@@ -43,7 +43,7 @@ def shell_run(folder: Path, *, stop: str = "SOLVED", patch: bool = True) -> Path
         first.message,
         *({"role": "tool", "tool_call_id": f"call_{n}", "content": s.text} for n, s in enumerate(seen)),
     ]
-    second = answer("Repairing.", ("edit", {"path": "means.py", "old": "0", "new": "one"}))
+    second = answer("Repairing.", ("edit", {"path": "means.py", "old_str": "0", "new_str": "one"}))
     repaired = made.asks(0, [*told, {"role": "user", "content": "Go on."}], second, Edit("means.py", "0", "one"))
     made.add(0, 1.0, [looked, repaired], policy_id="chat/tiny@1")
     blob = made.run.journal.put_blob(PATCH) if patch else None
@@ -91,7 +91,7 @@ class TestMiniSweAgentsTrajectory:
         assert done == [
             ("ls", "means.py\n", True),
             ("cat nowhere", "no such file", False),
-            ('edit {"path": "means.py", "old": "0", "new": "one"}', "done", True),
+            ('edit {"path": "means.py", "old_str": "0", "new_str": "one"}', "done", True),
         ]
 
     def test_has_the_conversation_in_full_and_each_message_once(self, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ class TestMiniSweAgentsTrajectory:
             *("system", "user", "assistant", "tool", "tool", "user", "assistant", "tool", "exit")
         ]
         first = made["messages"][2]
-        assert first["tool_calls"][0]["function"] == {"name": "shell", "arguments": '{"command": "ls"}'}
+        assert first["tool_calls"][0]["function"] == {"name": "bash", "arguments": '{"command": "ls"}'}
         assert first["extra"]["actions"][0] == {"command": "ls", "tool_call_id": "call_0"}
         assert made["messages"][-1]["extra"] == {"exit_status": "Submitted", "submission": PATCH.decode()}
         assert made["info"]["config"]["model"] == {"model_name": "openai/tiny"}
@@ -111,7 +111,7 @@ class TestMiniSweAgentsTrajectory:
         said = [
             action["command"] for message in made["messages"] for action in message.get("extra", {}).get("actions", ())
         ]
-        assert [json.loads(command.removeprefix("edit "))["new"] for command in said] == ["one", "three"]
+        assert [json.loads(command.removeprefix("edit "))["new_str"] for command in said] == ["one", "three"]
 
     @pytest.mark.parametrize(
         ("stop", "status"), [("TIME", "TimeExceeded"), ("COST", "LimitsExceeded"), ("FAILED", "Failed")]
@@ -123,8 +123,8 @@ class TestMiniSweAgentsTrajectory:
     def test_leaves_out_results_that_the_model_had_left_out_but_not_from_the_file(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path / "run")
         opening = [{"role": "user", "content": "Begin."}]
-        first = answer("one", ("shell", {"command": "ls"}))
-        second = answer("two", ("shell", {"command": "pwd"}))
+        first = answer("one", ("bash", {"command": "ls"}))
+        second = answer("two", ("bash", {"command": "pwd"}))
         looked = made.asks(0, opening, first, Shell("ls"), seen=(Observation("a long list"),))
         short = [*opening, first.message, {"role": "tool", "tool_call_id": "call_0", "content": "(left out)"}]
         went = made.asks(0, [*short, {"role": "user", "content": "Go on."}], second, Shell("pwd"))
@@ -179,7 +179,7 @@ class TestAtif:
         small_tree(tmp_path / "run").close()
         made = document(tmp_path / "run", "atif")
         shared = {
-            (call["arguments"]["new"], bool(step.get("is_copied_context")))
+            (call["arguments"]["new_str"], bool(step.get("is_copied_context")))
             for each in (made, *made["subagent_trajectories"])
             for step in each["steps"]
             for call in step.get("tool_calls", ())

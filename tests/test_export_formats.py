@@ -37,7 +37,7 @@ def same_answers(folder: Path) -> Run:
     """Two siblings that say and do the same, one of them solved; their server gave their calls other ids."""
     made = Recorder(folder)
     for number, value in enumerate((1.0, 0.1)):
-        said = answer("same", ("edit", {"path": "a", "old": "", "new": "x"}))
+        said = answer("same", ("edit", {"path": "a", "old_str": "", "new_str": "x"}))
         said = replace(said, tool_calls=(replace(said.tool_calls[0], id=f"drawn-{number}"),))
         made.add(0, value, [made.asks(0, [{"role": "user", "content": "Begin."}], said, Edit("a", "", "x"))])
     return made.close()
@@ -183,7 +183,7 @@ class TestOpenAI:
         (row,) = rows(chat, "openai")
         assert set(row) == {"messages", "tools", "parallel_tool_calls", "provenance"}
         call = row["messages"][2]["tool_calls"][0]
-        assert json.loads(call["function"]["arguments"]) == {"path": "a", "old": "", "new": "x"}
+        assert json.loads(call["function"]["arguments"]) == {"path": "a", "old_str": "", "new_str": "x"}
         assert set(row["messages"][2]) == {"role", "content", "tool_calls"}
 
     def test_weighs_what_is_not_trained_nothing(self, tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ class TestCritique:
         assert told == list(zip((2, 3, 4), judgements, (False, True, False), strict=True))
         question = found[1]["prompt"][0]["content"]
         assert "mean([]) divides by zero" in question
-        assert 'edit {"path": "means.py", "old": "0", "new": "three"}\n\ntool: Edited to three.' in question
+        assert 'edit {"path": "means.py", "old_str": "0", "new_str": "three"}\n\ntool: Edited to three.' in question
         assert "Still failing" not in question
 
     def test_leaves_out_the_middle_of_a_long_attempt(self, tmp_path: Path) -> None:
@@ -278,7 +278,11 @@ class TestRevision:
         with wrong_then_right(tmp_path, wrong, [0.5, 0.2, 0.2]) as run:
             (row,) = rows(run, "revision")
         answers = [m for m in row["messages"] if m["role"] == "assistant"]
-        on = [(call["function"]["arguments"]["new"], m.get("train", True)) for m in answers for call in m["tool_calls"]]
+        on = [
+            (call["function"]["arguments"]["new_str"], m.get("train", True))
+            for m in answers
+            for call in m["tool_calls"]
+        ]
         undone = [("c = 1", True), ("b = 1", True)]
         assert on == [("a = 2", False), ("b = 9", False), ("c = 9", False), *undone, ("b = 2", True)]
         assert answers[3]["content"].startswith("That was no step forward: Broken: t.py::b\nI take it back")
@@ -293,7 +297,7 @@ class TestRevision:
         for message in row["messages"]:
             for call in message.get("tool_calls", ()):
                 given = call["function"]["arguments"]
-                text = edited(text, given["old"], given["new"], given.get("line")).text
+                text = edited(text, given["old_str"], given["new_str"], given.get("line")).text
         assert text == "a = 2\nb = 2\n"
 
     def test_refuses_what_edits_cannot_undo(self, tmp_path: Path) -> None:
@@ -333,7 +337,7 @@ class TestRevision:
             (row,) = rows(run, "revision")
         assert not any("tool_calls" in message for message in row["messages"])
         assert [message["role"] for message in row["messages"]] == ["user", *["assistant", "user"] * 2, "assistant"]
-        assert "<parameter=old>\nb = 9\n" in row["messages"][3]["content"]
+        assert "<parameter=old_str>\nb = 9\n" in row["messages"][3]["content"]
 
     def test_refuses_a_way_on_which_nothing_was_wrong(self, tmp_path: Path) -> None:
         with wrong_then_right(tmp_path, [replacing("b = 1", "b = 9")], [0.4]) as run:
@@ -364,7 +368,7 @@ class TestRetro:
             {"role": "assistant", "content": "unreadable"},
             {"role": "user", "content": "!"},
         ]
-        said = answer("ok", ("edit", {"path": "a", "old": "", "new": "x"}))
+        said = answer("ok", ("edit", {"path": "a", "old_str": "", "new_str": "x"}))
         made.add(0, 1.0, [made.asks(0, unread, said, Edit("a", "", "x"))])
         made.note(1, NOTE, Shortened(((1, 0),), (("done",),), of=1, tried=1).to_json())
         with made.close() as run:

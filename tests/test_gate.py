@@ -103,7 +103,8 @@ def test_a_repair_that_breaks_another_test_is_taken_back_and_the_next_attempt_is
         told = str(model.heard[n][-1]["content"])
         assert f"{broken} (failed)" in told
         assert "It was taken back" in told
-        assert "    pair.py\n    - sorted(" in told
+        assert "  The change:\n    diff --git a/pair.py b/pair.py\n" in told
+        assert "    -    return " in told
     way = tree.path(4)
     assert [len(tree[n].report.passes) for n in (0, 2, 4)] == [1, 2, 3] == [len(node.report.passes) for node in way]
     assert result.status == "solved"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.actions import Edit, Observation
+from agent.actions import Edit, Invalid, Observation, Replacement, Submit
 from agent.budget import Usage
 from agent.errors import JournalError
 from agent.events import Added, Ended, Exhausted, Failed, Merged, Noted, Remeasured, Spent, Started, Steered
@@ -25,6 +25,12 @@ from agent.value import Evaluation
 from sandboxes import Snapshot
 from tests.trees import node
 
+CALLS = (
+    Edit("a.py", "x\r\n", "\udcff", 3),
+    Edit("a.py", "x", "y", more=(Replacement("p", "q", replace_all=True),)),
+    Invalid("look", "{broken", "there is no tool 'look'"),
+    Submit("done", ("t::a: it asserts the old text",)),
+)
 EVENTS = [
     Started({"id": "t"}, {"seed": 1}, Snapshot("s0", "d0")),
     Added(node(0), elapsed_s=1.0),
@@ -32,7 +38,7 @@ EVENTS = [
         Node(
             1,
             (0,),
-            (Step((Edit("a.py", "x\r\n", "\udcff", 3),), (Observation("done"),), "why", Usage(tokens_in=3)),),
+            (Step(CALLS, (Observation("done"),), "why", Usage(tokens_in=3)),),
             Snapshot("s1", "d1"),
             SuiteReport({"t::a[x y]": Outcome.TIMEOUT, "t::b[\udc80]": Outcome.PASSED}, 0.5, 1, valid=True),
             Evaluation(0.5, parts={"goals": 0.5}),
@@ -89,6 +95,12 @@ def reread(path):
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: e.kind)
 def test_an_event_reads_back_as_it_was_written(event):
     assert decode(encode(event)) == event
+
+
+def test_actions_of_earlier_versions_are_read():
+    event = Added(node(1, 0, steps=(Step((Edit("a.py", "x", "y"), Submit("done")), ()),)))
+    line = encode(event).replace(b', "replace_all": false, "more": []', b"").replace(b', "contradicted": []', b"")
+    assert (line != encode(event), decode(line)) == (True, event)
 
 
 def test_a_run_in_two_sittings_equals_one(tmp_path):

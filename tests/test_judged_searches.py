@@ -50,7 +50,9 @@ class Panel:
     def _edit(self, body: Mapping[str, Any]) -> Reply:
         if "tools" not in body:
             return says(self.words)
-        old, new = next(self.edits)
+        if (edit := next(self.edits, None)) is None:
+            return says("Done.", ("submit", {}))
+        old, new = edit
         return says("Now.", ("edit", {"path": "means.py", "old": old, "new": new}), ("run_tests", {}))
 
 
@@ -65,20 +67,21 @@ def settings(server: ScriptedServer, **flags: object):
 
 
 @pytest.mark.namespace
-def test_the_next_attempt_is_shown_what_the_judge_said_and_nothing_is_asked_twice(tmp_path: Path):
-    edits = [(BUG, BUG.replace("< 0", f"< -{n}")) for n in (1, 2)]
+def test_the_next_turn_is_shown_what_the_judge_said_and_nothing_is_asked_twice(tmp_path: Path):
+    edits = [(BUG, BUG.replace("< 0", "< -1")), ("< -1", "< -2")]
     panel = Panel(edits, [(0.2, "refine", "Zero is not below zero."), (0.1, "abort", "Worse.")])
     with ScriptedServer(panel) as server:
         asked = settings(server, value__name="blend", value__checklist=1.0, search__name="best_of_n", search__depth=1)
         limited = asked.model_copy(update={"budget": asked.budget.model_copy(update={"max_nodes": 2})})
         start(task(means(tmp_path / "repo")), limited, tmp_path / "run")
         result = resume(tmp_path / "run", budget={"max_nodes": 3})
-    assert result.status == "no_patch"
+    assert (result.status, result.best_node) == ("improved", 1)
     assert panel.asked == ["policy", "judge", "list", "score", "policy", "judge", "score"]
     assert "Zero is not below zero." not in panel.heard[0]
-    assert "A reviewer gives it 0.20 of 1: Zero is not below zero." in panel.heard[4]
+    assert panel.heard[4].startswith("A reviewer gives it 0.20 of 1: Zero is not below zero.\n")
     with Run.open(tmp_path / "run") as run:
         assert run.note(0, "checklist") == ITEMS
+        assert run.tree[2].parents == (1,)
         first, second = (run.tree[n].evaluation for n in (1, 2))
         assert (first.parts["judge"], first.parts["checklist"], first.by_tests) == (0.2, 0.5, 0.1)
         assert first.value > second.value > run.tree.root.value
@@ -87,7 +90,7 @@ def test_the_next_attempt_is_shown_what_the_judge_said_and_nothing_is_asked_twic
 
 
 @pytest.mark.namespace
-def test_where_no_test_fails_a_critic_has_a_state_debugged_and_its_word_ends_the_search(tmp_path: Path):
+def test_where_no_test_fails_a_critic_has_a_solution_gone_on_with_until_it_is_accepted_and_submitted(tmp_path: Path):
     passing = TESTS.replace("def test_mean_of_nothing", "def not_yet")
     repo = commit(tmp_path / "repo", {"means.py": BROKEN, "test_means.py": passing, ".gitignore": "__pycache__/\n"})
     half = FIX.replace("<=", "==")
@@ -99,13 +102,14 @@ def test_where_no_test_fails_a_critic_has_a_state_debugged_and_its_word_ends_the
     with ScriptedServer(panel) as server:
         asked = settings(server, value__name="debate", search__name="strategies", search__strategies=1)
         result = start(task(repo), asked, tmp_path / "run")
-    assert (result.status, result.verified, result.best_node) == ("improved", True, 3)
+    assert (result.status, result.verified, result.best_node) == ("submitted", True, 4)
     assert FIX.encode() in result.patch
     with Run.open(tmp_path / "run") as run:
-        assert [node.kind for node in run.tree] == ["", "strategy", "solution", "debug"]
-        assert [node.evaluation.parts.get("accept") for node in run.tree] == [None, None, 0.0, 1.0]
+        assert [node.kind for node in run.tree] == ["", "strategy", "solution", "solution", "solution"]
+        assert [node.evaluation.parts.get("accept") for node in run.tree] == [None, None, 0.0, 1.0, 1.0]
     debate = ["speech", "speech", "judge"]
-    assert panel.asked == ["policy", "policy", *debate, "policy", *debate]
+    assert panel.asked == ["policy", "policy", *debate, "policy", *debate, "policy"]
+    assert panel.heard[5] == "A debate gives it 0.60 of 1: Compare as before."
 
 
 def test_a_judge_needs_a_model_and_mutate_is_none(tmp_path: Path):

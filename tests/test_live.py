@@ -8,9 +8,10 @@ import threading
 import pytest
 from rich.console import Console
 
-from agent.actions import Edit, Observation
+from agent.actions import Edit, Observation, Replacement
 from agent.budget import Usage
 from agent.events import Added, Failed, Round, Spent, Started
+from agent.report.edits import as_diff
 from agent.report.live import STEPS, View
 from agent.report.progress import Progress
 from agent.tree import Step
@@ -53,6 +54,13 @@ def test_the_way_to_the_best_state_is_drawn_with_what_else_was_tried_there_and_i
     assert "0.200" not in "".join(lines)
     file = ["--- a/a.py", "+++ b/a.py"]
     assert lines[3:11] == [*file, "-x = 1", "+x = 2", *file, "-z = 1\\x1b[2J", "+z = 3"]
+
+
+def test_an_edit_of_several_places_is_drawn_with_each() -> None:
+    edit = Edit("a.py", "x = 1", "x = 2", more=(Replacement("y = 1", "y = 2"),))
+    assert as_diff((Step((edit,), (Observation(""),)),)).splitlines()[2:] == [
+        "@@", "-x = 1", "+x = 2", "@@", "-y = 1", "+y = 2",
+    ]  # fmt: skip
 
 
 def test_the_middle_of_a_long_way_is_left_out() -> None:

@@ -18,10 +18,11 @@ from typer.testing import CliRunner
 
 from agent.cli import app
 from agent.errors import ConfigError, MemoryUnusable, RamifyError
+from agent.measure.messages import error_of
 from agent.memory import Memory
 from agent.memory.admission import Unverified
 from agent.memory.claims import alike, opposed
-from agent.memory.clusters import cluster_of, error_of, shape_of
+from agent.memory.clusters import cluster_of, shape_of
 from agent.memory.distilling import Distiller, Tally, read_operations
 from agent.memory.insights import Add, Drop, Merge, operated
 from agent.memory.issue import Issue

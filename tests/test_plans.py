@@ -133,7 +133,7 @@ class TestTheChildrenOfTheRoot:
         assert all(len(heard) == 3 for heard in model.heard)
 
     def test_are_told_to_differ_only_where_another_has_followed_their_plan(self, box: Sandbox) -> None:
-        texts = attempts(box, planner(), 5, Notes())
+        texts = attempts(box, planner(), 5, Notes(), options={"angles": True})
         assert ["Another attempt has followed it" in text for text in texts] == [False] * 3 + [True] * 2
         angles = [render(name).strip() for name in ANGLES]
         assert [any(angle in text for angle in angles) for text in texts] == [False] * 3 + [True] * 2
@@ -156,7 +156,7 @@ class TestTheChildrenOfTheRoot:
         self, box: Sandbox, plans: str | Exception
     ) -> None:
         model, notes = planner(plans), Notes()
-        texts = attempts(box, model, 3, notes, options={"max_mends": 1})
+        texts = attempts(box, model, 3, notes, options={"max_mends": 1, "angles": True})
         assert not any("Follow this plan" in text for text in texts)
         assert [text.startswith("So that the attempts differ") for text in texts] == [False, True, True]
         assert drawn(model) == (2 if isinstance(plans, str) else 1)

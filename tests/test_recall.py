@@ -147,9 +147,9 @@ OTHER = {
     ".gitignore": "__pycache__/\n",
 }
 WIDEN = ("edit", {"path": "means.py", "old": BUG, "new": FIX})
-RIGHT, WRONG = (
-    ("edit", {"path": "ratio.py", "old": "    if whole < 0:\n", "new": f"    if whole {sign} 0:\n"})
-    for sign in ("<=", ">")
+WRONG, RIGHT = (
+    ("edit", {"path": "ratio.py", "old": f"    if whole {old} 0:\n", "new": f"    if whole {new} 0:\n"})
+    for old, new in (("<", ">"), (">", "<="))
 )
 TEST = ("run_tests", {})
 
@@ -193,7 +193,7 @@ class Story:
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory, namespaces: Path) -> Iterator[Story]:
     nothing, repair = says("Fine.", ("submit", {})), says("a", RIGHT, TEST)
-    answers = [nothing, says("Widened.", WIDEN, TEST), says("b", WRONG, ("submit", {})), repair, nothing]
+    answers = [nothing, says("Widened.", WIDEN, TEST), says("b", WRONG, TEST), repair, nothing]
     with pytest.MonkeyPatch.context() as patch, ScriptedServer(answers) as server:
         patch.setenv("OPENAI_API_KEY", KEY)
         yield Story(tmp_path_factory.mktemp("story"), server)

@@ -127,7 +127,7 @@ def test_an_attempt_after_which_nothing_is_known_is_told_the_same_bytes_as_the_f
     result, run = go(repo, ChatPolicy(model), refine=RefineSettings(priors=0), planner=Planner(model))
     first, second = model.heard
     assert told(second) == told(first)
-    assert (result.status, run.round) == ("no_patch", 2)
+    assert (result.status, run.round) == ("improved", 2)
 
 
 def test_an_easy_task_asks_for_no_plan_and_begins_no_second_wave(go: Solve, repo: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_local_repair_begins_at_the_recorded_state_and_the_original_is_kept_wh
     assert (local.kind, local.node.id, local.briefing) == ("repair", 1, None)
     assert local.node.state_hash == run.tree[1].state_hash
     assert text == SOURCE.replace(BUG, FIX)
-    assert "went wrong with its next step: attempt 2" in local.hint
+    assert "went wrong with its next step: changed means.py: attempt 2." in local.hint
     assert (fresh.node.id, untouched) == (0, SOURCE)
     before = [place.actions for place in (run.tree[1].steps[0], run.tree[3].steps[0])]
     assert (fresh.earlier, local.earlier) == (frozenset(map(canonical, before)), frozenset())

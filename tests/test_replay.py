@@ -22,6 +22,7 @@ from agent.errors import PolicyError, TooLong, ToolsRefused, UsageError
 from agent.events import Added, Asked, Ended, Failed, Spent, Started
 from agent.inbox import put
 from agent.journal import decode, encode, read_events
+from agent.models.parameters import Parameters
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy.forms import TEXT
 from agent.recorded import Archive, Recorded
@@ -38,6 +39,7 @@ from tests.scripted_server import ScriptedServer, says
 from tests.trees import node
 
 NOISY = ("shell", {"command": "date +%N; echo $$"})
+QUIET = ("shell", {"command": "ls"})
 WRONG = ("edit", {"path": "means.py", "old": BUG, "new": BUG.replace("< 0", "< -1")})
 RIGHT = ("edit", {"path": "means.py", "old": BUG.replace("< 0", "< -1"), "new": FIX})
 TEST = ("run_tests", {})
@@ -81,14 +83,15 @@ class TestAReplay:
             assert [a.answer for a in new.asked] == [a.answer for a in old.asked]
             assert [n.report for n in new.tree] == [n.report for n in old.tree]
 
-    def test_with_another_search_uses_what_applies_and_says_what_is_missing(self, recorded, tmp_path):
-        change = ("--search", "beam", "-c", "search.width=2", "-c", "budget.max_nodes=3")
+    def test_with_more_rollouts_uses_what_applies_and_says_what_is_missing(self, recorded, tmp_path):
+        change = ("--search", "best_of_n", "-c", "search.n=2", "-c", "rollouts=2")
         done = ramify("replay", recorded, *change, "--out", tmp_path / "new", "--json")
         said = json.loads(done.stdout)
         assert said["identical"] is None
-        assert said["reused"] > 0
+        assert said["reused"] == 5
         failed = [e.reason for e in read_events(tmp_path / "new" / "journal.jsonl") if isinstance(e, Failed)]
-        assert said["missing"] == len(failed) > 0
+        assert len(failed) == 3
+        assert said["missing"] == len(failed) + 1, "somebody is asked to sum up the first rollout, too"
         assert "no answer of openai/tiny to this request; --live asks" in failed[0]
 
     def test_of_a_run_that_ended_within_an_expansion_and_went_on_with_other_limits_is_the_same(
@@ -133,9 +136,10 @@ def test_a_run_without_a_model_that_a_person_steered_and_ended_replays_the_same(
 @pytest.mark.namespace
 def test_a_run_of_several_workers_replays_the_same_in_the_order_in_which_they_worked(namespaces, tmp_path):
     edits = [("edit", {"path": "means.py", "old": BUG, "new": BUG.replace("0", str(n))}) for n in range(1, 6)]
-    turns = [(says(f"try {n}", edit, TEST), says("look", NOISY)) for n, edit in enumerate(edits)]
-    script = [turn for pair in turns for turn in pair] + [says("done", ("submit", {}))] * 20
-    run, _ = record(tmp_path, script, **{"workers": 3, "search.name": "mcts", "budget.max_nodes": 6})
+    turns = [(says(f"try {n}", edit, TEST), says("look", QUIET)) for n, edit in enumerate(edits)]
+    script = [turn for pair in turns for turn in pair] + [says("done", ("submit", {}))] * 60
+    rollouts = {"workers": 3, "search.name": "mcts", "rollouts": 3, "tournament.judge": "none"}
+    run, _ = record(tmp_path, script, **rollouts, **{"budget.max_nodes": 6})
     done = replay(run, tmp_path / "new")
     assert (done.difference, done.missing) == ("", 0)
     with Run.read(run) as old:
@@ -306,11 +310,11 @@ class TestARecordedAnswer:
         name, tools = change.pop("name", "m"), change.pop("tools", ())
         assert archive.find(Request(name, tuple(messages), tuple(tools), sampling | change)) is None
 
-    @pytest.mark.parametrize("changed", [{"temperature": 0.5}, {"body": {"max_tokens": 9}}])
+    @pytest.mark.parametrize("changed", [{"temperature": 0.5}, {"thinking_tokens": 2048}, {"body": {"max_tokens": 9}}])
     def test_applies_no_more_where_the_settings_ask_for_it_otherwise(self, archive, changed):
         messages, sampling = heard("a", 1)
         with pytest.raises(PolicyError, match="no answer of m"):
-            Recorded("m", archive, **changed).complete(messages, **sampling)
+            Recorded("m", archive, parameters=Parameters(**changed)).complete(messages, **sampling)
 
     def test_that_is_missing_is_asked_for_where_that_is_wanted(self, archive):
         made = []

@@ -1,4 +1,4 @@
-"""`auto`: which algorithm chooses, by what the tree shows."""
+"""`auto`: where the next line of work begins, and how single edits are searched."""
 
 from __future__ import annotations
 
@@ -13,80 +13,45 @@ from agent.events import Added
 from agent.named import search_of
 from agent.report.progress import Progress
 from agent.report.why import explain
-from agent.search.astar import AStar
 from agent.search.auto import Auto
 from agent.search.best_first import BestFirst
-from agent.search.best_of_n import BestOfN
 from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES, SINGLE_EDITS
-from agent.search.swe_search import SweSearch
 from tests.test_search_graph import two_halves
 from tests.test_tree import trees
 from tests.trees import node, tree
 
 
-def chooser(made, **settings):
-    """The name of the algorithm that chooses."""
-    return Auto(**settings).select(made, Random(0)).because.split(":")[0]
+def begins_at(made):
+    """Where the next line of work branches off."""
+    return Auto().select(made, Random(0)).node
 
 
-def after_the_best(alike=0, better=0, worse=0):
-    """Node 1 is the best and better than the base; below it so many are worth the same, and so many less."""
-    base, first = node(0), node(1, 0, 0.6)
-    others = [node(2 + i, 0, 0.1 if i < better else 0.0) for i in range(better + 2 * (not better))]
-    below = [node(2 + len(others) + i, 1, 0.6 if i < alike else 0.5) for i in range(alike + worse)]
-    return tree(base, first, *others, *below)
+def some_states():
+    """Node 1 is worth most; 2 and 3, below it, are worth the same as each other."""
+    return tree(node(0), node(1, 0, 0.6), node(2, 1, 0.5), node(3, 1, 0.5))
 
 
-def test_a_branch_in_which_nothing_changes_any_more_is_left_for_a_new_one_where_most_of_those_promise():
-    assert chooser(after_the_best(alike=6, better=4)) == "best_of_n"
-    assert chooser(after_the_best(alike=5, better=4)) == "swe_search"  # only nine nodes since the best
-    assert chooser(after_the_best(alike=8)) == "swe_search"  # the base was bettered once in three times
-    assert chooser(after_the_best(alike=3, worse=4, better=4)) == "swe_search"  # values change below it
-    assert chooser(after_the_best(alike=5, better=4), patience=9) == "best_of_n"
+def test_a_line_of_work_begins_at_the_state_of_highest_value():
+    assert begins_at(tree(node(0))) == 0
+    assert begins_at(some_states()) == 1
 
 
-def test_where_proposals_repeat_the_cheapest_way_is_looked_for():
-    made = after_the_best(worse=13)
-    for known in (1, 1, 1):
-        made.merge(0, known)
-    assert chooser(made) == "swe_search"  # of nineteen expansions
-    made.fail(0)
-    assert chooser(made) == "astar"
+def test_of_equals_at_the_one_where_fewest_began_and_then_at_the_newest():
+    made = some_states()
+    made.close(1)
+    assert begins_at(made) == 3
+    made.fail(3)
+    assert begins_at(made) == 2
+    made.begin(2)
+    assert begins_at(made) == 3
 
 
-def blind(tries, best=False, alike=0):
-    """Of `tries` expansions of the base none helped, or the last, below which are some that changed nothing."""
-    base = [node(0), *(node(1 + i, 0, 0.5 if best and i == tries - 1 else 0.0) for i in range(tries))]
-    return tree(*base, *(node(len(base) + i, tries, 0.5) for i in range(alike)))
-
-
-def test_where_most_proposals_change_nothing_the_base_is_stayed_with_for_forty_tries():
-    assert chooser(blind(5)) == chooser(blind(39)) == "best_first"
-    assert Auto().select(blind(39), Random(0)).node == 0
-    assert chooser(blind(40)) == "swe_search"
-
-
-def test_the_best_state_is_then_given_as_many_tries_as_it_took_to_find_it():
-    assert Auto().select(blind(8, best=True, alike=7), Random(0)).node == 8
-    assert chooser(blind(8, best=True, alike=7)) == "best_first"
-    assert chooser(blind(8, best=True, alike=8)) == "swe_search"
-
-
-def test_it_is_not_where_nothing_was_proposed_or_nothing_is_left_to_propose():
-    assert chooser(tree(node(0))) == "swe_search"
-    made = blind(9)
+def test_no_line_begins_where_one_was_submitted_or_where_nothing_is_left():
+    made = tree(node(0), node(1, 0, 0.6, terminal=True))
+    assert begins_at(made) == 0
     made.close(0)
-    assert chooser(made) == "swe_search"
-
-
-def test_it_is_not_where_its_proposals_repeat_or_where_values_change():
-    made = blind(9)
-    made.merge(0, 3)
-    assert chooser(made) == "swe_search"
-    assert chooser(tree(node(0, value=0.5), *(node(1 + i, 0, 0.4) for i in range(9)))) == "swe_search"
-    helped = [node(i, i - 1, 0.1 * i) for i in (1, 2, 3)]
-    assert chooser(tree(node(0), *helped, *(node(4 + i, 0, 0.0) for i in range(9)))) == "swe_search"
+    assert Auto().select(made, Random(0)) is None
 
 
 def test_states_that_complete_each_other_are_merged_first():
@@ -96,23 +61,24 @@ def test_states_that_complete_each_other_are_merged_first():
         assert choice.because.startswith("graph: ")
 
 
-def test_single_edits_are_searched_best_first():
-    assert (
-        chooser(tree(node(0)), single_edits=True)
-        == chooser(after_the_best(alike=9, better=9), single_edits=True)
-        == "best_first"
-    )
+@given(trees())
+def test_single_edits_are_searched_best_first(made):
+    choice = Auto(single_edits=True).select(made, Random(0))
+    best_first = BestFirst(**SINGLE_EDITS["best_first"]).select(made, Random(0))
+    assert (choice is None) == (best_first is None)
+    if choice and best_first:
+        assert choice.because.startswith("best_first: ")
+        assert (choice.node, choice.reasons) == (best_first.node, best_first.reasons)
 
 
 @given(trees())
-def test_what_is_chosen_is_the_choice_of_the_algorithm_that_is_named(made):
+def test_nothing_that_may_be_expanded_is_worth_more_than_what_is_chosen(made):
     choice = Auto().select(made, Random(0))
-    if choice is None:
-        assert not made.open_below(0)
-        return
-    named = {"swe_search": SweSearch(), "best_of_n": BestOfN(n=10**6), "best_first": BestFirst(), "astar": AStar()}
-    chosen = named[choice.because.split(":")[0]].select(made, Random(0))
-    assert (choice.node, choice.reasons) == (chosen.node, chosen.reasons)
+    values = [made[node_id].value for node_id in range(len(made)) if made.expandable(node_id)]
+    assert (choice is None) == (not values)
+    if choice:
+        assert made.expandable(choice.node)
+        assert made[choice.node].value == pytest.approx(max(values), abs=1e-3)
 
 
 @pytest.mark.parametrize(("policy", "single"), [("mutate", True), ("openai/tiny", False)])
@@ -128,18 +94,13 @@ def test_single_edits_have_defaults_of_their_own_and_what_is_given_goes_before()
     assert all(SEARCHES[name](**options) for name, options in SINGLE_EDITS.items())
 
 
-def test_who_chose_and_why_is_said_once_and_kept(capsys: pytest.CaptureFixture[str]):
-    made, said = after_the_best(worse=1), Progress()
+def test_why_is_said_once_and_kept(capsys: pytest.CaptureFixture[str]):
+    made, said = some_states(), Progress()
     choice = Auto().select(made, Random(0))
     events = [Added(n, choice=choice if n.parents else None) for n in made]
     for event in events:
         said(event)
-    assert capsys.readouterr().err.count("swe_search: the best states are gone on with") == 1
+    assert capsys.readouterr().err.count(choice.because) == 1
     console = Console(width=200)
     console.print(explain(events, 2).as_text())
-    assert "swe_search: the best states are gone on with" in capsys.readouterr().out
-
-
-def test_settings_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match="patience=0 is too small"):
-        Auto(patience=0)
+    assert choice.because in capsys.readouterr().out

@@ -19,6 +19,7 @@ from agent.policy import Proposal
 from agent.run import Run
 from agent.search.strategies import Strategies
 from agent.solver import solve
+from agent.tree import Step
 from agent.value import Evaluation
 from agent.value.tests import PassingTests
 from sandboxes.namespace import NamespaceProvider
@@ -31,6 +32,11 @@ from tests.trees import node, tree
 def of_kind(kind, id, parent, value=0.1, **parts):
     """A node of this kind, with a critic's verdict where one is given."""
     return replace(node(id, parent), kind=kind, evaluation=Evaluation(value, parts=parts))
+
+
+def of_line(kind, id, parent, **changes):
+    """A state of this kind and worth 0.5 that a conversation came to."""
+    return replace(of_kind(kind, id, parent, 0.5), steps=(Step((), (), "said"),), **changes)
 
 
 def planned(*nodes, strategies=2):
@@ -80,6 +86,16 @@ def test_a_state_has_so_many_children_and_a_path_so_many_generations():
     assert wanted(made, debugs=2, depth=3) == (4, "debug")
 
 
+def test_a_line_of_work_is_one_generation_however_often_it_was_measured():
+    states = [of_line("solution", n, n - 1 if n > 3 else 1) for n in (3, 4)]
+    made = planned(*states, of_line("solution", 5, 4, line_end="submitted"))
+    assert wanted(made, depth=2, generations=2) == (5, "debug")
+    assert wanted(made, generations=1) is None
+    made.add(of_line("debug", 6, 5))
+    assert wanted(made, debugs=1, depth=3) == (6, "debug")
+    assert wanted(made, debugs=1, depth=2) == (2, "solution")
+
+
 def test_what_failed_may_be_tried_again_and_counts_as_a_generation():
     made = planned()
     made.fail(1, "no answer")
@@ -123,7 +139,7 @@ def test_a_model_proposes_carries_out_and_repairs(tmp_path: Path, monkeypatch: p
     script = [
         says("Guard the empty list\nThe length is compared with < instead of <=."),
         says("Return early\nBefore the loop."),
-        says("Done.", wrong, ("run_tests", {})),
+        says("Done.", wrong, ("submit", {})),
         says("Now.", right, ("run_tests", {})),
     ]
     with ScriptedServer(script) as server:
@@ -133,6 +149,7 @@ def test_a_model_proposes_carries_out_and_repairs(tmp_path: Path, monkeypatch: p
     with Run.open(tmp_path / "run") as run:
         assert [n.kind for n in run.tree] == ["", "strategy", "strategy", "solution", "debug"]
         assert [n.id for n in run.tree.path(4)] == [0, 1, 3, 4]
+        assert [n.submitted for n in run.tree] == [False] * 3 + [True, False]
         assert run.tree[1].label == "strategy: Guard the empty list"
         assert run.tree[1].report == run.tree[0].report
         measured_below = {e.node for e in run.journal.events() if isinstance(e, Spent) and e.what == "tests"}

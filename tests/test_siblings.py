@@ -1,4 +1,4 @@
-"""Attempts at one state: what the next is told of those before, how it is made to differ, and when one goes round."""
+"""Attempts at one state: what the next is told of those before, what may make it differ, and when one goes round."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.actions import Edit, Observation, RunTests, Search, Shell, View, Write
+from agent.actions import Edit, Observation, RunTests, Search, Shell, View
 from agent.actions.canonical import respelled
 from agent.budget import Budget
 from agent.measure import Outcome, SuiteReport
@@ -27,7 +27,7 @@ from agent.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.solver import solve
 from agent.tree import Node, Step
-from agent.value import Evaluation
+from agent.value import MANIPULATION, Evaluation
 from agent.value.tests import PassingTests
 from sandboxes import Provider, Sandbox
 from tests.projects import means, task
@@ -45,21 +45,32 @@ def box(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield box
 
 
-def place(box: Sandbox, index: int, *tried: Tried, **changes: Any) -> Position:
+def place(
+    box: Sandbox, index: int, *tried: Tried, goals: tuple[str, ...] = ("t.py::a", "t.py::b"), **changes: Any
+) -> Position:
     """At a child of the root that some others have tried to repair."""
     root = replace(node(0), report=FAILING)
     here = replace(node(1, 0), report=FAILING, evaluation=Evaluation(0.1, notes="Still failing: t.py::a, t.py::b"))
-    given = replace(task(Path("unused")), statement="It is wrong.", goal_tests=())
+    given = replace(task(Path("unused")), statement="It is wrong.", goal_tests=goals)
     return Position(given, (root, here), index, (), (), box, tried=tried, **changes)
 
 
-def first_attempt() -> Tried:
+DIFF = """diff --git a/src/mean.py b/src/mean.py
+--- a/src/mean.py
++++ b/src/mean.py
+@@ -1 +1 @@
+-a == 0
++a <= 0
+"""
+
+
+def first_attempt(**changes: Any) -> Tried:
     step = Step(
-        (Edit("src/mean.py", "a == 0", "a <= 0"), RunTests()), (Observation("Edited."), Observation("1 failed"))
+        (Edit("src/mean.py", "a == 0", "a <= 0"), RunTests()), (Observation("Edited."), Observation("1 failed")), "said"
     )
     said = "Still failing: t.py::b (failed)\nKeyError: 'x'\nThe judge says: it hides the error instead of removing it."
     child = replace(node(2, 1), steps=(step,), evaluation=Evaluation(0.4, notes=said))
-    return Tried("changed src/mean.py: The comparison is too narrow.", child)
+    return Tried("changed src/mean.py: The comparison is too narrow.", DIFF, replace(child, **changes))
 
 
 class Ears:
@@ -85,63 +96,62 @@ def looks(**options: Any) -> ChatPolicy:
 
 @pytest.mark.namespace
 class TestTheSecondAttempt:
-    def test_is_told_of_its_parent_of_the_first_one_what_the_tests_and_the_judge_said_and_how_to_differ(
+    def test_is_told_of_its_parent_and_of_the_first_one_its_diff_and_what_the_tests_and_the_judge_said(
         self, box: Sandbox
     ) -> None:
         ears = Ears()
         looks().propose(place(box, 1, first_attempt(), ask=ears.ask), Random(0))
         told = ears.messages[0][-1]["content"]
-        assert told.split("So that the attempts differ")[0] == (
-            "The state that you have reached was measured: Still failing: t.py::a, t.py::b\n"
-            "From this state, others have already tried the following. Do something that is different in substance:\n"
+        assert told.startswith("The tests say of the state that you have reached: Still failing: t.py::a, t.py::b\n")
+        assert told.split("None of it is in the files now.\n")[1] == (
             "\n"
             "- changed src/mean.py: The comparison is too narrow.\n"
-            "  It changed:\n"
-            "    src/mean.py\n"
-            "    - a == 0\n"
-            "    + a <= 0\n"
-            "  What was found:\n"
+            "  The change:\n"
+            "    diff --git a/src/mean.py b/src/mean.py\n"
+            "    --- a/src/mean.py\n"
+            "    +++ b/src/mean.py\n"
+            "    @@ -1 +1 @@\n"
+            "    -a == 0\n"
+            "    +a <= 0\n"
+            "  What the tests said:\n"
             "    Still failing: t.py::b (failed)\n"
             "    KeyError: 'x'\n"
             "    The judge says: it hides the error instead of removing it.\n"
-            "\n"
         )
+
+    @pytest.mark.parametrize(
+        ("changes", "told"),
+        [
+            ({}, False),
+            ({"evaluation": Evaluation(0.1, parts={"harm": 0.1})}, True),
+            ({"evaluation": Evaluation(0.1, notes=f"{MANIPULATION} it looks at whether it is tested")}, True),
+            ({"refused": True}, True),
+        ],
+        ids=["nothing", "it broke a test", "it tampers with the tests", "the gate refused it"],
+    )
+    def test_is_told_of_the_first_where_no_goal_is_known_only_if_something_shows_that_it_is_wrong(
+        self, box: Sandbox, changes: dict[str, Any], told: bool
+    ) -> None:
+        ears = Ears()
+        looks().propose(place(box, 1, first_attempt(**changes), goals=(), ask=ears.ask), Random(0))
+        assert ("The comparison is too narrow." in str(ears.messages[0])) is told
 
     def test_begins_with_the_same_bytes_as_the_first(self, box: Sandbox) -> None:
         ears = Ears()
         for index, tried in ((0, ()), (1, (first_attempt(),)), (2, (first_attempt(),))):
-            looks().propose(place(box, index, *tried, ask=ears.ask), Random(index))
+            looks(angles=True).propose(place(box, index, *tried, ask=ears.ask), Random(index))
         first, second, third = ears.messages
         assert first[:-1] == second[:-1] == third[:-1]
         assert second[-1]["content"].split("So that")[0] == third[-1]["content"].split("So that")[0]
         assert second != third
 
-    def test_that_only_does_the_same_again_is_asked_once_for_something_else(self, box: Sandbox) -> None:
-        again = answer("", ("edit", {"path": "./src/mean.py", "old": "a == 0", "new": "a <= 0"}), ("run_tests", {}))
-        other = answer("", ("edit", {"path": "src/mean.py", "old": "a == 0", "new": "not a"}), ("run_tests", {}))
-        for script, new in (([again, other], "not a"), ([again, again], "a <= 0"), ([other], "not a")):
-            ears = Ears()
-            proposal = ChatPolicy(ScriptedModel(script)).propose(
-                place(box, 1, first_attempt(), ask=ears.ask), Random(0)
-            )
-            assert isinstance(proposal.actions[0], Edit)
-            assert proposal.actions[0].new == new
-            assert proposal.usage.model_calls == len(ears.messages) == len(script)
-            for told in ears.messages[1:]:
-                refusal = "Error: an earlier attempt did exactly this here, and then 0 tests passed and 0 failed; do"
-                assert [message["content"].startswith(refusal) for message in told[-2:]] == [True, True]
-
-    def test_may_begin_with_what_another_did_and_go_on(self, box: Sandbox) -> None:
-        first = answer("", ("edit", {"path": "src/mean.py", "old": "a == 0", "new": "a <= 0"}))
+    def test_may_do_what_another_did(self, box: Sandbox) -> None:
+        edit = {"path": "./src/mean.py", "old_str": "a == 0", "new_str": "a <= 0"}
         ears = Ears()
-        ChatPolicy(ScriptedModel([first])).propose(place(box, 1, first_attempt(), ask=ears.ask), Random(0))
+        model = ScriptedModel([answer("", ("edit", edit), ("run_tests", {}))])
+        proposal = ChatPolicy(model).propose(place(box, 1, first_attempt(), ask=ears.ask), Random(0))
+        assert proposal.actions == (Edit("./src/mean.py", "a == 0", "a <= 0"), RunTests())
         assert len(ears.messages) == 1
-
-    def test_is_shown_a_file_that_was_written_whole(self, box: Sandbox) -> None:
-        wrote = replace(node(2, 1), steps=(Step((Write("new.py", "x = 1\n"),), (Observation("Wrote."),)),))
-        ears = Ears()
-        looks().propose(place(box, 1, Tried("wrote it", wrote), ask=ears.ask), Random(0))
-        assert "    new.py\n    + x = 1\n" in ears.messages[0][-1]["content"]
 
     def test_climbs_a_ladder_of_temperatures(self, box: Sandbox) -> None:
         ears = Ears()
@@ -150,14 +160,15 @@ class TestTheSecondAttempt:
         looks().propose(place(box, 0, ask=ears.ask), Random(0))
         assert [sampling.get("temperature") for sampling in ears.sampling] == [0.2, 0.7, 1.0, 1.0, None]
 
-    def test_is_told_no_angle_where_a_person_or_a_strategy_says_how_to_begin_or_angles_are_off(
+    def test_is_told_an_angle_only_where_that_is_asked_for_and_nobody_else_says_how_to_begin(
         self, box: Sandbox
     ) -> None:
         ears = Ears()
-        for changes in ({"hint": "Look at b."}, {"kind": "solution"}):
-            looks().propose(place(box, 1, ask=ears.ask, **changes), Random(0))
-        looks(angles=False).propose(place(box, 1, ask=ears.ask), Random(0))
-        assert not any("So that the attempts differ" in str(messages) for messages in ears.messages)
+        for changes in ({"hint": "Look at b."}, {"kind": "solution"}, {}):
+            looks(angles=True).propose(place(box, 1, ask=ears.ask, **changes), Random(0))
+        looks().propose(place(box, 1, ask=ears.ask), Random(0))
+        told = ["So that the attempts differ" in str(messages) for messages in ears.messages]
+        assert told == [False, False, True, False]
 
 
 @pytest.mark.namespace
@@ -209,12 +220,14 @@ class TestTurnsThatRepeatThemselves:
 
 @pytest.mark.namespace
 class TestAModelThatGoesRound:
-    def test_is_told_so_and_then_its_expansion_ends_and_is_measured(self, provider: Provider, tmp_path: Path) -> None:
+    def test_is_told_so_and_then_its_line_of_work_ends_and_is_measured(
+        self, provider: Provider, tmp_path: Path
+    ) -> None:
         heard: list[str] = []
 
         def answers(messages: Any) -> Completion:
             heard.append(str(messages[-1]["content"]))
-            return answer("", ("shell", {"command": "echo x > new; ls"}))
+            return answer("", ("bash", {"command": "echo x > new; ls"}))
 
         with Run.open(tmp_path / "run") as run:
             policy = ChatPolicy(ScriptedModel(answers), max_repeats=3)
@@ -222,9 +235,13 @@ class TestAModelThatGoesRound:
             solve(task(means(tmp_path / "repo")), parts, run)
         assert len(heard) == 3
         assert "same 2 times in a row" in heard[-1]
-        assert "once more, your turns end" in heard[-1]
+        assert "once more, the work ends here" in heard[-1]
         assert run.tree[1].report.outcomes
-        assert run.tree[1].label == "changed nothing: ended, it did the same again and again"
+        assert (run.tree[1].label, run.tree[1].line_end) == (
+            "changed new: did the same again and again",
+            "it did the same again and again",
+        )
+        assert not run.tree.expandable(1)
 
     def test_has_nothing_left_to_propose_where_the_branch_goes_on_so(self, box: Sandbox) -> None:
         def at(repeated: int) -> Position:
@@ -232,5 +249,7 @@ class TestAModelThatGoesRound:
             path += [replace(node(n, n - 1), steps=(turn("a"),)) for n in range(1, repeated + 1)]
             return replace(place(box, 0), path=tuple(path))
 
-        assert looks(max_repeats=2).propose(at(3), Random(0)).actions
-        assert not looks(max_repeats=2).propose(at(4), Random(0)).actions
+        assert looks(max_repeats=3).propose(at(2), Random(0)).actions
+        ended = looks(max_repeats=3).propose(at(3), Random(0))
+        assert (ended.actions, ended.message) == ((), "")
+        assert "again and again" in ended.line_end

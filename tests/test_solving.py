@@ -235,7 +235,7 @@ def test_workers_begin_several_children_of_one_state_at_once(attempt):
             together.wait(timeout=100)
         return Proposal((Edit("means.py", BUG, f"    if len(numbers) < -{position.index + 1}:\n"),))
 
-    _, run = attempt(Scripted(answer), workers=3)
+    _, run = attempt(Scripted(answer), workers=3, lines=None)
     assert len(run.tree) == 7
 
 
@@ -252,7 +252,7 @@ def test_workers_go_on_from_different_states_at_once(attempt):
             return Proposal(())
         return Proposal((Edit("means.py", BUG, f"    if len(numbers) < -{position.index + 1}:\n"),))
 
-    attempt(Scripted(answer), workers=3)
+    attempt(Scripted(answer), workers=3, lines=None)
     assert sorted(gone_on_from[:3]) == [1, 2, 3]
 
 
@@ -292,25 +292,62 @@ def test_linear_search_goes_on_from_its_own_edit(attempt):
     assert run.tree.depth(2) == 2
 
 
-def test_a_submitted_patch_without_a_failing_test_is_kept_when_it_breaks_nothing(attempt, repo):
+def test_workers_do_not_begin_more_lines_of_work_than_are_wanted(attempt):
+    begun = []
+
+    def answer(position):
+        begun.append(position.index)
+        time.sleep(1)
+        return Proposal((Edit("means.py", BUG, FIX),), "That is it.")
+
+    result, run = attempt(Scripted(answer), workers=3)
+    assert (result.status, len(run.tree), begun) == ("solved", 2, [0])
+
+
+@pytest.mark.parametrize("said", ["", "That is it."], ids=["without a word", "in a conversation"])
+def test_a_submitted_patch_without_a_failing_test_is_kept_when_it_breaks_nothing(attempt, repo, said):
     (repo / "test_means.py").write_text((repo / "test_means.py").read_text().replace("mean([]) == 0.0", "True"))
 
     def answer(position):
-        return Proposal((Edit("means.py", BUG, FIX), Submit("fixed")))
+        if not position.steps:
+            return Proposal((Edit("means.py", BUG, FIX), Submit("fixed")), said, final=False)
+        return Proposal((Submit("fixed"),), said)
 
     result, _ = attempt(Scripted(answer), search=BestOfN(n=1))
-    assert (result.status, result.verified) == ("improved", True)
+    assert (result.status, result.verified, result.stop) == ("submitted", True, Stop.SUBMITTED)
     assert b"<= 0" in result.patch
 
 
-def test_a_submitted_patch_that_takes_a_test_away_is_refused_although_no_test_failed(attempt, repo):
+GONE = Edit("test_means.py", "def test_mean_of_nothing", "def mean_of_nothing")
+SKIPPED = Edit("test_means.py", "def test_mean_of_nothing", "@pytest.mark.skip\ndef test_mean_of_nothing")
+
+
+def submitted_with(attempt, repo, edit):
+    """The fix with another edit, of a task of which no test fails."""
     (repo / "test_means.py").write_text((repo / "test_means.py").read_text().replace("mean([]) == 0.0", "True"))
-    fix = Edit("means.py", BUG, FIX)
-    lost = Edit("test_means.py", "def test_mean_of_nothing", "def mean_of_nothing")
-    result, run = attempt(Scripted(lambda position: Proposal((fix, lost, Submit("fixed")))), search=BestOfN(n=1))
+
+    def answer(position):
+        if not position.steps:
+            return Proposal((Edit("means.py", BUG, FIX), edit, Submit("fixed")), "That is it.", final=False)
+        return Proposal((Submit("fixed"),), "That is it.")
+
+    return attempt(Scripted(answer), search=BestOfN(n=1))
+
+
+def test_a_submitted_patch_that_changes_an_existing_test_is_kept_and_marked(attempt, repo):
+    result, run = submitted_with(attempt, repo, GONE)
+    assert (result.status, result.flagged) == ("submitted", 0)
+    assert b"def mean_of_nothing" in result.patch
+    assert "test_means.py" in run.note(1, "verdict")["remarks"][0]
+    assert any(note.startswith("changed by the patch: test_means.py") for note in result.notes)
+    assert result.final == {"passed": 4, "failed": 0}  # the test was put back
+
+
+def test_a_submitted_patch_that_disables_a_test_is_refused_although_no_test_failed(attempt, repo):
+    result, run = submitted_with(attempt, repo, SKIPPED)
     assert (result.status, result.patch, result.flagged) == ("no_patch", b"", 1)
     assert as_json(result, None)["flagged"] == 1  # also what a batch reports
-    assert "an existing test or its data was changed" in run.note(1, "verdict")["why"]
+    assert "test_means.py" in run.note(1, "verdict")["why"]
 
 
 def test_a_dirty_checkout_is_taken_as_it_is(attempt, repo):

@@ -146,14 +146,30 @@ def test_a_trick_that_makes_no_test_run_gains_nothing(lab, measurer, trick):
 
 
 @pytest.mark.parametrize(
-    "trick", ["the goal test is edited to pass", "conftest makes every report pass", "the source patches the reports"]
+    "trick",
+    [
+        "conftest makes every report pass",
+        "the source patches the reports",
+        "the test file is deleted",
+        "the goal test is marked to be skipped",
+    ],
 )
 def test_a_repair_with_a_trick_is_refused(lab, measurer, trick):
-    repaired = {"calc.py": FIXED, **{name: text.replace(CALC, FIXED) for name, text in TRICKS[trick].items()}}
+    changes = {**TRICKS, **BLUNT}[trick]
+    repaired = {"calc.py": FIXED, **{name: text and text.replace(CALC, FIXED) for name, text in changes.items()}}
     evaluation, base = lab.judge(measurer, lab.state(repaired))
     assert not evaluation.solved
     assert evaluation.value <= base.value
     assert "Refused" in evaluation.notes
+
+
+def test_a_repair_that_rewrites_an_assertion_is_judged_by_the_test_as_it_was(lab, measurer):
+    rewritten = TRICKS["the goal test is edited to pass"]
+    evaluation, base = lab.judge(measurer, lab.state({"calc.py": FIXED, **rewritten}))
+    assert evaluation.solved
+    evaluation, base = lab.judge(measurer, lab.state(rewritten))
+    assert not evaluation.solved
+    assert evaluation.value <= base.value
 
 
 def test_a_source_that_is_a_link_is_judged_by_all_that_it_leads_to(lab, measurer):

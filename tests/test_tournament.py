@@ -41,7 +41,8 @@ def many(n):
 WORST_FIRST = [
     candidate(2, solved=False, progress=0.0, outcome="invalid"),
     candidate(3, solved=False, progress=0.25),
-    candidate(4, solved=False, progress=0.5),
+    candidate(4, solved=False, progress=0.5, harm=0.1),
+    candidate(7, solved=False, progress=0.5),
     candidate(5, solved=False, progress=0.75),
     candidate(6, solved=True),
 ]
@@ -49,7 +50,7 @@ WORST_FIRST = [
 
 def test_facts_decide_before_any_vote():
     judge = FixedJudge(lambda nodes, vote: min(nodes))
-    assert order(rank(TASK, WORST_FIRST, judge)) == [6, 5, 4, 3, 2]
+    assert order(rank(TASK, WORST_FIRST, judge)) == [6, 5, 7, 4, 3, 2]
     assert judge.asked == []
 
 
@@ -62,9 +63,9 @@ def test_what_models_think_of_a_state_is_no_fact():
 
 def test_only_those_that_are_best_by_facts_are_voted_on():
     judge = FixedJudge()
-    found = rank(TASK, [*WORST_FIRST, candidate(7), candidate(8)], judge, votes=1)
-    assert {node for group, _ in judge.asked for node in group} == {6, 7, 8}
-    assert order(found) == [8, *order(found)[1:3], 5, 4, 3, 2]
+    found = rank(TASK, [*WORST_FIRST, candidate(8), candidate(9)], judge, votes=1)
+    assert {node for group, _ in judge.asked for node in group} == {6, 8, 9}
+    assert order(found) == [9, *order(found)[1:3], 5, 7, 4, 3, 2]
 
 
 def test_equal_patches_are_one_candidate():

@@ -137,16 +137,24 @@ def test_a_run_that_is_cut_short_gives_the_verdict_of_the_whole(order, data, all
 # ---- goals
 
 
-def test_without_goals_every_failure_is_one():
-    assert resolve_goals((), replace(BASELINE, flaky=("t::b",))) == ("t::a", "u")
+def test_a_test_that_happens_to_fail_is_no_goal():
+    assert resolve_goals(task(), BASELINE) == ()
+
+
+def test_every_failure_that_is_not_flaky_is_a_goal_where_the_task_says_so():
+    assert resolve_goals(task(goal_failing=True), replace(BASELINE, flaky=("t::b",))) == ("t::a", "u")
+
+
+def test_goals_that_are_named_are_the_only_ones_whatever_fails_besides():
+    assert resolve_goals(task("t::a", goal_failing=True), BASELINE) == ("t::a",)
 
 
 def test_a_file_stands_for_what_fails_in_it():
-    assert resolve_goals(("t",), BASELINE) == ("t::a", "t::b")
+    assert resolve_goals(task("t"), BASELINE) == ("t::a", "t::b")
 
 
 def test_a_goal_in_a_module_that_cannot_be_imported_is_taken_as_named():
-    assert resolve_goals(("u::test_new", "t::a"), BASELINE) == ("u::test_new", "t::a")
+    assert resolve_goals(task("u::test_new", "t::a"), BASELINE) == ("u::test_new", "t::a")
 
 
 @pytest.mark.parametrize(
@@ -160,7 +168,7 @@ def test_a_goal_in_a_module_that_cannot_be_imported_is_taken_as_named():
 )
 def test_a_goal_that_cannot_be_one_is_refused(goal, says):
     with pytest.raises(UsageError, match=says):
-        resolve_goals((goal,), BASELINE)
+        resolve_goals(task(goal), BASELINE)
 
 
 # ---- protected paths

@@ -15,6 +15,7 @@ from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
 from agent.steering import Order, Steering, choose
 from agent.subtree import Since, Subtree
+from agent.tree import Step
 from tests.test_steering import CHANGES_BY_NAME, facts
 from tests.test_tree import trees
 from tests.trees import node, tree
@@ -129,6 +130,15 @@ class TestFinished:
         assert finished.count == 1
         made.add(node(2, 1))
         assert finished.count == 0
+
+    def test_one_that_a_critic_accepts_is_not_as_long_as_its_conversation_continues(self):
+        made = tree(node(0))
+        finished = made.view(Finished, Finished)
+        accepted = replace(node(1, 0).evaluation, parts={"accept": 1.0})
+        made.add(replace(node(1, 0, steps=(Step((), (), "said"),)), evaluation=accepted))
+        assert finished.count == 0
+        made.add(node(2, 1, terminal=True))
+        assert finished.count == 1
 
     def test_of_single_edits_only_one_that_solves_the_task_is(self):
         made = tree(node(0), node(1, 0, terminal=True), node(2, 0))

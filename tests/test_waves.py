@@ -13,7 +13,7 @@ import time
 import pytest
 
 from agent import Order, steer
-from agent.actions import Edit, Submit, Write
+from agent.actions import Edit, Submit, View, Write
 from agent.budget import Budget, Stop
 from agent.errors import UsageError
 from agent.events import Added, Ended, Merged, Noted, Round, Spent, Summarised, Voted
@@ -131,7 +131,8 @@ def test_a_second_wave_begins_at_the_base_state_and_knows_nothing_of_the_first_b
 def test_a_model_is_asked_for_words_that_somebody_will_read_and_for_no_others(go):
     said = {"hypothesis": "One was left out.", "outcome": "solved", "progress": ""}
     model = ScriptedModel(lambda messages: answer(json.dumps(said)), "tiny")
-    _, run = go(Attempts(OTHERS[0], OTHERS[1], OTHERS[2], FIX), waves={"summariser": ModelSummariser(model)})
+    texts = (OTHERS[0], OTHERS[1], View("means.py"), FIX)
+    _, run = go(Attempts(*texts), waves={"summariser": ModelSummariser(model)})
     assert set(run.summaries) == {(1, "tiny"), (2, "tiny"), (3, "journal"), (4, "tiny")}
     assert len(model.heard) == len(run.asked) == 3
 
@@ -163,13 +164,16 @@ def test_a_later_wave_that_does_worse_takes_nothing_away(whole):
     assert b"+    if len(numbers) <= 0" in result.patch
 
 
-def test_a_state_that_an_earlier_wave_had_reached_is_not_measured_again_and_ends_the_rollout(go):
+def test_a_rollout_that_comes_to_a_state_of_an_earlier_wave_is_its_own_and_nothing_is_measured_again(go):
     rewritten = Write("means.py", SOURCE.replace(BUG, OTHERS[0]))
     events = []
     result, run = go(Attempts(OTHERS[0], OTHERS[1], rewritten, OTHERS[2]), on_event=events.append)
-    assert [(event.parent, event.node) for event in events if isinstance(event, Merged)] == [(0, 1)]
-    assert sum(isinstance(event, Spent) and event.what == "tests" for event in events) == 3
-    assert (result.status, result.stop, len(run.tree), run.round) == ("no_patch", Stop.FINISHED, 4, 2)
+    assert not any(isinstance(event, Merged) for event in events)
+    assert run.tree[3].state_hash == run.tree[1].state_hash
+    measured = [event.usage.measurements for event in events if isinstance(event, Spent) and event.what == "tests"]
+    assert sum(measured) == 3
+    assert [(rollout.path, rollout.round) for rollout in run.rollouts()][2:] == [((0, 3), 2), ((0, 4), 2)]
+    assert (result.status, result.stop, run.round) == ("improved", Stop.FINISHED, 2)
 
 
 def test_one_patch_of_two_rollouts_is_verified_once(go):
@@ -263,11 +267,11 @@ def test_a_run_that_was_cut_off_in_the_middle_of_a_vote_asks_for_the_missing_vot
 
 
 def test_what_votes_have_decided_holds_at_a_limit_in_a_later_wave_and_sitting(go, half):
-    """Of two equals the older would be taken where nobody was asked."""
-    judge, texts = FixedJudge(), (FIX, SECOND, OTHERS[0], OTHERS[1])
+    """Of two equals the newer would be taken where nobody was asked."""
+    judge, texts = FixedJudge(lambda nodes, vote: min(nodes)), (FIX, SECOND, OTHERS[0], OTHERS[1])
     for _ in range(2):
         result, run = go(Attempts(*texts), half, waves={"judge": lambda ask: judge}, max_nodes=4)
-        assert (result.status, result.stop, result.best_node, run.round) == ("improved", Stop.NODES, 2, 2)
+        assert (result.status, result.stop, result.best_node, run.round) == ("improved", Stop.NODES, 1, 2)
 
 
 def test_some_rollouts_of_a_later_wave_go_on_from_where_an_earlier_one_was_last_right(go, solve_at, half, tmp_path):
@@ -295,7 +299,7 @@ def test_some_rollouts_of_a_later_wave_go_on_from_where_an_earlier_one_was_last_
         ((0, 1, 4), 2),
         ((0, 5), 2),
     ]
-    assert (result.status, result.best_node, result.stop) == ("improved", 1, Stop.FINISHED)
+    assert (result.status, result.best_node, result.stop) == ("improved", 4, Stop.FINISHED)
 
 
 def ramify(*arguments):

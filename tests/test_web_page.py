@@ -14,12 +14,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from agent.actions import Edit, Replacement
 from agent.budget import Usage
 from agent.cli import app
 from agent.events import Added, Ended
 from agent.report import web
+from agent.report.web.details import details
 from agent.report.web.document import document
 from agent.report.why import explain
+from tests.histories import History, turn
 from tests.pages import HOSTILE, STARTED, SUITE, asked, state, told, write
 
 FOLDER = Path(web.__file__).parent
@@ -114,6 +117,15 @@ def test_every_state_has_its_edits_as_a_diff_and_its_tests_against_the_base_stat
     assert list(two["tests"]["said"].values()) == [f"assert 1 == 2 {shown(HOSTILE)}"]
     assert page.details[5]["diff"] == ""
     assert page.details[5]["turns"][0]["acts"][0]["refused"]
+
+
+def test_an_edit_of_several_places_is_shown_with_all_that_went_and_all_that_came(tmp_path):
+    history = History(tmp_path / "run")
+    history.add(0, turn(Edit("calc.py", "a", "b", more=(Replacement("c", "d"),))))
+    *_, made = details(history.run, history.run.journal.events())
+    history.run.close()
+    action = made["turns"][0]["acts"][0]["action"]
+    assert (action["old"], action["new"], action["more"]) == ("a\nc", "b\nd", ())
 
 
 def shown(text):

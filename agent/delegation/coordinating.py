@@ -21,7 +21,7 @@ from agent.fusing import NotFused
 from agent.inbox import new_orders
 from agent.measure.spectrum import Spectrum
 from agent.models import Model
-from agent.prompts import render
+from agent.prompts import handed_on, render
 from agent.scoring import GoalsFirst
 from agent.sitting import Sitting
 from sandboxes import SandboxError
@@ -58,10 +58,11 @@ class Delegation:
             return self._end(error)
         ledger = self._ledger
         running: dict[Future[Work], Attempt] = {}
-        with ThreadPoolExecutor(self._parts.workers, thread_name_prefix="ramify-part") as pool:
+        workers = self._parts.workers
+        with ThreadPoolExecutor(workers, thread_name_prefix="ramify-part", initializer=handed_on()) as pool:
             while True:
                 if (reason := self._reason_to_stop(cancel, done)) is None:
-                    for each in self._startable(plan, running.values())[: self._parts.workers - len(running)]:
+                    for each in self._startable(plan, running.values())[: workers - len(running)]:
                         running[pool.submit(self._search, each)] = each
                 if not running:
                     return reason or Stop.EXHAUSTED

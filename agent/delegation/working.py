@@ -64,7 +64,7 @@ class Workers:
                 task, made, run, settings=dumped, cancel=self.cancel, on_event=self._tell, known=known
             )
             best = None if result.best_node is None else run.tree[result.best_node].snapshot
-            done = result.status == "solved" or (best is not None and not run.tree.root.report.failures)
+            done = result.resolved or (best is not None and not run.tree.root.report.failures)
             return Work(base, best, done, result)
 
     def _tell(self, event: Event) -> None:

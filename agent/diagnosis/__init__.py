@@ -72,7 +72,7 @@ def diagnose(run: Run, node: NodeId | None = None) -> Diagnosis:
         raise UsageError(f"node {end} is solved: nothing went wrong on the way to it; name another with --node")
     task = task_of(run)
     done = list(deeds(path, task))
-    goals = resolve_goals(task.goal_tests, path[0].report)
+    goals = resolve_goals(task, path[0].report)
     note = run.note(run.tree.root.id, "spectrum")
     steps = trace(done)
     onset = find_onset(run.tree, list(shifts(path, goals)), goals, Spectrum.from_json(note) if note else None, steps)

@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 from itertools import groupby
 from typing import Any, Literal, assert_never
 
-from agent.actions import Debug, Edit, RunTests, Search, Shell, Submit, View, Write
+from agent.actions import Debug, Edit, Invalid, Replacement, RunTests, Search, Shell, Submit, View, Write
 from agent.deeds import Deed
 from agent.diagnosis.commands import Command, read_command
 from agent.node import NodeId
@@ -104,9 +104,7 @@ def _wrote(deed: Deed, said: Command) -> tuple[Piece, ...]:
     """What is in the file because of it, as far as it says so."""
     match deed.action:
         case Edit() if deed.seen.ok:
-            kept = set(deed.action.old.splitlines())
-            new = [line for line in deed.action.new.splitlines() if line not in kept]
-            return (Piece(deed.path, "\n".join(new) or deed.action.new),)
+            return tuple(_new(deed.path, each) for each in deed.action.replacements)
         case Write() if deed.seen.ok:
             return (Piece(deed.path, deed.action.content),)
         case Shell() if not (deed.seen.refused or deed.seen.fork_lost):
@@ -115,10 +113,16 @@ def _wrote(deed: Deed, said: Command) -> tuple[Piece, ...]:
             return ()
 
 
+def _new(path: str, each: Replacement) -> Piece:
+    kept = set(each.old.splitlines())
+    new = [line for line in each.new.splitlines() if line not in kept]
+    return Piece(path, "\n".join(new) or each.new)
+
+
 def _used(deed: Deed, said: Command) -> tuple[Piece, ...]:
     match deed.action:
         case Edit():
-            return (Piece(deed.path, deed.action.old),)
+            return tuple(Piece(deed.path, each.old) for each in deed.action.replacements)
         case Write():
             return (Piece(deed.path, None),)
         case View():
@@ -130,7 +134,7 @@ def _used(deed: Deed, said: Command) -> tuple[Piece, ...]:
             words = (Piece(path, deed.action.command, loose=True) for path in said.writes)
             shown = (Piece(path, None if path in said.replaces else deed.seen.text) for path in files)
             return (*words, *shown)
-        case RunTests() | Debug() | Submit():
+        case RunTests() | Debug() | Submit() | Invalid():
             return ()
         case _:
             assert_never(deed.action)
@@ -151,6 +155,8 @@ def _what(deed: Deed) -> str:
             return f"debug {deed.action.test}"
         case Submit():
             return "submit"
+        case Invalid():
+            return f"{deed.action.name} (could not be read)"
         case Shell():
             line = " ".join(deed.action.command.split())
             return line if len(line) <= WHAT_CHARACTERS else f"{line[:WHAT_CHARACTERS]} [...]"

@@ -26,8 +26,10 @@ def added(run: Run, nodes: Iterable[NodeId]) -> str:
 def _replaced(run: Run, nodes: Iterable[NodeId]) -> Iterator[tuple[str, str]]:
     """Old text and new, of each edit; the old text of a file that was written whole is not known."""
     for action in (action for node in sorted(nodes) for step in run.tree[node].steps for action in step.actions):
-        if isinstance(action, (Edit, Write)):
-            yield (action.old, action.new) if isinstance(action, Edit) else ("", action.content)
+        if isinstance(action, Edit):
+            yield from ((each.old, each.new) for each in action.replacements)
+        elif isinstance(action, Write):
+            yield "", action.content
 
 
 @lru_cache(maxsize=4096)

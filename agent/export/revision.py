@@ -105,7 +105,7 @@ def _undone(mistaken: Sequence[Turn]) -> tuple[Edit, ...] | None:
             return None
         for action, seen in zip(turn.step.actions, turn.step.observations, strict=True):
             if isinstance(action, (Edit, Write, Shell)) and not (seen.refused or _failed_edit(action, seen.ok)):
-                if not (isinstance(action, Edit) and action.old and action.new):
+                if not (isinstance(action, Edit) and action.old and action.new) or action.replace_all or action.more:
                     return None
                 undoing.append(Edit(action.path, action.new, action.old, action.line))
     return tuple(reversed(undoing)) or None

@@ -14,13 +14,15 @@ from itertools import takewhile
 from typing import Any
 
 from agent.actions import RunTests
+from agent.conventions import CONVENTIONS, from_note
 from agent.conversations import digest_of
 from agent.deeds import task_of
 from agent.events import Asked
 from agent.models import Message
+from agent.models.wire import sendable
 from agent.node import NodeId, Step
 from agent.policy.briefing import introduction, measured
-from agent.policy.forms import NATIVE, TEXT
+from agent.policy.forms import NATIVE, TEXT, accepted
 from agent.policy.transcript import unpack
 from agent.run import Run
 from agent.tree import Tree
@@ -113,8 +115,10 @@ class Turns:
         if before is not None:
             return before.told
         if not self._opening and self._run.started is not None:
-            task = task_of(self._run)
-            self._opening = introduction(task, self._run.tree.root.report, task.workspace.mount or WORKDIR)
+            task, root = task_of(self._run), self._run.tree.root
+            noted = from_note(self._run.note(root.id, CONVENTIONS))
+            where = task.workspace.mount or WORKDIR
+            self._opening = introduction(task, root.report, where, conventions=noted)
         return self._opening
 
     def _given(self, node_id: NodeId, number: int, stored: Mapping[str, Any] | None) -> Sequence[Message]:
@@ -164,7 +168,7 @@ def _is_of(asked: Asked, step: Step) -> bool:
     stored = unpack(step.message)
     if stored is None:
         return False
-    answer, said = stored["answer"], asked.answer.message
+    answer, said = stored["answer"], accepted(asked.answer.message)
     calls = "tool_calls" not in answer or answer["tool_calls"] == said.get("tool_calls")
     return calls and answer.get("content") in (said.get("content"), asked.answer.text)
 
@@ -178,8 +182,10 @@ def _likeness(run: Run, asked: Asked, step: Step, before: Sequence[str]) -> tupl
 
 
 def as_template(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Messages as chat templates take them: with the arguments of calls as objects."""
-    return tuple(_with_objects(message) if message.get("tool_calls") else message for message in messages)
+    """Messages as chat templates take them: with the arguments of calls as objects, and without reasoning that only the
+    model that wrote it can read."""
+    readable = sendable(messages, "")
+    return tuple(_with_objects(message) if message.get("tool_calls") else message for message in readable)
 
 
 def _with_objects(message: Message) -> Message:

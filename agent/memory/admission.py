@@ -71,7 +71,10 @@ def _evidence(run: Run) -> tuple[Outcome, str]:
     if ended.status == "no_patch":
         return _failure(run)
     verdict = (run.note(ended.best, "verdict") if ended.best is not None else None) or {}
-    if not ended.verified or not verdict.get(ended.status):
+    if ended.status == "improved" and ended.verified and not verdict.get("improved"):
+        return _failure(run)
+    stands = verdict.get("improved" if ended.status == "submitted" else ended.status)
+    if not ended.verified or not stands:
         raise Unverified(f"its patch ({ended.status}) was not verified")
     tests = f"{ended.final.get('passed', 0)} tests pass and {ended.final.get('failed', 0)} fail"
     return (

@@ -58,7 +58,7 @@ def distiller(name: str | None, settings: ModelSettings, ask: Ask) -> Iterator[D
         return
     from agent.models import registry
 
-    model = registry.make(name, **settings.model_dump(exclude={"tool_calls", "context_tokens"}))
+    model = registry.make(name, **settings.of_client())
     try:
         yield Distiller(model, ask)
     finally:

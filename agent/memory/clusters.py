@@ -9,16 +9,10 @@ import hashlib
 import re
 
 from agent.measure import SuiteReport
-from agent.untrusted import terminal_text
+from agent.measure.messages import error_of
 
-__all__ = ["cluster_of", "error_of", "errors_of", "shape_of"]
+__all__ = ["cluster_of", "errors_of", "shape_of"]
 
-ERROR_CHARS = 300
-"""Of the line that says what went wrong."""
-
-_RAISED = re.compile(r"^E[ \t]+(\S.*)$", re.MULTILINE)
-"""As pytest marks it."""
-_NAMED = re.compile(r"^[\w.]*(?:Error|Exception|Warning|Exit|Interrupt|panic)\b.*$", re.MULTILINE)
 _ALIKE = (
     (re.compile(r"(?<!\w)(?:'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`)(?!\w)"), "<name>"),
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "<address>"),
@@ -30,13 +24,6 @@ _ALIKE = (
     (re.compile(r"(?<![\w<])[-+]?\d[\d_.,]*(?:e[-+]?\d+)?\b"), "<number>"),
     (re.compile(r"\s+"), " "),
 )
-
-
-def error_of(message: str) -> str:
-    """The line of a test's failure text that says what went wrong; empty for an empty one."""
-    text = terminal_text(message)
-    lines = _RAISED.findall(text)[:1] or _NAMED.findall(text)[-1:] or text.strip().splitlines()[-1:]
-    return str(lines[0]).strip()[:ERROR_CHARS] if lines else ""
 
 
 def shape_of(error: str) -> str:

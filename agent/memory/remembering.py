@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agent import guard
-from agent.actions import Edit, Write
+from agent.actions import Edit, Replacement, Write
 from agent.actions.excerpt import excerpt
 from agent.events import Added
 from agent.memory.clusters import cluster_of, errors_of, shape_of
 from agent.memory.items import Episode, Experience, Item, Reflection, Source, name_of
 from agent.patches import parse
-from agent.policy.briefing import changes
 from agent.run import Run
 from agent.search import Choice
-from agent.tree import Node, Tree
+from agent.tree import Node, Step, Tree
 from agent.untrusted import one_line, terminal_text, visible
 
 __all__ = ["episode", "experiences", "recollections", "reflections"]
 
 PATCH_BYTES = 6_000
+CHANGE_BYTES = 1_000
 SAID_BYTES = 600
 FAILURES = 5
 TRIED = 6
@@ -91,7 +91,7 @@ def _experiences(tree: Tree, node: Node, source: Source) -> Iterator[Experience]
     for error in dict.fromkeys(gone):
         cluster = cluster_of(error)
         name = name_of("experience", source.id, node.id, cluster)
-        done, change = one_line(node.label), changes(node.steps)
+        done, change = one_line(node.label), _edits(node.steps)
         yield Experience(name, (source.id,), cluster, shape_of(error), node.id, done, change, round(gain, 6))
 
 
@@ -138,3 +138,16 @@ def _edited(tree: Tree) -> Iterator[str]:
 
 def _note(text: str, most_bytes: int) -> str:
     return excerpt(visible(terminal_text(text)), most_bytes)[0]
+
+
+def _edits(steps: Sequence[Step]) -> str:
+    """What turns edited and wrote, as a diff shows it."""
+    edits = [action for step in steps for action in step.actions if isinstance(action, (Edit, Write))]
+    return visible(excerpt("\n".join(line for edit in edits for line in _lines(edit)), CHANGE_BYTES)[0])
+
+
+def _lines(edit: Edit | Write) -> Iterator[str]:
+    yield edit.path
+    for each in edit.replacements if isinstance(edit, Edit) else [Replacement("", edit.content)]:
+        yield from (f"- {line}" for line in each.old.splitlines())
+        yield from (f"+ {line}" for line in each.new.splitlines())

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from agent.actions import Action
 from agent.budget import Usage
+from agent.conventions import Convention
 from agent.models import Ask, directly
 from agent.rollouts import Briefing
 from agent.task import Task
@@ -21,12 +22,14 @@ __all__ = ["Policy", "Position", "Proposal", "Tried"]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What an earlier expansion of a node came to."""
+    """What an earlier line of work that branched off at a node came to."""
 
     label: str
     """A few words on what was done."""
+    changes: str = ""
+    """What it changed in the node's state, as a git patch."""
     node: Node | None = None
-    """The state that it led to; None: it failed."""
+    """The last state of the line; None: it failed."""
     known: bool = False
     """That state had been reached before, from here or elsewhere."""
     reason: str = ""
@@ -51,6 +54,8 @@ class Position:
     """A fork of the present state, for reading."""
     tried: tuple[Tried, ...] = ()
     """What earlier expansions of the node came to, oldest first."""
+    continues: bool = False
+    """The conversation of the path continues; else the line branches off here, or begins."""
     kind: str = ""
     """The kind of child that the search wants (`agent.search.Choice.kind`)."""
     hint: str = ""
@@ -61,6 +66,10 @@ class Position:
     """What was proposed here in earlier waves, in canonical form (`agent.proposals`)."""
     recall: Callable[[], str] = str
     """What is remembered of repairs of other issues that fits here; empty where nothing is."""
+    layout: Callable[[], str] = str
+    """What lies in the root of the repository; empty where that is not known."""
+    conventions: Callable[[], tuple[Convention, ...]] = tuple
+    """What the repository's own files tell those who change it."""
     ask: Ask = directly
     """How a model is asked: the run pays for the call and records it, or refuses it."""
     once: Once = field(default=lambda key, find: find())
@@ -87,6 +96,9 @@ class Proposal:
     """What the calls of `Position.ask` behind it cost, for the record of the turn; the run has counted them."""
     final: bool = True
     """The expansion ends here and its state is measured; False: the policy wants to see the observations first."""
+    line_end: str = ""
+    """Why the line of work ends with this turn, or, where nothing is proposed, with the one before; empty where it
+    continues, or ends by a `submit`."""
 
 
 class Policy(Protocol):

@@ -5,26 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from agent.actions import Edit, Write
-from agent.actions.excerpt import excerpt
+from agent.actions import RunTests, Submit
+from agent.actions.excerpt import OBSERVATION_BYTES, excerpt
+from agent.conventions import Convention
 from agent.measure import SuiteReport
 from agent.models import Message
 from agent.policy import Position, Tried
+from agent.policy.house_rules import repository_conventions, user_instructions
 from agent.policy.variation import ANGLES, Variation
 from agent.prompts import digest, names, render
 from agent.search import REPAIR
 from agent.task import Task
-from agent.tree import Node, Step
+from agent.tree import Node
 from agent.untrusted import fence, issue_text, terminal_text, visible
 
 __all__ = [
-    "changes",
+    "TURNS",
     "introduction",
     "measured",
     "opening",
+    "opinion",
     "remembered",
     "repeating",
+    "shown_wrong",
     "situation",
+    "turns_left",
     "version",
     "visible",
     "wanted_strategy",
@@ -33,37 +38,69 @@ __all__ = [
 _PROMPTS = (*(name for name in names() if name.startswith("chat_")), *ANGLES, "mend")
 ISSUE_BYTES = 60_000
 NOTE_BYTES = 1_000
+CHANGES_BYTES = 3_000
+"""Of what an earlier attempt changed."""
 OUTCOME_BYTES = 3_000
 """Of what the tests and a judge say of a state."""
-FAILURES = 10
-ATTEMPTS = 8
+TURNS = 100
+"""Of a line of work, where nothing else is said."""
+FAILURES = 3
+"""Goal tests whose message is told."""
+GOALS = 20
+FAILED_BEFORE = 5
+"""Tests that are named of those that failed before, where they are no goals."""
+ATTEMPTS = 3
+TURNS_LEFT = (15, 5)
+"""When a model is told how many turns are left."""
 
 
-def opening(position: Position, manual: str = "", issue_bytes: int | None = None) -> list[Message]:
+def opening(position: Position, manual: str = "", issue_bytes: int | None = None, turns: int = TURNS) -> list[Message]:
     """The two messages that every conversation about a task begins with; the same bytes wherever it is in the tree.
-    `manual`: how to call the tools, where that has to be said. `issue_bytes`: room for the issue, if it is little."""
-    return introduction(position.task, position.path[0].report, position.box.workdir, manual, issue_bytes)
+    `manual`: how to call the tools, where that has to be said. `issue_bytes`: room for the issue, if it is little.
+    `turns`: how many there are."""
+    report, conventions = position.path[0].report, position.conventions()
+    workdir, layout = position.box.workdir, position.layout()
+    return introduction(position.task, report, workdir, manual, issue_bytes, turns, conventions, layout)
 
 
 def introduction(
-    task: Task, report: SuiteReport, workdir: str, manual: str = "", issue_bytes: int | None = None
+    task: Task,
+    report: SuiteReport,
+    workdir: str,
+    manual: str = "",
+    issue_bytes: int | None = None,
+    turns: int = TURNS,
+    conventions: Sequence[Convention] = (),
+    layout: str = "",
 ) -> list[Message]:
     """As `opening`, of a task whose base state has this report, in a workspace that is at `workdir` inside."""
     issue = excerpt(issue_text(task.statement), min(ISSUE_BYTES, issue_bytes or ISSUE_BYTES))[0]
-    failures = [{"test": visible(test), "message": _printed(report.messages.get(test, ""))} for test in report.failures]
+    shown = [(test, _printed(report.messages.get(test, ""))) for test in task.goal_tests[:FAILURES]]
+    failures = [{"test": visible(test), "message": message} for test, message in shown if message]
+    failed = [visible(test) for test in report.failures if test not in report.flaky]
     text = render(
         "chat_task",
         workdir=workdir,
+        layout=visible(layout),
+        tested=bool(report.outcomes),
         test_command=task.test_command,
+        problem=visible(report.problem or "there are none").rstrip("."),
         issue=issue,
         fence=fence("issue", issue),
-        goal_tests=task.goal_tests,
-        wants_test=not task.goal_tests and report.adapter == "pytest",
-        failures=failures[:FAILURES],
+        goal_tests=[visible(test) for test in task.goal_tests[:GOALS]],
+        more_goals=len(task.goal_tests[GOALS:]),
+        failures=failures,
         tests_fence=fence("tests", str(failures)),
-        more_failures=len(failures[FAILURES:]),
+        tests=len(report.outcomes),
+        failed_before=len(failed),
+        failed_names=failed[:FAILED_BEFORE],
+        suite_s=max(1, round(report.duration_s)),
+        turns=turns,
+        output_bytes=f"{OBSERVATION_BYTES:,}",
     )
-    return [{"role": "system", "content": render("chat_system") + manual}, {"role": "user", "content": text}]
+    system = render("chat_system") + user_instructions(task) + manual
+    told = text + repository_conventions(conventions, issue_bytes)
+    return [{"role": "system", "content": system}, {"role": "user", "content": told}]
 
 
 def remembered(position: Position, room_bytes: int | None = None) -> list[Message]:
@@ -78,20 +115,32 @@ def situation(
     position: Position, *, reflect: bool = False, variation: Variation | None = None, plan: str = ""
 ) -> list[Message]:
     """What the first turn from a node is told of that node, of what was tried there and what a person wants; nothing
-    when there is nothing to tell. `reflect`: below the root, to think again before anything else. `variation` and
-    `plan`: how to begin and what to follow where neither a strategy nor a person says so."""
+    when there is nothing to tell. Attempts are independent: one is told of those before it only where tests show that
+    they are wrong. `reflect`: below the root, to think again before anything else. `variation` and `plan`: how to begin
+    and what to follow where neither a strategy nor a person says so."""
     carry_out = position.kind == "solution"
-    measured = _outcome(position.node) if len(position.path) > 1 and not carry_out else ""
-    tried = [_account(each) for each in position.tried[-ATTEMPTS:]]
+    seen = any(isinstance(action, (RunTests, Submit)) for step in position.node.steps[-1:] for action in step.actions)
+    seen = seen and not position.node.submitted
+    measured = _outcome(position.node) if len(position.path) > 1 and not carry_out and not seen else ""
+    heard = opinion(position) if seen else []
+    wrong = [each for each in position.tried if shown_wrong(each, position.task)]
+    tried = [_account(each) for each in wrong[-ATTEMPTS:]]
     hint = visible(position.hint)
     angle = render("chat_variation", **asdict(variation)) if variation else ""
     begin = "" if carry_out or hint else "\n".join(filter(None, (angle, plan)))
     if not (carry_out or measured or tried or hint or begin):
-        return []
+        return heard
     fused = position.node.kind == "fuse"
     told = {"carry_out": carry_out, "measured": measured, "fused": fused, "tried": tried, "hint": hint, "begin": begin}
     diagnosed = position.kind == REPAIR
-    return [_user("chat_position", **told, diagnosed=diagnosed, reflect=reflect and bool(measured))]
+    return [*heard, _user("chat_position", **told, diagnosed=diagnosed, reflect=reflect and bool(measured))]
+
+
+def opinion(position: Position) -> list[Message]:
+    """What models said of the state that a conversation has just come to, where they did."""
+    said = position.node.evaluation.opinion
+    new = len(position.path) > 1 and position.node.state_hash != position.path[-2].state_hash
+    return [{"role": "user", "content": _printed(said, OUTCOME_BYTES)}] if said and new else []
 
 
 def measured(node: Node) -> Message:
@@ -107,8 +156,21 @@ def wanted_strategy(position: Position) -> list[Message]:
     return [_user("chat_strategy", proposed=proposed, hint=visible(position.hint))]
 
 
+def shown_wrong(tried: Tried, task: Task) -> bool:
+    """Whether tests show that an earlier attempt is not right: a known goal still fails, or it broke something."""
+    if tried.node is None or tried.node.evaluation.solved:
+        return False
+    evaluation = tried.node.evaluation
+    return bool(task.goal_tests) or evaluation.parts.get("harm", 0.0) > 0 or evaluation.tampered or tried.node.refused
+
+
+def turns_left(left: int) -> list[Message]:
+    """What a model is told that has so many turns left, where that is worth a word."""
+    return [_user("chat_turns_left", left=left)] if left in TURNS_LEFT else []
+
+
 def repeating(count: int, *, last: bool) -> list[Message]:
-    """What a model is told that has done the same so many times in a row; `last`: once more ends its turns."""
+    """What a model is told that has done the same so many times in a row; `last`: once more ends its line of work."""
     return [_user("chat_repeats", times=count, last=last)]
 
 
@@ -121,29 +183,14 @@ def _user(prompt: str, **values: object) -> Message:
     return {"role": "user", "content": render(prompt, **values)}
 
 
-def changes(steps: Sequence[Step]) -> str:
-    """What turns edited and wrote, as a diff shows it, cut to the size of a note."""
-    edits = [a for step in steps for a in step.actions if isinstance(a, (Edit, Write))]
-    return visible(excerpt("\n".join(line for edit in edits for line in _lines(edit)), NOTE_BYTES)[0])
-
-
 def _account(tried: Tried) -> dict[str, object]:
-    """What was done, what it changed, and what the tests said of it or why there is nothing that they could say."""
-    steps = tried.node.steps if tried.node and not tried.known else ()
+    """What was done, what it changed, and what the tests said of it."""
     return {
         "what": tried.label or "an attempt",
-        "changes": changes(steps),
-        "known": tried.known,
+        "changes": visible(excerpt(tried.changes.strip(), CHANGES_BYTES)[0]),
         "outcome": _outcome(tried.node) if tried.node else "",
         "refused": tried.node is not None and tried.node.refused,
-        "reason": visible(excerpt(tried.reason, NOTE_BYTES)[0]),
     }
-
-
-def _lines(edit: Edit | Write) -> list[str]:
-    """An edit as a diff shows it."""
-    gone, come = (edit.old, edit.new) if isinstance(edit, Edit) else ("", edit.content)
-    return [edit.path, *(f"- {line}" for line in gone.splitlines()), *(f"+ {line}" for line in come.splitlines())]
 
 
 def _outcome(node: Node) -> str:

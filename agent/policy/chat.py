@@ -1,4 +1,4 @@
-"""A chat model with tools as a policy: one answer is one turn, and a run of the tests ends a row of turns."""
+"""A chat model with tools as a policy: one answer is one turn, and the conversation continues until it submits."""
 
 from __future__ import annotations
 
@@ -9,29 +9,38 @@ from functools import partial
 from random import Random
 from typing import Any, Literal
 
-from agent.actions import Action, Edit, RunTests, Submit, Write
+from agent.actions import RunTests, Submit
 from agent.budget import Usage
 from agent.errors import PolicyError, TooLong, ToolsRefused
 from agent.models import Ask, Completion, Message, Model
 from agent.models.conversing import converse
 from agent.policy import Position, Proposal
-from agent.policy.briefing import remembered, repeating, situation, version, wanted_strategy
+from agent.policy.briefing import (
+    TURNS,
+    opinion,
+    remembered,
+    repeating,
+    situation,
+    turns_left,
+    version,
+    wanted_strategy,
+)
 from agent.policy.conversation import BYTES_PER_TOKEN, Conversation
 from agent.policy.forms import NATIVE, TEXT, Form, Heard
 from agent.policy.plan_tree import Way, carried_out, merged, place_of, way
 from agent.policy.plans import MOST_PLANS, Plan, drawn, plan_of, read_plans, telling, wanted_plans
 from agent.policy.priors import briefed
-from agent.policy.repeats import made_before, times
+from agent.policy.repeats import times
 from agent.policy.transcript import pack
 from agent.policy.variation import variation
-from agent.tree import Node, Step
-from agent.untrusted import one_line
+from agent.tree import Step
 
 __all__ = ["ChatPolicy"]
 
 log = logging.getLogger(__name__)
 
 LABEL_CHARS = 80
+TURNS_USED_UP = "its turns were used up"
 LEAST_CONTEXT = 2_000
 """Tokens: the prompts alone take about so many."""
 BRIEFING_SHARE = 0.2
@@ -73,17 +82,19 @@ class ChatPolicy:
     """Shows a model the branch that leads to a node and takes its tool calls for actions.
 
     `Proposal.message` is the turn as `agent.policy.transcript` packs it, its prior how likely it was. What cannot be
-    read is answered with how to mend it; it is paid for, and forgotten once the model has mended it. So is an answer,
-    once an expansion, that only does again what was done in the same state before.
+    read is answered with how to correct it; it is paid for, and forgotten once the model has corrected it.
     """
 
     model: Model
+    max_turns: int = TURNS
+    """Turns of a conversation, after which it ends although nothing was submitted; at least 1. The model is told."""
     max_turns_per_node: int = 25
-    """Turns, from the root, after which a state is measured although the model has not asked for it."""
+    """Turns after which a state is measured and kept although the model has not asked for it. It is not told, and its
+    conversation continues."""
     turn_growth: float = 1.0
     """At least 1: each edit deeper, a state may take so many times as many turns. Above 1 the model is told to think
-    again at each measured state that it goes on from: a ladder of budgets b, b * g, b * g ** 2, as IDSampling deepens
-    them, which ends at the first state that is solved."""
+    again at each measured state at which its line branches off: a ladder of budgets b, b * g, b * g ** 2, as IDSampling
+    deepens them, which ends at the first state that is solved."""
     max_mends: int = 3
     """Unreadable answers in a row that are put up with."""
 
@@ -93,9 +104,9 @@ class ChatPolicy:
     context_tokens: int | None = None
     """What the model can read at most, question and answer; None: not known, and found out when it refuses."""
     max_repeats: int = 4
-    """At least 2: an expansion in which the same was done with the same results so many times in a row ends there. The
-    model is told before."""
-    angles: bool = True
+    """At least 2: a conversation in which the same was done with the same results so many times in a row ends there.
+    The model is told before."""
+    angles: bool = False
     """The second child of a node and those after it are told to begin in other ways (`agent.policy.variation`)."""
     temperatures: Sequence[float] = ()
     """Of the first child of a node, the second and so on, the last one for all that follow; none: the model's own."""
@@ -109,8 +120,8 @@ class ChatPolicy:
     _chosen: _Chosen = field(default_factory=_Chosen, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.max_turns_per_node < 1 or self.max_mends < 0:
-            raise ValueError("max_turns_per_node has to be at least 1 and max_mends at least 0")
+        if self.max_turns < 1 or self.max_turns_per_node < 1 or self.max_mends < 0:
+            raise ValueError("max_turns and max_turns_per_node have to be at least 1, and max_mends at least 0")
         if not 1 <= self.turn_growth <= 10:
             raise ValueError(f"turn_growth={self.turn_growth}: give a number from 1 to 10")
         if self.tool_calls not in ("auto", "native", "text"):
@@ -142,25 +153,30 @@ class ChatPolicy:
         """
         if position.kind == "strategy":
             return self._propose_strategy(position, rng.getrandbits(31))
-        own, branch = times(position.steps), times(_turns(position))
-        if own >= self.max_repeats or branch >= 2 * self.max_repeats:
-            return Proposal((), label=f"{_label(_actions(position), '')}: ended, it did the same again and again")
+        taken = _turns(position)
+        repeats, left = times(taken), self.max_turns - len(taken)
+        if repeats >= self.max_repeats:
+            return Proposal((), label="did the same again and again", line_end="it did the same again and again")
+        if left <= 0:
+            return Proposal((), label="used up its turns", line_end=TURNS_USED_UP)
         seed = rng.getrandbits(31)
         step = self._way(position, seed)
         if step is not None and step.branch is None:
             return Proposal((), label="no step of the plans is left here")
-        repeated = repeating(branch, last=own + 1 >= self.max_repeats) if branch > 1 else []
-        given = [*repeated, *self._given(position, seed, step)]
+        repeated = repeating(repeats, last=repeats + 1 >= self.max_repeats) if repeats > 1 else []
+        given = [*repeated, *turns_left(left), *self._given(position, seed, step)]
         answer = carried_out(step, seed, partial(self._answer, position, given))
         turns, actions = len(position.steps) + 1, answer.heard.actions
         final = turns >= self.turns(len(position.path) - 1) or any(isinstance(a, (RunTests, Submit)) for a in actions)
+        line_end = TURNS_USED_UP if left == 1 else ""
         return Proposal(
             actions=actions,
             message=pack(given, answer.heard.message, answer.left_out, step.place if step else ()),
             prior=answer.likelihood,
-            label=_label((*_actions(position), *actions), answer.heard.said),
+            label=" ".join(answer.heard.said.split())[:LABEL_CHARS],
             usage=answer.usage,
-            final=final,
+            final=final or bool(line_end),
+            line_end=line_end,
         )
 
     def turns(self, depth: int) -> int:
@@ -168,9 +184,12 @@ class ChatPolicy:
         return int(self.max_turns_per_node * self.turn_growth**depth)
 
     def _given(self, position: Position, seed: int, step: Way | None) -> list[Message]:
-        """What the model is told before the first turn of an expansion."""
+        """What the model is told before the first turn from a state at which its line of work begins or branches off,
+        or where the next step of a plan follows."""
         if position.steps:
             return []
+        if position.continues and step is None:
+            return opinion(position)
         plan, fresh = (None, step is not None) if self.plan_tree else self._plan(position, seed)
         varied = variation(position) if self.angles and not fresh else None
         followed = telling(plan, first=fresh) if plan else step.told() if step else ""
@@ -245,14 +264,12 @@ class ChatPolicy:
         return answer
 
     def _ask(self, position: Position, given: Sequence[Message], form: Form, seed: int) -> _Answer:
-        talk = Conversation(position, form, given, self.context_tokens)
-        usage, mends, called, refused = Usage(), list[Message](), False, False
-        for left in range(self.max_mends, -1, -1):
+        talk = Conversation(position, form, given, self.context_tokens, self.max_turns)
+        usage, mends, called = Usage(), list[Message](), False
+        for _ in range(self.max_mends + 1):
             answer = self._complete(position.ask, talk, mends, self._sampling(position, seed))
             usage += answer.usage
             heard = form.hear(answer)
-            if left and not refused and heard.readable and (child := made_before(position, heard.actions)):
-                heard, refused = replace(heard, problems=(_refusal(child),) * len(heard.actions)), True
             if heard.readable:
                 return _Answer(heard, answer.likelihood, usage, talk.left_out)
             called = called or bool(heard.problems)
@@ -268,33 +285,14 @@ class ChatPolicy:
         """An answer; old results are left out until the model can read the conversation."""
         for _ in range(SHORTENINGS):
             try:
-                return ask(self.model, talk.messages(mends), talk.form.tools(), **sampling)
+                return ask(self.model, talk.messages(mends), talk.tools(), **sampling)
             except TooLong as refusal:
                 if not talk.shorten():
                     raise
                 log.info("the first %d turns are told without their results: %s", talk.left_out, refusal)
-        return ask(self.model, talk.messages(mends), talk.form.tools(), **sampling)
-
-
-def _refusal(child: Node) -> str:
-    """Why an answer that made this child before is not carried out again."""
-    tests = f"{len(child.report.passes)} tests passed and {len(child.report.failures)} failed"
-    return f"an earlier attempt did exactly this here, and then {tests}; do something else"
-
-
-def _actions(position: Position) -> list[Action]:
-    """All of this expansion so far."""
-    return [action for step in position.steps for action in step.actions]
+        return ask(self.model, talk.messages(mends), talk.tools(), **sampling)
 
 
 def _turns(position: Position) -> list[Step]:
     """All of the branch so far."""
     return [step for node in position.path for step in node.steps] + list(position.steps)
-
-
-def _label(actions: Sequence[Action], text: str) -> str:
-    """A few words for people and siblings: which files were changed, and how the model put it."""
-    paths = dict.fromkeys(action.path for action in actions if isinstance(action, (Edit, Write)))
-    changed = f"changed {', '.join(paths)}" if paths else "changed nothing"
-    said = " ".join(text.split())[:LABEL_CHARS]
-    return one_line(f"{changed}: {said}" if said else changed)

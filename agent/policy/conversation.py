@@ -7,16 +7,18 @@ same bytes. What a turn was asked without is recorded with it (`agent.policy.tra
 from __future__ import annotations
 
 import json
+import sys
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agent.models import Message
 from agent.policy import Position
-from agent.policy.briefing import opening
+from agent.policy.briefing import TURNS, opening
 from agent.policy.forms import Form
 from agent.policy.transcript import branch, left_out
 
-__all__ = ["Conversation"]
+__all__ = ["Conversation", "capped"]
 
 BYTES_PER_TOKEN = 3
 """A low figure, so that an estimate is rather too high."""
@@ -29,17 +31,31 @@ RESULT_SHARE = 0.2
 """Of one turn's results together, in a short context."""
 
 
+def capped(context_tokens: int | None, soft_cap: int) -> int:
+    """What a model is taken to read, so that results are left out above `FULL` of what it can read (None: not known)
+    and above the soft cap, whichever is less."""
+    return min(context_tokens or sys.maxsize, int(soft_cap / FULL))
+
+
 class Conversation:
     """What a model is told before its next turn."""
 
     def __init__(
-        self, position: Position, form: Form, given: Sequence[Message], context_tokens: int | None = None
+        self,
+        position: Position,
+        form: Form,
+        given: Sequence[Message],
+        context_tokens: int | None = None,
+        most_turns: int = TURNS,
     ) -> None:
-        """`given` comes last, after the turns of the branch. `context_tokens`: what the model can read, if known."""
+        """`given` comes last, after the turns of the branch. `context_tokens`: what the model can read, if known.
+        `most_turns`: what it is told that there are."""
         self._position = position
         self.form = form
         self._given = given
         self._context_tokens = context_tokens
+        self._most_turns = most_turns
+        self._debug = position.path[0].report.adapter == "pytest"
         self._turns = sum(len(node.steps) for node in position.path) + len(position.steps)
         self.left_out = left_out(position.path, position.steps)
         """How many turns of the branch, from the oldest on, are told without their results."""
@@ -48,13 +64,17 @@ class Conversation:
 
     def messages(self, later: Sequence[Message] = ()) -> list[Message]:
         """As the provider takes them, with these at the end."""
-        told = opening(self._position, self.form.manual(), self._bytes(ISSUE_SHARE))
+        told = opening(self._position, self.form.manual(debug=self._debug), self._bytes(ISSUE_SHARE), self._most_turns)
         told += branch(self._position.path, self._position.steps, self.form, self.left_out, self._bytes(RESULT_SHARE))
         return self.form.sent([*told, *self._given, *later])
 
     def tokens(self) -> float:
         """An estimate, rather too high."""
-        return len(json.dumps([self.form.tools(), self.messages()])) / BYTES_PER_TOKEN
+        return len(json.dumps([self.tools(), self.messages()])) / BYTES_PER_TOKEN
+
+    def tools(self) -> Sequence[Mapping[str, Any]]:
+        """What the request offers; `debug` where pytest runs the tests."""
+        return self.form.tools(debug=self._debug)
 
     def shorten(self) -> bool:
         """Leave out so many more results that about half is left. The last turn keeps its own. False: there are none

@@ -58,6 +58,10 @@ class Panel:
         if not self.trust > 0:
             raise ValueError(f"trust={self.trust}: give a number above 0")
 
+    def member(self, policy_id: str) -> Policy | None:
+        """The policy of that name, if there is one."""
+        return next((member for member in self.members if member.policy_id == policy_id), None)
+
     def pick(self, tree: Tree, node_id: NodeId, rng: Random) -> Policy | None:
         """Who proposes at the node; None when nobody has anything left."""
         willing = [member for member in self.members if not tree.left(node_id, member.policy_id)]

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agent.actions import schema
 from agent.actions.excerpt import excerpt
 from agent.models import Message
 from agent.policy import tagged
@@ -88,7 +87,7 @@ def _without(text: str) -> str:
 
 def _words(content: object) -> str:
     """What was said beside the calls."""
-    return tagged.read(content, schema()).said if isinstance(content, str) else ""
+    return tagged.read(content).said if isinstance(content, str) else ""
 
 
 def unpack(message: str) -> dict[str, Any] | None:

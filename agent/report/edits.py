@@ -26,8 +26,9 @@ def _lines(action: Action) -> Iterator[str]:
     match action:
         case Edit():
             yield from (f"--- a/{action.path}", f"+++ b/{action.path}")
-            changed = unified_diff(action.old.splitlines(), action.new.splitlines(), lineterm="", n=3)
-            yield from (_hunk(line, action.line) if line.startswith("@@") else line for line in list(changed)[2:])
+            for each in action.replacements:
+                changed = unified_diff(each.old.splitlines(), each.new.splitlines(), lineterm="", n=3)
+                yield from (_hunk(line, action.line) if line.startswith("@@") else line for line in list(changed)[2:])
         case Write():
             yield from (f"+++ b/{action.path}", "@@ the whole file @@")
             yield from (f"+{line}" for line in action.content.splitlines())

@@ -6,19 +6,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.budget import Usage
+from agent.grade import Grade
 from sandboxes import Forked
 
 if TYPE_CHECKING:
     from agent.measure import SuiteReport
     from agent.solver import Result
 
-__all__ = ["as_json", "as_text", "cost", "forks", "tally"]
+__all__ = ["answer_lines", "as_json", "as_text", "cost", "forks", "tally"]
 
 _VERDICTS = {
     "solved": "solved: the goal tests pass, and nothing that passed before fails",
+    "submitted": "submitted: the model calls the work done, and nothing that passed before fails",
     "improved": "improved, not solved: better than before, but not all goal tests pass",
     "no_patch": "no patch: nothing better than the repository as it is was found",
 }
+_FINER = {
+    Grade.DECLARED: "submitted: what fails now contradicts the issue, says the model; look at it before you apply it",
+    Grade.BROKEN: "submitted, not accepted: tests that passed before fail, and the model does not say why",
+    Grade.UNFINISHED: "not finished: this is the best change so far",
+}
+"""What says more of a grade than the status does, where a model worked."""
+NAMED = 10
 
 
 def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
@@ -26,6 +35,11 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
     usage = result.usage
     return {
         "status": result.status,
+        "resolved": result.resolved,
+        "grade": result.grade.name.lower(),
+        "broken": list(result.broken),
+        "declared": dict(result.declared),
+        "reproduced_by": list(result.reproduced_by),
         "verified": result.verified,
         "patch_path": None if patch_path is None else str(patch_path),
         "stop": result.stop.name.lower(),
@@ -48,8 +62,7 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
 
 def as_text(result: Result, patch_path: Path | None) -> str:
     """The same for people, a fact a line."""
-    lines = [_VERDICTS[result.status] + ("" if result.verified or not result.patch else " (not verified)")]
-    lines.append(f"tests    {_tests(result.baseline)} before, {_tests(result.final)} after")
+    lines = answer_lines(result)
     lines.append(f"search   {result.nodes} states in {result.seconds:.0f} s; {result.stop.value}")
     lines.append(f"spent    {result.usage.measurements} test runs" + cost(result.usage))
     lines.append(f"states   {forks(result.forked)}")
@@ -60,6 +73,21 @@ def as_text(result: Result, patch_path: Path | None) -> str:
     if result.error is not None:
         lines.append(f"error    {result.error}")
     return "\n".join(lines)
+
+
+def answer_lines(result: Result) -> list[str]:
+    """What is known of the answer: how good it is, what shows it, and what it breaks."""
+    finer = _FINER if result.usage.model_calls else {}
+    verdict = finer.get(result.grade, _VERDICTS[result.status])
+    why = {test: f" (declared: {reason})" for test, reason in result.declared.items()}
+    broken = [f"broken   {test}{why.get(test, '')}" for test in result.broken[:NAMED]]
+    return [
+        verdict + ("" if result.verified or not result.patch else " (not verified)"),
+        f"tests    {_tests(result.baseline)} before, {_tests(result.final)} after",
+        *(f"shown by {test}: fails without the patch, passes with it" for test in result.reproduced_by[:NAMED]),
+        *broken,
+        *([f"broken   {len(result.broken) - NAMED} more"] if len(result.broken) > NAMED else []),
+    ]
 
 
 def forks(forked: Forked) -> str:

@@ -45,6 +45,8 @@ class Choice:
     """What a person wants to be tried, or, for a `repair`, what went wrong before; the policy is shown it."""
     order: int | None = None
     """The number of the order (`agent.steering`) that this choice obeys; None: the search chose."""
+    continues: bool = False
+    """The line of work that ends at the node is continued (`agent.search.continuing`)."""
     because: str = ""
     """In words, where a search lets others choose: which one did, and why it."""
     reasons: tuple[Reason, ...] = ()

@@ -8,6 +8,7 @@ from functools import partial
 from random import Random
 
 from agent.search import Choice, Reason
+from agent.search.continuing import continues
 from agent.search.ranking import why_first
 from agent.tree import NodeId, Tree
 
@@ -19,10 +20,12 @@ class Strategies:
     """Typed nodes: the root's children are strategies in words (`kind` "strategy"), a strategy's child carries it out
     ("solution"), and a solution's children repair what is left ("debug").
 
-    After each measurement a critic's verdict decides, which is recorded as parts of the evaluation, each 1 or 0:
-    `accept` ends the search, `abort` ends the branch; else the state is refined. Whatever a critic says, a state that
-    is worth less than its parent ends its branch. Without a critic the value alone decides. Among the states that may
-    have a child, the highest value comes first, the deeper node among equals, then the older one.
+    A solution, and each repair, is a line of work that continues until it ends (`agent.search.continuing`); it is
+    repaired where it came to nothing, or was submitted although a goal test fails. A critic's verdict decides, which is
+    recorded as parts of the evaluation, each 1 or 0: `accept` ends the search, `abort` ends the branch; else the state
+    is refined. Whatever a critic says, a state that is worth less than its parent ends its branch. Without a critic the
+    value alone decides. Among the states that may have a child, the highest value comes first, the deeper node among
+    equals, then the older one.
 
     This is CodeTree's search (arXiv 2411.04329; `llm_agent_guide.py` of SalesforceAIResearch/CodeTree), but for the
     order: CodeTree goes depth first, in the order in which the strategies were proposed.
@@ -45,12 +48,13 @@ class Strategies:
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """A strategy while there are too few of them, else a child of the most valuable state that may have one."""
         del rng
-        root, generated = tree.root.id, tree.ended_expansions + tree.in_flight - tree.expansions(tree.root.id)
+        root = tree.root.id
         if tree.expandable(root) and tree.expansions(root) < self.strategies:
             missing = {"score": float(self.strategies - tree.expansions(root))}
             return Choice(root, kind="strategy", reasons=(Reason(root, missing),))
         known = tree.view(self, lambda tree: _Ready(tree, self))
-        if generated >= self.generations or known.accepted or not known.ready:
+        begun = tree.ended_expansions + tree.in_flight - tree.expansions(root) - len(known.continued)
+        if begun >= self.generations or known.accepted or not known.ready:
             return None
         best = [node_id for _, _, node_id in known.ready[:2]]
         reason = why_first(best, partial(_terms, tree), len(known.ready))
@@ -63,7 +67,7 @@ class Strategies:
         return (
             tree.expandable(node_id)
             and node_id != tree.root.id
-            and tree.depth(node_id) <= self.depth
+            and _generation(tree, node_id) <= self.depth
             and came_to_something < most
             and not _aborted(tree, node_id)
         )
@@ -76,6 +80,8 @@ class _Ready:
         self._tree = tree
         self._search = search
         self.accepted = False
+        self.continued = set[NodeId]()
+        """States at which a conversation had come further, and no generation began."""
         self.ready: list[tuple[float, int, NodeId]] = []
         """Each with its value and its depth, both negative."""
 
@@ -83,6 +89,8 @@ class _Ready:
         """Whether the state is ready now, and whether it was accepted."""
         tree = self._tree
         self.accepted = self.accepted or _accepted(tree, node_id)
+        if continues(tree, node_id):
+            self.continued.add(node_id)
         place = (-tree[node_id].value, -tree.depth(node_id), node_id)
         at = bisect_left(self.ready, place)
         if self.ready[at : at + 1] == [place]:
@@ -92,6 +100,11 @@ class _Ready:
 
     def changed_below(self, node_id: NodeId) -> None:
         """Nothing: a subtree does not count here."""
+
+
+def _generation(tree: Tree, node_id: NodeId) -> int:
+    """The strategy's is 1, that of the solution by it 2."""
+    return sum(not continues(tree, node.id) for node in tree.path(node_id)[1:])
 
 
 def _accepted(tree: Tree, node_id: NodeId) -> bool:

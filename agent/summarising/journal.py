@@ -57,6 +57,8 @@ def _outcome(found: Record) -> Outcome:
         return "invalid"
     if best.evaluation.solved and not found.verdict:
         return "solved"
+    if best.by_model and found.verdict.get("applied") and best.submitted and not found.goals:
+        return "submitted"
     if found.verdict.get("solved") or found.verdict.get("improved"):
         return "solved" if found.verdict["solved"] else "improved"
     if best.evaluation.by_tests > root.evaluation.by_tests and not found.verdict:

@@ -59,7 +59,7 @@ def record(run: Run, provider: Provider | None, rollout: Rollout) -> Record:
     path, task = run.tree.path(rollout.leaf), task_of(run)
     blob, patch = _patch(run, provider, run.tree[rollout.best])
     spectrum = run.note(run.tree.root.id, "spectrum")
-    goals = resolve_goals(task.goal_tests, path[0].report)
+    goals = resolve_goals(task, path[0].report)
     return Record(
         rollout,
         path,

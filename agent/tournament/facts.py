@@ -20,14 +20,15 @@ Merit = tuple[float, int, int, NodeId]
 @dataclass(frozen=True, slots=True, order=True)
 class Facts:
     """What tests say. Of two the greater is better: what stands first decides first. What the guard has a reason
-    against does not come so far (`agent.answers.Answers.stands`), nor what was seen to break a test
-    (`agent.rollouts.is_candidate`)."""
+    against does not come so far (`agent.answers.Answers.stands`)."""
 
     valid: bool
     """Its tests gave a result."""
     solved: bool
     progress: float
     """The share of the goal tests that pass, in [0, 1], as `agent.value.tests` counts them."""
+    unharmed: float
+    """1 where it breaks no test, else less (`harm` of `agent.value.tests`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def facts(candidate: Candidate) -> Facts:
         valid=candidate.summary.outcome != "invalid",
         solved=candidate.evaluation.solved,
         progress=parts.get("progress", 0.0),
+        unharmed=1.0 - parts.get("harm", 0.0),
     )
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from agent.ballots import Ballot, Judge
 from agent.budget import BudgetSpent
 from agent.errors import RamifyError
+from agent.prompts import handed_on
 from agent.rollouts import Candidate
 from agent.task import Task
 
@@ -49,7 +50,7 @@ class Booth:
         if self._workers == 1:
             cast = [self._ballot(group, vote) for vote in range(self._votes)]
         else:
-            with ThreadPoolExecutor(self._workers) as pool:
+            with ThreadPoolExecutor(self._workers, initializer=handed_on()) as pool:
                 cast = list(pool.map(partial(self._ballot, group), range(self._votes)))
         return tuple(ballot for ballot in cast if ballot is not None)
 

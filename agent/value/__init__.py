@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from agent.task import Task
     from agent.tree import Node
 
-__all__ = ["Case", "Evaluation", "Once", "Value"]
+__all__ = ["MANIPULATION", "Case", "Evaluation", "Once", "Value"]
+
+MANIPULATION = "Refused as a manipulation of the tests:"
+"""How the notes of a state begin whose results cannot be trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +30,20 @@ class Evaluation:
     """The terms of the value, by name."""
     notes: str = ""
     """Text for the policy that tries again from the same parent."""
+    opinion: str = ""
+    """What models say of the state, in words; it is in `notes`, too."""
+    reproduced_by: tuple[str, ...] = ()
+    """Tests that the state adds, which fail without its change and pass with it."""
 
     @property
     def by_tests(self) -> float:
         """What the state is worth by its tests alone, in [0, 1]."""
         return self.parts.get("tests", self.value)
+
+    @property
+    def tampered(self) -> bool:
+        """Whether the patch forges or disables what the tests say."""
+        return self.notes.startswith(MANIPULATION)
 
     @property
     def accepted(self) -> bool:

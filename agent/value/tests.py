@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent.actions.comparison import stopped_early
+from agent.actions.excerpt import excerpt
 from agent.measure import Outcome, SuiteReport
+from agent.measure.comparison import compare
 from agent.measure.regressions import regressions
 from agent.value import Case, Evaluation
 
-__all__ = ["BASE_VALUE", "BEST_UNSOLVED", "GETS_FURTHER", "PassingTests", "goals_of"]
+__all__ = ["BASE_VALUE", "BEST_UNSOLVED", "GETS_FURTHER", "PassingTests"]
 
 BASE_VALUE = 0.1
 """Worth of a state that has neither gained nor lost anything."""
@@ -18,7 +21,7 @@ GETS_FURTHER = 0.25
 LEAST_HARM = 0.1
 LEAST_HARM_OF_MANY = 0.2
 """Of a run that was cut short: how many more it would have broken is not known."""
-MESSAGE_CHARACTERS = 600
+MESSAGE_BYTES = 1_500
 NOTED = 3
 
 
@@ -32,7 +35,8 @@ class PassingTests:
     in the base state and now fails in its own code.
     harm: 0 when every test that passed in the base state still does; else those that do not, over all tests that count
     (they and the goals), at least 0.1, and at least 0.2 when the run was cut short because of them.
-    Flaky tests count in neither. A report of some tests only is never solved, and has the harm that it shows.
+    Flaky tests count in neither. A report of some tests only is never solved, and has the harm that it shows. Where no
+    goal is known, there is no progress to see, and nothing is solved.
     """
 
     def evaluate(self, case: Case) -> Evaluation:
@@ -40,7 +44,7 @@ class PassingTests:
         report, baseline = case.report, _baseline(case)
         if not report.valid:
             return Evaluation(0.0, notes=f"The tests gave no valid result: {report.problem}")
-        goals = goals_of(case)
+        goals = case.task.goal_tests
         progress = sum(_credit(baseline, report, goal) for goal in goals) / len(goals) if goals else 0.0
         broken = regressions(baseline, report)
         least = LEAST_HARM_OF_MANY if report.left_out else LEAST_HARM
@@ -52,14 +56,8 @@ class PassingTests:
             value=1.0 if solved else value,
             solved=solved,
             parts={"progress": progress, "harm": harm},
-            notes=_notes(report, open_goals, broken),
+            notes=_notes(baseline, report, open_goals, broken),
         )
-
-
-def goals_of(case: Case) -> tuple[str, ...]:
-    """The tests that have to pass in the end: the task's, else those that fail in the base state."""
-    baseline = _baseline(case)
-    return case.task.goal_tests or tuple(test for test in baseline.failures if test not in baseline.flaky)
 
 
 def _baseline(case: Case) -> SuiteReport:
@@ -74,15 +72,15 @@ def _credit(baseline: SuiteReport, report: SuiteReport, goal: str) -> float:
     return GETS_FURTHER if further else 0.0
 
 
-def _notes(report: SuiteReport, open_goals: Sequence[str], broken: Sequence[str]) -> str:
+def _notes(baseline: SuiteReport, report: SuiteReport, open_goals: Sequence[str], broken: Sequence[str]) -> str:
     parts: list[str] = []
     for title, tests in (("Still failing", open_goals), ("Broken", broken)):
         for test in tests[:NOTED]:
             outcome = report.outcome(test)
-            message = report.messages.get(test, "")[-MESSAGE_CHARACTERS:]
+            message = excerpt(report.messages.get(test, ""), MESSAGE_BYTES)[0]
             parts.append(f"{title}: {test} ({outcome.value if outcome else 'not run'})\n{message}".rstrip())
         if len(tests) > NOTED:
             parts.append(f"{title}: {len(tests) - NOTED} more")
     if report.left_out:
-        parts.append(f"{report.left_out} tests were not run any more")
+        parts.append(stopped_early(compare(baseline, report), report))
     return "\n".join(parts)

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from agent.models.conversing import Abstained
 from agent.value import Case, Evaluation
-from agent.value.tests import BASE_VALUE, BEST_UNSOLVED, GETS_FURTHER, PassingTests, goals_of
+from agent.value.tests import BASE_VALUE, BEST_UNSOLVED, GETS_FURTHER, PassingTests
 
 __all__ = ["ABSTAINED", "VERDICTS", "Critic", "Opinion", "Verdict", "judged", "lifted"]
 
@@ -63,15 +63,15 @@ def judged(case: Case, critics: Mapping[str, Critic], weights: Mapping[str, floa
     if tests.solved or not case.report.valid or not case.path:
         return tests
     if case.known is not None:
-        said, text = _said_before(case, case.known, tests), ""
+        said, text = _said_before(case, case.known, tests), case.known.opinion
     elif case.ask is not None and case.patch():
         said, text = _hear(case, tests, critics)
     else:
         return tests
     worths = {name: said[name] for name in critics if name in said}
-    value = lifted(tests, len(goals_of(case)), _mean(tests, worths, weights or {})) if worths else tests.value
+    value = lifted(tests, len(case.task.goal_tests), _mean(tests, worths, weights or {})) if worths else tests.value
     notes = "\n".join(filter(None, (tests.notes, text)))
-    return replace(tests, value=value, parts={**said, **tests.parts, "tests": tests.value}, notes=notes)
+    return replace(tests, value=value, parts={**said, **tests.parts, "tests": tests.value}, notes=notes, opinion=text)
 
 
 def lifted(tests: Evaluation, goals: int, worth: float) -> float:
@@ -123,4 +123,4 @@ def _said_before(case: Case, known: Evaluation, tests: Evaluation) -> dict[str, 
 
 def _unopposed(case: Case, tests: Evaluation) -> bool:
     """Every goal test passes, where there are any, and nothing is broken."""
-    return not tests.parts["harm"] and (tests.parts["progress"] == 1.0 or not goals_of(case))
+    return not tests.parts["harm"] and (tests.parts["progress"] == 1.0 or not case.task.goal_tests)

@@ -45,7 +45,7 @@ class Jobs:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Failures are told as a measurement of a search tells them."""
+        """Failures name the files and lines that they came through."""
         config.option.tbstyle = "native"
         self.root = str(config.rootpath) + os.sep
 

@@ -125,7 +125,7 @@ def trials(run: Run) -> Iterator[Trial]:
                 continue
             child = run.tree[attempt.child]
             actions = [action for step in child.steps for action in step.actions]
-            edits = tuple(action for action in actions if isinstance(action, Edit))
+            edits = tuple(each for each in actions if isinstance(each, Edit) and not (each.replace_all or each.more))
             if edits and len(edits) == len(actions):
                 likely = ranked.likely(number) if ranked else child.prior
                 yield Trial(parent.id, child.id, edits, likely, child.policy_id, below[child.id].solved > 0)

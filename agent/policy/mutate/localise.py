@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from math import sqrt
+
+from agent.measure.messages import places_of
 
 __all__ = ["Suspicion", "crash_sites", "ochiai", "sharpened"]
 
 Suspicion = Mapping[str, Mapping[int, float]]
 """Per path and 1-based line, in [0, 1]: 1 is executed by every failing test and by no passing one."""
-
-_FRAME = re.compile(r"^\s*(?:File \")?([^\s:\"]+\.py)(?::|\", line )(\d+)", re.MULTILINE)
 
 
 def ochiai(
@@ -44,7 +43,7 @@ def crash_sites(messages: Iterable[str], is_source: Callable[[str], bool]) -> Ma
     shares: dict[tuple[str, int], float] = defaultdict(float)
     ended = 0
     for message in messages:
-        frames = [(path, int(line)) for path, line in _FRAME.findall(message)]
+        frames = places_of(message)
         if not frames or not is_source(frames[-1][0]):
             continue
         ended += 1

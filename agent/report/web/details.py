@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from agent.actions import Action, Observation
+from agent.actions import Action, Edit, Observation
 from agent.discarding import kept_patch
 from agent.events import Asked, Event
 from agent.measure import SuiteReport
@@ -107,10 +107,18 @@ def _tests(report: SuiteReport, base: SuiteReport) -> dict[str, Any]:
 
 def _turn(words: str, actions: Sequence[Action], observations: Sequence[Observation]) -> dict[str, Any]:
     acts = [
-        {"action": asdict(a), "text": o.text, "ok": o.ok, "elided": o.elided_bytes, "refused": o.refused}
+        {"action": _action(a), "text": o.text, "ok": o.ok, "elided": o.elided_bytes, "refused": o.refused}
         for a, o in zip(actions, observations, strict=False)
     ]
     return {"said": words, "acts": acts}
+
+
+def _action(action: Action) -> dict[str, Any]:
+    """With one text that went and one that came, however many replacements an edit made."""
+    if not (isinstance(action, Edit) and action.more):
+        return asdict(action)
+    gone, come = ("\n".join(texts) for texts in zip(*((e.old, e.new) for e in action.replacements), strict=True))
+    return asdict(replace(action, old=gone, new=come, more=()))
 
 
 def _answer(asked: Asked) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from typing import Any
 
 from agent.ballots import Ballot
 from agent.budget import Stop
+from agent.ending import result_of
 from agent.node import ROOT
+from agent.report.summary import answer_lines
 from agent.report.waves import waves
 from agent.run import Run
 from agent.tournament.note import notes
@@ -37,6 +39,7 @@ def overview(run: Run) -> dict[str, Any]:
         "settings": {name: _chosen(settings[name]) for name in SETTINGS if name in settings},
         "status": run.ended.status if run.ended else "running",
         "stop": _stop(run),
+        "answer": _answer(run),
         "verified": bool(run.ended and run.ended.verified),
         "seconds": run.elapsed_s,
         "usage": asdict(run.usage),
@@ -52,6 +55,16 @@ def overview(run: Run) -> dict[str, Any]:
 def _chosen(setting: Any) -> Any:
     """An implementation is told by its name."""
     return setting.get("name") if isinstance(setting, dict) else setting
+
+
+def _answer(run: Run) -> list[str]:
+    """What is known of the run's answer; nothing where its patch is lost."""
+    if run.ended is None or not len(run.tree):
+        return []
+    try:
+        return answer_lines(result_of(run, run.ended))
+    except FileNotFoundError:
+        return []
 
 
 def _stop(run: Run) -> str:

@@ -31,6 +31,12 @@ export function showRun({ facts, navigation }) {
           ? `. While nothing is open, this page follows it every ${facts.refresh_s} s.`
           : "",
       ),
+      facts.answer.length > 0 &&
+        h(
+          "ul",
+          { class: "answer" },
+          facts.answer.map((line) => h("li", {}, line)),
+        ),
       best !== undefined &&
         h(
           "p",

@@ -1,0 +1,71 @@
+"""Lines of work: a conversation continues from state to state until it ends; then a search says where the next begins.
+
+A run of the tests is an answer inside a line. Its state is measured and recorded as a node, and the same conversation
+continues from it. So a line is a path of nodes, and a search chooses the state at which the next line branches off.
+"""
+
+from __future__ import annotations
+
+from agent.search import Choice, Reason
+from agent.tree import NodeId, Tree
+
+__all__ = ["RETRIES", "OpenLines", "continued", "continues"]
+
+RETRIES = 1
+"""How often a turn that failed is tried again before the line is given up."""
+
+
+class OpenLines:
+    """A view: the states at which a line of work waits to be continued, and how many lines have ended."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._waiting = dict[NodeId, None]()
+        self.ended = dict[NodeId, None]()
+        """The states at which lines have ended, in the order in which they did."""
+
+    @property
+    def oldest(self) -> NodeId | None:
+        """The state at which the line that began first waits."""
+        return min(self._waiting, default=None)
+
+    def waits(self, node_id: NodeId) -> bool:
+        """Whether a line waits at the state."""
+        return node_id in self._waiting
+
+    def changed(self, node_id: NodeId) -> None:
+        """Whether a line waits at the state."""
+        if node_id == self._tree.root.id:
+            return
+        tree, node = self._tree, self._tree[node_id]
+        is_last = node.by_model and node.kind != "strategy" and not tree.pending(node_id)
+        is_last = is_last and not any(attempt.child is not None for attempt in tree.attempts(node_id))
+        aborted = node.evaluation.parts.get("abort", 0.0) >= 0.5
+        ended = bool(node.line_end) or not tree.expandable(node_id)
+        over = ended or aborted or len(tree.failures(node_id)) > RETRIES
+        for states, belongs in ((self._waiting, is_last and not over), (self.ended, is_last and over)):
+            if belongs:
+                states.setdefault(node_id)
+            else:
+                states.pop(node_id, None)
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """Nothing: a line waits at its end."""
+
+
+def continues(tree: Tree, node_id: NodeId) -> bool:
+    """Whether the turns that led to the state continued the line of the state before it."""
+    node, parent = tree[node_id], tree.parent(node_id)
+    if parent is None or parent.kind in ("strategy", "fuse") or parent.line_end:
+        return False
+    return node.by_model and parent.by_model and node.kind == parent.kind and tree.children(parent.id)[0].id == node_id
+
+
+def continued(tree: Tree) -> Choice | None:
+    """The next turns of the line that waits; None: no line waits."""
+    node_id = tree.view(OpenLines, OpenLines).oldest
+    if node_id is None:
+        return None
+    reason = Reason(node_id, {"score": 1.0})
+    kind = tree[node_id].kind
+    return Choice(node_id, kind=kind, continues=True, reasons=(reason,))
