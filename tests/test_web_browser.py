@@ -174,8 +174,8 @@ def test_the_keyboard_walks_the_tree(visit):
     page.keyboard.press("Enter")
     page.wait_for_function("document.activeElement.role == 'tab'")
     page.keyboard.press("ArrowRight")
-    assert page.locator("[role=tab][aria-selected=true]").text_content() == "Tests"
-    assert page.evaluate("document.activeElement.id") == "tab-tests"
+    page.locator("[role=tab][aria-selected=true]", has_text="Tests").wait_for()
+    page.wait_for_function("document.activeElement.id == 'tab-tests'")
     page.evaluate("document.querySelector('.panel').style.height = '200px'")
     page.locator("[role=tabpanel]").focus()
     page.keyboard.press("ArrowDown")
