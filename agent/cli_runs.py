@@ -48,7 +48,9 @@ def show(
         return
     with _existing(run) as opened:
         if patch:
-            sys.stdout.buffer.write(_patch_of(opened))
+            from agent.conduct import print_patch
+
+            print_patch(_patch_of(opened))
         elif summaries:
             _summarise(opened)
         else:

@@ -25,11 +25,12 @@ from agent.grade import Grade
 from agent.report.progress import Progress
 from agent.report.summary import as_json, as_text
 from agent.sitting import AtOnce
+from agent.untrusted import escaped_lines
 
 if TYPE_CHECKING:
     from agent.solver import Result
 
-__all__ = ["Delivery", "accepted", "conduct", "sit"]
+__all__ = ["Delivery", "accepted", "conduct", "print_patch", "sit"]
 
 _T = TypeVar("_T")
 
@@ -114,14 +115,22 @@ def _tell_pipeline(
         _say(f"the pipeline is told nothing by $GITHUB_OUTPUT or --summary-md: {error}")
 
 
+def print_patch(patch: bytes) -> None:
+    """Write a patch to stdout: byte for byte, but on a terminal with escapes for what would give orders to it or not be
+    seen."""
+    if sys.stdout.isatty():
+        patch = escaped_lines(patch.decode(errors="backslashreplace")).encode()
+    sys.stdout.buffer.write(patch)
+    sys.stdout.buffer.flush()
+
+
 def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, delivery: Delivery) -> None:
     _say(as_text(result, path))
     if delivery.as_json:
         sys.stdout.write(json.dumps(facts) + "\n")
         sys.stdout.flush()
     else:
-        sys.stdout.buffer.write(result.patch)
-        sys.stdout.buffer.flush()
+        print_patch(result.patch)
     if delivery.apply_to is None:
         return
     declared = result.grade is Grade.DECLARED

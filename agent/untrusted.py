@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from agent.markup import as_shown
 
-__all__ = ["escaped", "fence", "issue_text", "one_line", "terminal_text", "visible"]
+__all__ = ["escaped", "escaped_lines", "fence", "issue_text", "one_line", "terminal_text", "visible"]
 
 ISSUE_CHARACTERS = 300_000
 """Of a longer issue the rest is not looked at."""
@@ -66,6 +66,11 @@ def escaped(text: str) -> str:
     """The text with all that is not seen, line breaks and control characters included, written as escapes: a name stays
     that name and takes one line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in visible(text))
+
+
+def escaped_lines(text: str) -> str:
+    """`escaped`, line by line; line feeds and tabs stay."""
+    return "\n".join("\t".join(map(escaped, line.split("\t"))) for line in text.split("\n"))
 
 
 def one_line(text: str) -> str:

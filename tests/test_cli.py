@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -202,6 +203,17 @@ class TestShow:
     def test_the_patch_comes_out_byte_for_byte(self, recorded, environment):
         said = subprocess.run([*RAMIFY, "show", "--patch", recorded], env=environment, capture_output=True)
         assert said.stdout == b"--- a/x\r\n\xff\n"
+
+    def test_a_patch_orders_a_terminal_nothing(self, recorded, environment):
+        with Run.open(recorded) as run:
+            blob = run.journal.put_blob("+\ta\x1b[2J\u202eb\r\n".encode())
+            run.record(Ended("improved", "NODES", 3, True, blob, 2.0, {"passed": 1}))
+        ours, theirs = pty.openpty()
+        with open(ours, "rb", buffering=0) as terminal:
+            subprocess.run([*RAMIFY, "show", "--patch", recorded], env=environment, stdout=theirs, check=True)
+            os.close(theirs)
+            said = terminal.read(1000)
+        assert said.split() == [b"+", rb"a\x1b[2J\u202eb\r"]
 
     def test_it_reads_a_run_that_another_process_holds(self, ramify, recorded):
         with Run.open(recorded):

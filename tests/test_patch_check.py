@@ -12,6 +12,16 @@ from agent.errors import UsageError
 from tests import commands
 from tests.projects import commit, git
 
+DECIDING = {
+    "ci": (".forgejo/workflows/x.yml", ".gitea/workflows/x.yml", "tools/action.yml", "Jenkinsfile.prod",
+           "buildspec.yml", "cloudbuild.yaml", ".builds/debian.yml", ".tekton/run.yaml"),
+    "git": (".lfsconfig", "lefthook.yml"),
+    "lock": ("requirements.txt", ".npmrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml", "pip.conf",
+             "gradle/wrapper/gradle-wrapper.properties"),
+    "tools": (".devcontainer.json", "a.code-workspace", ".windsurfrules", ".clinerules", ".aider.conf.yml",
+              ".codex/config.toml", ".gemini/settings.json", ".zed/tasks.json", ".roo/rules.md", "mise.toml"),
+}  # fmt: skip
+
 
 @pytest.fixture
 def repo(tmp_path):
@@ -79,6 +89,7 @@ def test_an_empty_patch_is_fit(repo):
         (writes("uv.lock"), "lock", "uv.lock"),
         (writes("AGENTS.md"), "tools", "AGENTS.md"),
         (writes(".vscode/tasks.json"), "tools", ".vscode/tasks.json"),
+        *((writes(path), rule, path) for rule, paths in DECIDING.items() for path in paths),
         (links("out", "/etc/passwd"), "symlink", "out"),
         (links("src/out", "../../elsewhere"), "symlink", "src/out"),
         (links("inner", ".git/config"), "symlink", "inner"),

@@ -29,18 +29,26 @@ BIG_BYTES = 1_000_000
 
 _PATTERNS: dict[Rule, tuple[str, ...]] = {
     "ci": (
-        ".github/*", ".gitlab-ci.yml", ".gitlab/*", ".circleci/*", ".travis.yml", "azure-pipelines*.yml", "jenkinsfile",
-        "bitbucket-pipelines.yml", ".buildkite/*", ".drone.yml", ".woodpecker*", "appveyor.yml", ".appveyor.yml",
-        ".cirrus.yml", ".pre-commit-config.yaml",
+        ".github/*", ".gitlab-ci.yml", ".gitlab/*", ".gitea/*", ".forgejo/*", ".circleci/*", ".travis.yml",
+        "azure-pipelines*.y*ml", ".azure-pipelines/*", "jenkinsfile*", "bitbucket-pipelines.yml", ".buildkite/*",
+        ".drone.y*ml", ".woodpecker*", "appveyor.yml", ".appveyor.yml", ".cirrus.yml", ".builds/*", ".build.yml",
+        ".tekton/*", ".semaphore/*", "buildspec*.y*ml", "cloudbuild*.y*ml", "action.y*ml", ".pre-commit-config.yaml",
     ),
-    "git": (".gitattributes", ".gitignore", ".gitmodules", ".gitconfig", ".githooks/*", ".husky/*"),
+    "git": (
+        ".gitattributes", ".gitignore", ".gitmodules", ".gitconfig", ".lfsconfig", ".githooks/*", ".husky/*",
+        "lefthook*.*", ".lefthook*",
+    ),
     "lock": (
         "*.lock", "*.lockb", "*.lockfile", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum",
-        "packages.lock.json",
+        "packages.lock.json", "requirements*.txt", "constraints*.txt", ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/*",
+        ".pnpmfile.cjs", "bunfig.toml", "pip.conf", "gradle-wrapper.properties", "gradle-wrapper.jar",
+        "maven-wrapper.properties", "maven-wrapper.jar",
     ),
     "tools": (
-        "agents.md", "claude.md", "gemini.md", ".claude/*", ".cursor/*", ".cursorrules", ".mcp.json", ".vscode/*",
-        ".idea/*", ".devcontainer/*", ".envrc",
+        "agents.md", "claude.md", "gemini.md", ".claude/*", ".cursor/*", ".cursorrules", ".windsurf/*",
+        ".windsurfrules", ".clinerules*", ".roo*", ".aider*", ".codex/*", ".gemini/*", ".zed/*", ".mcp.json",
+        ".vscode/*", "*.code-workspace", ".idea/*", ".devcontainer/*", ".devcontainer.json", ".envrc", "mise*.toml",
+        ".mise*.toml", ".mise/*",
     ),
 }  # fmt: skip
 _WHY: dict[Rule, str] = {

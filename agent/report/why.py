@@ -15,7 +15,7 @@ from agent.events import Added, Event, Failed, Merged, Remeasured
 from agent.search import Choice, Reason
 from agent.steering import PINNED, require_node
 from agent.tree import NodeId
-from agent.untrusted import escaped
+from agent.untrusted import escaped_lines
 from agent.value import Evaluation
 
 __all__ = ["Selection", "Why", "explain", "selections"]
@@ -187,4 +187,4 @@ def _column(name: str) -> Column:
 
 def _text(said: str) -> Text:
     """What a model or a program wrote, line by line as it is: it orders the terminal nothing."""
-    return Text("\n".join(map(escaped, said.split("\n"))))
+    return Text(escaped_lines(said))
