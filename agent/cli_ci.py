@@ -81,7 +81,9 @@ def check_patch(
     base: Annotated[str, typer.Option(metavar="COMMIT", help="What it is to be applied to.")] = "HEAD",
     allow: Annotated[
         list[str] | None,
-        typer.Option(metavar="RULE", help="ci, git, lock, tools, symlink, mode, submodule, big or name; repeatable."),
+        typer.Option(
+            metavar="RULE", help="ci, git, lock, tools, symlink, mode, submodule, big, name or hidden; repeatable."
+        ),
     ] = None,
     max_bytes: Annotated[int | None, typer.Option(metavar="N", help="A larger file is big. Default: 1000000.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,

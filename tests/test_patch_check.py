@@ -98,6 +98,8 @@ def test_an_empty_patch_is_fit(repo):
         (lambda repo: (repo / "run.sh").chmod(0o755), "mode", "run.sh"),
         (writes("big.bin", "0" * (BIG_BYTES + 1)), "big", "big.bin"),
         (writes("a\u202eb.py"), "name", "a\\u202eb.py"),
+        (writes("calc.py", "x = 1\nif admin:\u202e # \u2066\n"), "hidden", "calc.py"),
+        (writes("new.py", "na\u200bme = 1\n"), "hidden", "new.py"),
     ],
 )
 def test_a_rule_names_the_path_and_can_be_allowed(repo, edit, rule, path):
@@ -105,6 +107,27 @@ def test_a_rule_names_the_path_and_can_be_allowed(repo, edit, rule, path):
     assert rules(repo, patch) == [(rule, path)]
     assert rules(repo, patch, allow=frozenset({rule})) == []
     assert rules(repo, patch, allow=frozenset(RULES) - {rule}) == [(rule, path)]
+
+
+def test_a_link_that_passes_a_link_that_leads_out_leads_out(repo):
+    (repo / "src" / "etc").symlink_to("/etc")
+    (repo / "src" / "around").symlink_to("around")
+    (repo / "src" / "here").symlink_to("..")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "links")
+    for target in ("src/etc/passwd", "src/around"):
+        assert rules(repo, change(repo, links("through", target))) == [("symlink", "through")]
+    assert rules(repo, change(repo, links("through", "src/here"))) == []
+
+
+def test_what_could_not_be_seen_before_is_no_fault_of_a_patch(tmp_path):
+    repo = commit(tmp_path / "odd", {"old.py": "\ufeffna\u200bme = 1\n", "blob.bin": "\0\u200b"})
+
+    def edit(repo):
+        (repo / "old.py").write_text("\ufeffna\u200bme = 1\nprice = 2  # in \u20ac\n")
+        (repo / "blob.bin").write_text("\0\u200b\u200b")
+
+    assert rules(repo, change(repo, edit)) == []
 
 
 def test_a_link_in_the_place_of_a_file_and_a_program_that_is_new_are_modes(repo):

@@ -7,21 +7,21 @@ the patch's text, and the checkout is only read.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal, get_args
 
 from agent.errors import UsageError
-from agent.untrusted import escaped
+from agent.untrusted import escaped, visible
 from sandboxes import GitFailed
 from sandboxes.foreign import locate, opened
 from sandboxes.git import Git
 
 __all__ = ["BIG_BYTES", "RULES", "Finding", "Rule", "check"]
 
-Rule = Literal["ci", "git", "lock", "tools", "symlink", "mode", "submodule", "big", "name"]
+Rule = Literal["ci", "git", "lock", "tools", "symlink", "mode", "submodule", "big", "name", "hidden"]
 """What a person may allow."""
 RULES: tuple[Rule, ...] = get_args(Rule)
 BIG_BYTES = 1_000_000
@@ -58,6 +58,10 @@ _WHY: dict[Rule, str] = {
     "tools": "editors and coding agents take orders from it",
 }
 _LINK, _MODULE, _NOTHING = "120000", "160000", "000000"
+_MOST_LINKS = 20
+"""A link that passes more links than that may lead anywhere."""
+_SHOWN = 120
+"""Characters of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class _Changed:
 
     old_mode: str
     new_mode: str
+    old_blob: str
     blob: str
     path: str
 
@@ -122,8 +127,8 @@ def _changes(git: Git, commit: str) -> Iterator[_Changed]:
                   "--ignore-submodules=none", commit, "--")  # fmt: skip
     facts, paths = raw.split(b"\0")[::2], raw.split(b"\0")[1::2]
     for fact, path in zip(facts, paths, strict=False):
-        old_mode, new_mode, _, blob, _ = fact.decode("ascii").lstrip(":").split(" ")
-        yield _Changed(old_mode, new_mode, blob, path.decode("utf-8", "surrogateescape"))
+        old_mode, new_mode, old_blob, blob, _ = fact.decode("ascii").lstrip(":").split(" ")
+        yield _Changed(old_mode, new_mode, old_blob, blob, path.decode("utf-8", "surrogateescape"))
 
 
 def _findings(git: Git, changed: _Changed, big_bytes: int) -> Iterator[Finding]:
@@ -148,19 +153,53 @@ def _of_kind(git: Git, changed: _Changed, big_bytes: int) -> Iterator[tuple[Rule
         yield "mode", f"its mode changes from {old} to {new}"
     elif old == _NOTHING and new == "100755":
         yield "mode", "a new file is executable"
-    if new == _LINK and _leads_out(changed.path, target := os.fsdecode(git.run("cat-file", "blob", changed.blob))):
+    if new == _LINK and _leads_out(git, changed.path, target := _blob(git, changed.blob)):
         yield "symlink", f"it may lead out of the repository: to {escaped(target)}"
     if (size := int(git.run("cat-file", "-s", changed.blob))) > big_bytes:
         yield "big", f"it has {size} bytes, more than {big_bytes}"
+    elif new != _LINK and (line := _hidden(git, changed)):
+        yield "hidden", f"a new line has characters that cannot be seen: {line}"
 
 
-def _leads_out(path: str, target: str) -> bool:
+def _blob(git: Git, name: str) -> str:
+    return os.fsdecode(git.run("cat-file", "blob", name))
+
+
+def _hidden(git: Git, changed: _Changed) -> str:
+    """The first line of text that was not there before and has characters that show nothing; they are escapes in it."""
+    blobs = [changed.blob, *([changed.old_blob] if changed.old_mode != _NOTHING else [])]
+    after, *before = (_blob(git, blob).removeprefix("\ufeff") for blob in blobs)
+    if "\0" in after or visible(after) == after:
+        return ""
+    known = {line for text in before for line in text.splitlines()}
+    new = (line for line in after.splitlines() if line not in known)
+    return next((escaped(line)[:_SHOWN] for line in new if visible(line) != line), "")
+
+
+def _leads_out(git: Git, path: str, target: str, most_links: int = _MOST_LINKS) -> bool:
     """Whether a link at `path` may end outside of the repository, or in a `.git`. Its folders are real, since git puts
-    nothing behind a link, so that it may climb as far as they go; below that it may pass other links, and no `..`."""
-    parts = [part for part in target.casefold().split("/") if part not in ("", ".")]
+    nothing behind a link, so that it may climb as far as they go; below that it may pass other links, which are
+    followed, and no `..`."""
+    parts = [part for part in target.split("/") if part not in ("", ".")]
     climbs = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
-    too_far = climbs > path.count("/") or ".." in parts[climbs:]
-    return target.startswith("/") or too_far or ".git" in parts
+    folders = path.split("/")[:-1]
+    if target.startswith("/") or climbs > len(folders) or ".." in parts[climbs:] or not most_links:
+        return True
+    whole = folders[: len(folders) - climbs] + parts[climbs:]
+    if any(part.casefold() == ".git" for part in whole):
+        return True
+    passed = ["/".join(whole[: end + 1]) for end in range(len(whole))]
+    return any(_leads_out(git, place, next_target, most_links - 1) for place, next_target in _links(git, passed))
+
+
+def _links(git: Git, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Those of the paths that are links in the patched tree, and where they lead to."""
+    if not paths:
+        return
+    for entry in git.run("ls-files", "--stage", "-z", "--", *paths).split(b"\0"):
+        facts, _, path = os.fsdecode(entry).partition("\t")
+        if facts.startswith(_LINK) and path in paths:
+            yield path, _blob(git, facts.split(" ")[1])
 
 
 def _any(path: str, patterns: tuple[str, ...]) -> bool:
