@@ -95,12 +95,25 @@ def test_a_shell_completes_the_names_of_commands() -> None:
     assert done.stdout.split() == ["solve"]
 
 
+TOOLS = ("benchmarks/perf/", "sandboxes/conformance/")  # they time and test Ramify on repositories of their own
+
+
+@pytest.fixture(scope="module")
+def syntax():
+    """The nodes of each module's syntax."""
+    files = {file.relative_to(ROOT).as_posix(): file for name in SHIPPED for file in (ROOT / name).rglob("*.py")}
+    return {
+        name: list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+        for name, file in files.items()
+        if not name.startswith(TOOLS)
+    }
+
+
 class TestGit:
     """`sandboxes.git` decides by what settings git runs on this machine; whoever starts git past it obeys those of
     strangers."""
 
     DOOR = "sandboxes/git.py"
-    TOOLS = ("benchmarks/perf/", "sandboxes/conformance/")  # they time and test Ramify on repositories of their own
     INSIDE = (  # what they name is run in a sandbox, or is a pattern of what others run there
         "agent/diagnosis/commands.py",
         "agent/verify.py",
@@ -110,25 +123,15 @@ class TestGit:
         "sandboxes/preparing.py",
     )
 
-    @pytest.fixture(scope="class")
-    def nodes(self):
-        """The syntax of each module."""
-        files = {file.relative_to(ROOT).as_posix(): file for name in SHIPPED for file in (ROOT / name).rglob("*.py")}
-        return {
-            name: list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
-            for name, file in files.items()
-            if not name.startswith(self.TOOLS)
-        }
-
-    def test_nothing_but_the_door_names_a_command_of_git_and_those_who_name_one_inside_start_no_program(self, nodes):
-        naming = {name for name, each in nodes.items() if any(map(_is_command_of_git, each))} - {self.DOOR}
-        starting = {name for name, each in nodes.items() if any(map(_starts_programs, each))}
+    def test_nothing_but_the_door_names_a_command_of_git_and_those_who_name_one_inside_start_no_program(self, syntax):
+        naming = {name for name, each in syntax.items() if any(map(_is_command_of_git, each))} - {self.DOOR}
+        starting = {name for name, each in syntax.items() if any(map(_starts_programs, each))}
         assert self.DOOR in starting
         assert naming == set(self.INSIDE)
         assert naming & starting == set()
 
-    def test_nothing_uses_a_library_that_runs_git(self, nodes):
-        assert [name for name, each in nodes.items() if any(_imported(node) & LIBRARIES for node in each)] == []
+    def test_nothing_uses_a_library_that_runs_git(self, syntax):
+        assert [name for name, each in syntax.items() if any(_imported(node) & LIBRARIES for node in each)] == []
 
 
 LIBRARIES = {"dulwich", "git", "gitdb", "pygit2"}
