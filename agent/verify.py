@@ -18,6 +18,11 @@ __all__ = ["NO_GIT", "Judgement", "Verdict", "apply_patch", "verify"]
 
 PATCH_FILE = "/tmp/.ramify.patch"  # noqa: S108  # inside the sandbox, where nobody else is
 NO_GIT = "git is not in the sandbox"
+_ALONE = {name: "/nonexistent" for name in ("GIT_DIR", "HOME", "XDG_CONFIG_HOME")} | {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+}
+"""Git takes a patch as it is: there is no repository whose root, settings or attributes could change what it means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,7 @@ def apply_patch(provider: Provider, base: Snapshot, patch: bytes) -> tuple[Snaps
     """The state that a git patch makes of a base; none, and why, where git does not apply it or is not there."""
     with provider.at(base) as box:
         box.write(PATCH_FILE, patch)
-        done = box.exec(["git", "apply", "--whitespace=nowarn", PATCH_FILE], timeout_s=60)
+        done = box.exec(["git", "apply", "--whitespace=nowarn", PATCH_FILE], timeout_s=60, env=_ALONE)
         if done.exit_code == 127:
             box.remove(PATCH_FILE)
             return _applied_from_here(box, patch)

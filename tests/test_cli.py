@@ -189,6 +189,14 @@ class TestShow:
         assert "the price of 1 calls is unknown" in said
         assert "improved: the limit of nodes is reached" in said
 
+    @pytest.mark.parametrize("name", ["f" * 64, "../../secret", "\x1b[2J" * 100])
+    def test_a_run_whose_journal_names_no_file_of_its_own_is_damaged(self, ramify, recorded, tmp_path, name):
+        (tmp_path / "secret").write_text("secret")
+        journal = recorded / "journal.jsonl"
+        (patch,) = (event.patch_blob for event in read_events(journal) if isinstance(event, Ended))
+        journal.write_text(journal.read_text().replace(patch, json.dumps(name)[1:-1]))
+        refused(ramify("show", recorded, "--patch"), 6, "the run is damaged", "put it back")
+
     def test_no_colour_reaches_a_pipe(self, ramify, recorded):
         assert "\x1b" not in ramify("show", recorded).stdout
 
