@@ -6,11 +6,12 @@ Law: it is read only, except in `apply`, which changes it whole or not at all.
 from __future__ import annotations
 
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent.errors import RamifyError, UsageError
+from sandboxes import GitFailed
+from sandboxes.foreign import locate, opened
 
 __all__ = ["Checkout", "apply", "inspect"]
 
@@ -34,28 +35,22 @@ def inspect(path: Path) -> Checkout:
 
     Raises:
         agent.errors.UsageError: not the root of a git work tree; the message says what to do.
+        sandboxes.SandboxError: git cannot read it.
     """
-    import git
-
     if not path.is_dir():
         raise UsageError(f"--repo {path}: there is no such directory")
-    try:
-        repo = git.Repo(path, search_parent_directories=True)
-    except git.InvalidGitRepositoryError as error:
+    found = locate(path)
+    if found is None:
         remedy = f"make it one: git -C {path} init && git -C {path} add -A && git -C {path} commit -m base"
-        raise UsageError(f"--repo {path} is not a git repository; {remedy}") from error
-    with repo:
-        root = repo.working_tree_dir
-        if root is None:
-            raise UsageError(f"--repo {path} is a bare repository; clone it and give the clone: git clone {path} DIR")
-        if Path(root).resolve() != path.resolve():
-            raise UsageError(f"--repo {path} lies inside the repository {root}; give its root: --repo {root}")
-        head = repo.head.commit.hexsha if repo.head.is_valid() else ""
-        # Without these, git would refresh the index, and run a program that the repository's settings name.
-        with repo.git.custom_environment(GIT_OPTIONAL_LOCKS="0"):
-            dirty = bool(repo.git(c="core.fsmonitor=false").status("--porcelain"))
-        origin = str(repo.config_reader().get_value('remote "origin"', "url", ""))
-    return Checkout(Path(root).resolve(), head, dirty, _address(origin))
+        raise UsageError(f"--repo {path} is not a git repository; {remedy}")
+    root = found.work_tree
+    if root is None:
+        raise UsageError(f"--repo {path} is a bare repository; clone it and give the clone: git clone {path} DIR")
+    if root != path.resolve():
+        raise UsageError(f"--repo {path} lies inside the repository {root}; give its root: --repo {root}")
+    with opened(found) as view:
+        origin = view.settings.get("remote.origin.url", "")
+        return Checkout(root, view.commit(), view.dirty(), _address(origin))
 
 
 def _address(url: str) -> str:
@@ -70,14 +65,13 @@ def apply(path: Path, patch: bytes) -> None:
     Raises:
         agent.errors.RamifyError: the patch does not apply there any more; nothing was changed.
     """
-    import git
-
-    with git.Repo(path) as repo, tempfile.NamedTemporaryFile(suffix=".diff") as file:
-        file.write(patch)
-        file.flush()
+    found = locate(path)
+    if found is None:
+        raise RamifyError(f"nothing was applied to {path}: it is no git repository any more")
+    with opened(found) as view:
         try:
-            repo.git.apply("--check", file.name)
-            repo.git.apply("--whitespace=nowarn", file.name)
-        except git.GitCommandError as error:
-            reason = error.stderr.strip().removeprefix("stderr: ").strip("'").splitlines()[0]
+            view.git.run("apply", "--check", stdin=patch)
+            view.git.run("apply", "--whitespace=nowarn", stdin=patch)
+        except GitFailed as error:
+            reason = error.said.splitlines()[0]
             raise RamifyError(f"nothing was applied to {path}: {reason}; it has changed since the run began") from error

@@ -20,6 +20,8 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from sandboxes.errors import (
+    GitFailed,
+    GitTooSlow,
     ImageMissing,
     PullLeft,
     RegistryBusy,
@@ -39,6 +41,8 @@ __all__ = [
     "Change",
     "ExecResult",
     "Forked",
+    "GitFailed",
+    "GitTooSlow",
     "ImageMissing",
     "Limits",
     "Merge",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
-import subprocess
 import tarfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import IO
 
 from sandboxes import SandboxError
+from sandboxes.foreign import locate, opened
 
 __all__ = ["Repository", "pack", "repository"]
 
-_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.directory=*")
-_GIT_TIMEOUT_S = 60.0
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +31,20 @@ class Repository:
 
 def repository(path: Path) -> Repository:
     """The repository that has its root at `path`."""
-    listing = _git(path, "ls-files", "-z") if (path / ".git").exists() else None
-    if listing is None:
+    found = locate(path)
+    if found is None or found.work_tree != path.resolve():
         return Repository()
-    common = _git(path, "rev-parse", "--git-common-dir") or b""
-    rules = path / os.fsdecode(common.rstrip(b"\n")) / "info" / "exclude"
-    exclude = rules.read_bytes().decode("utf-8", "surrogateescape") if rules.is_file() else ""
-    return Repository(names(listing), exclude)
+    try:
+        with opened(found) as view:
+            return Repository(names(view.git.run("ls-files", "-z")), found.exclude)
+    except SandboxError as error:
+        log.warning("what git tracks in %s is not known: %s", path, error)
+        return Repository()
 
 
 def names(listing: bytes) -> tuple[str, ...]:
     """The paths of a listing that ends each with a NUL."""
     return tuple(os.fsdecode(name) for name in listing.split(b"\0") if name)
-
-
-def _git(path: Path, *command: str) -> bytes | None:
-    """None when git fails, or is not there."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        done = subprocess.run(
-            [*_GIT, "-C", path, *command], capture_output=True, timeout=_GIT_TIMEOUT_S, check=True, env=clean
-        )
-    except (FileNotFoundError, subprocess.SubprocessError):
-        return None
-    return done.stdout
 
 
 def pack(

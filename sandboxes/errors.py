@@ -12,11 +12,15 @@ SandboxError
  +-- TemplateLost           the template did not serve the fork, which is of no use any more
  +-- StoreFull              no space for another state
  +-- SetupFailed            a set-up command returned non-zero; carries its output
+ +-- GitFailed              this machine's git did not do what it was asked for; carries what it said
+      +-- GitTooSlow        it took too long
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "GitFailed",
+    "GitTooSlow",
     "ImageMissing",
     "PullLeft",
     "RegistryBusy",
@@ -78,3 +82,15 @@ class StoreFull(SandboxError):
 
 class SetupFailed(SandboxError):
     """A set-up command returned non-zero; the message ends with the tail of its output."""
+
+
+class GitFailed(SandboxError):
+    """This machine's git did not do what it was asked for."""
+
+    def __init__(self, command: str, said: str) -> None:
+        super().__init__(f"git {command} failed: {said}")
+        self.said = said
+
+
+class GitTooSlow(GitFailed):
+    """It was ended because it took too long."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from sandboxes import Merge
 from sandboxes.checkout import names
-from sandboxes.patches import Difference, Git, Side, shown
+from sandboxes.git import Git
+from sandboxes.patches import Difference, Side, shown, tree
 
 __all__ = ["merge"]
 
@@ -38,4 +39,4 @@ def merge(ours: Sequence[Difference], theirs: Sequence[Difference]) -> Merge:
 
 def _commit(git: Git, files: Mapping[str, Side | None], parent: str = "") -> str:
     ancestry = ("-p", parent) if parent else ()
-    return git.run("commit-tree", git.tree(files.items()), *ancestry, env=_NOBODY).decode().strip()
+    return git.run("commit-tree", tree(git, files.items()), *ancestry, env=_NOBODY).decode().strip()

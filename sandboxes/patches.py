@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandboxes import SandboxError
+from sandboxes import GitTooSlow, SandboxError
+from sandboxes.git import Git
 
-__all__ = ["Difference", "Git", "Side", "applied", "ignored", "patch", "shown"]
+__all__ = ["Difference", "Side", "applied", "ignored", "patch", "shown", "tree"]
 
-_TIMEOUT_S = 120.0
-_NO_CONFIG = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
-_PLAIN = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false", "-c", "core.quotePath=true")
+IGNORING_S = 10.0
+"""How long git may look at the rules of `.gitignore` files: it matches patterns by backtracking."""
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,8 @@ def patch(differences: Sequence[Difference]) -> bytes:
         return b""
     with tempfile.TemporaryDirectory(prefix="ramify-patch-") as directory:
         git = Git(Path(directory, "git"))
-        old = git.tree((each.path, each.old) for each in differences)
-        new = git.tree((each.path, each.new) for each in differences)
+        old = tree(git, ((each.path, each.old) for each in differences))
+        new = tree(git, ((each.path, each.new) for each in differences))
         return shown(git, old, new)
 
 
@@ -60,6 +61,28 @@ def shown(git: Git, old: str, new: str) -> bytes:
     """The patch from one tree of a repository to another."""
     return git.run("diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv",
                    "--no-color", "--src-prefix=a/", "--dst-prefix=b/", old, new)  # fmt: skip
+
+
+def tree(git: Git, sides: Iterable[tuple[str, Side | None]]) -> str:
+    """Write a tree of those that git knows to a repository of our own; its name."""
+    present = [(path, side) for path, side in sides if side is not None and side.kind in ("f", "l")]
+    with tempfile.TemporaryDirectory(dir=git.directory) as directory:
+        names = _blobs(git, [side.content for _, side in present], Path(directory))
+        index = {"GIT_INDEX_FILE": str(Path(directory, "index"))}
+        lines = [
+            f"{side.git_mode} {name}\t".encode() + os.fsencode(path) + b"\0"
+            for (path, side), name in zip(present, names, strict=True)
+        ]
+        git.run("update-index", "-z", "--index-info", stdin=b"".join(lines), env=index)
+        return git.run("write-tree", env=index).decode().strip()
+
+
+def _blobs(git: Git, contents: Sequence[bytes], directory: Path) -> list[str]:
+    paths = [directory / str(number) for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+    listing = "".join(f"{path}\n" for path in paths).encode()
+    return git.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listing).decode().split()
 
 
 def applied(patch: bytes, before: Callable[[str], Side | None]) -> dict[str, Side | None]:
@@ -91,8 +114,11 @@ def _found(place: Path) -> Side | None:
     return Side("f", place.stat().st_mode & 0o777, place.read_bytes()) if place.is_file() else None
 
 
-def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> frozenset[str]:
-    """Those that git would ignore. `rules` are the `.gitignore` files by path, `exclude` is `info/exclude`."""
+def ignored(
+    paths: Collection[str], rules: Mapping[str, str], exclude: str, *, timeout_s: float = IGNORING_S
+) -> frozenset[str]:
+    """Those that git would ignore. `rules` are the `.gitignore` files by path, `exclude` is `info/exclude`. Where rules
+    take git longer than `timeout_s`, nothing is ignored: a patch may have files too many, and no state is lost."""
     if not paths or not (rules or exclude):
         return frozenset()
     with tempfile.TemporaryDirectory(prefix="ramify-ignore-") as directory:
@@ -103,9 +129,15 @@ def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> f
             place.write_bytes(text.encode("utf-8", "surrogateescape"))
         (git.directory / "info").mkdir()
         (git.directory / "info" / "exclude").write_bytes(exclude.encode("utf-8", "surrogateescape"))
-        listing = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        found = git.run("check-ignore", "-z", "--stdin", "--no-index", stdin=listing, fine=(0, 1))
-    return frozenset(os.fsdecode(path) for path in found.split(b"\0") if path)
+        # A name that begins with a colon would be taken for a pattern.
+        listing = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
+        command = ("check-ignore", "-z", "--stdin", "--no-index")
+        try:
+            found = git.run(*command, stdin=listing, fine=(0, 1), timeout_s=timeout_s)
+        except GitTooSlow:
+            log.warning("the .gitignore files keep git busy for more than %g s; nothing is ignored", timeout_s)
+            return frozenset()
+    return frozenset(os.fsdecode(path).removeprefix("./") for path in found.split(b"\0") if path)
 
 
 def _with_work_tree(directory: Path) -> tuple[Git, Path]:
@@ -113,66 +145,3 @@ def _with_work_tree(directory: Path) -> tuple[Git, Path]:
     work_tree = directory / "tree"
     work_tree.mkdir()
     return Git(directory / "git", work_tree), work_tree
-
-
-class Git:
-    """A repository of our own, made where there is none yet. It heeds no settings but its own."""
-
-    def __init__(self, directory: Path, work_tree: Path | None = None) -> None:
-        self.directory = directory.absolute()  # git is run elsewhere
-        self._work_tree = work_tree and work_tree.absolute()
-        for name in ("objects", "refs"):
-            (directory / name).mkdir(parents=True, exist_ok=True)
-        if not (directory / "HEAD").exists():
-            (directory / "HEAD").write_text("ref: refs/heads/none\n")
-        self._trees = 0
-
-    def run(
-        self, *command: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, fine: tuple[int, ...] = (0,)
-    ) -> bytes:
-        """What a git command prints."""
-        environment = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "LC_ALL": "C",
-            "HOME": str(self.directory),
-            "GIT_DIR": str(self.directory),
-            **_NO_CONFIG,
-            **(env or {}),
-        }
-        if self._work_tree:
-            environment["GIT_WORK_TREE"] = str(self._work_tree)
-        done = subprocess.run(
-            ["git", *_PLAIN, *command],
-            input=stdin,
-            capture_output=True,
-            env=environment,
-            cwd=self._work_tree or self.directory,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-        if done.returncode not in fine:
-            raise SandboxError(f"git {command[0]} failed: {done.stderr.decode(errors='replace').strip()}")
-        return done.stdout
-
-    def tree(self, sides: Iterable[tuple[str, Side | None]]) -> str:
-        """Write a tree of those that git knows; its name."""
-        present = [(path, side) for path, side in sides if side is not None and side.kind in ("f", "l")]
-        names = self._blobs([side.content for _, side in present])
-        self._trees += 1
-        index = {"GIT_INDEX_FILE": str(self.directory / f"index-{self._trees}")}
-        lines = [
-            f"{side.git_mode} {name}\t".encode() + os.fsencode(path) + b"\0"
-            for (path, side), name in zip(present, names, strict=True)
-        ]
-        self.run("update-index", "-z", "--index-info", stdin=b"".join(lines), env=index)
-        return self.run("write-tree", env=index).decode().strip()
-
-    def _blobs(self, contents: Sequence[bytes]) -> list[str]:
-        if not contents:
-            return []
-        with tempfile.TemporaryDirectory(dir=self.directory) as directory:
-            paths = [Path(directory) / str(number) for number in range(len(contents))]
-            for path, content in zip(paths, contents, strict=True):
-                path.write_bytes(content)
-            listing = "".join(f"{path}\n" for path in paths).encode()
-            return self.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listing).decode().split()

@@ -16,7 +16,7 @@ from agent.run import Run
 from agent.tree import Node, NodeId
 from agent.untrusted import one_line
 from sandboxes import Provider, SandboxError
-from sandboxes.patches import Git
+from sandboxes.git import Git
 
 __all__ = ["BASE", "HISTORY", "NODES", "History", "began", "keep", "sign"]
 

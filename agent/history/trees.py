@@ -13,7 +13,7 @@ from agent.run import Run
 from agent.tree import Node
 from sandboxes import Provider, SandboxError, Snapshot, SnapshotMissing
 from sandboxes.checkout import names
-from sandboxes.patches import Git
+from sandboxes.git import Git
 
 __all__ = ["StateGone", "Trees"]
 

@@ -1,0 +1,146 @@
+"""Git on this machine: every git command of Ramify's own process is run here.
+
+Law: no program that a repository names ever runs. Git is given a directory whose settings are ours, and nothing of the
+user's or the machine's settings. Filters, monitors, signatures, and helpers are named in settings only; hooks are
+switched off, and nothing is fetched but from one directory of ours into another.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from sandboxes import GitFailed, GitTooSlow
+
+__all__ = ["Git", "users_excludes", "version"]
+
+TIMEOUT_S = 120.0
+_NOWHERE = "/nonexistent"
+_ENVIRONMENT = {
+    "LC_ALL": "C",
+    "HOME": _NOWHERE,
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_PAGER": "cat",
+}
+_OPTIONS = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.quotePath": "true",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+}
+
+
+class Git:
+    """A repository of our own, made where there is none yet. It heeds no settings but its own.
+
+    `guarded`: paths are refused that some file system takes for `.git`. Trees of sandboxes may have any name.
+    """
+
+    def __init__(self, directory: Path, work_tree: Path | None = None, *, guarded: bool = False) -> None:
+        self.directory = directory.absolute()  # git is run elsewhere
+        self._work_tree = work_tree and work_tree.absolute()
+        self._options = _OPTIONS | dict.fromkeys(("core.protectNTFS", "core.protectHFS"), str(guarded).lower())
+        for name in ("objects", "refs"):
+            (directory / name).mkdir(parents=True, exist_ok=True)
+        if not (directory / "HEAD").exists():
+            (directory / "HEAD").write_text("ref: refs/heads/none\n")
+
+    def run(
+        self,
+        *command: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        fine: tuple[int, ...] = (0,),
+        timeout_s: float = TIMEOUT_S,
+    ) -> bytes:
+        """What a git command prints.
+
+        Raises:
+            GitFailed: it ended with a code that is not `fine`, or there is no git.
+            GitTooSlow: it took longer than `timeout_s`.
+        """
+        place = {"GIT_DIR": str(self.directory)}
+        if self._work_tree:
+            place["GIT_WORK_TREE"] = str(self._work_tree)
+        options = [part for setting in self._options.items() for part in ("-c", "=".join(setting))]
+        return _run(
+            command, place | dict(env or {}), options, self._work_tree or self.directory, stdin, fine, timeout_s
+        )
+
+    def fetch(self, source: Git, *references: str, depth: Literal[1] | None = None) -> None:
+        """Take over commits of another repository that is opened here.
+
+        Raises:
+            GitFailed, GitTooSlow: as `run`.
+        """
+        shallow = [] if depth is None else [f"--depth={depth}"]
+        command = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", *shallow)
+        self.run(*command, str(source.directory), *references, env={"GIT_ALLOW_PROTOCOL": "file"})
+
+
+def users_excludes() -> str:
+    """The file with the names that the user wants to be ignored everywhere, by the user's own settings, which are
+    trusted; it may not exist."""
+    own = {key: os.environ[key] for key in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL") if key in os.environ}
+    command = ("config", "--global", "--includes", "--type=path", "--get", "core.excludesFile")
+    try:
+        found = _run(command, {"GIT_DIR": _NOWHERE, "GIT_CONFIG_GLOBAL": None, **own})
+    except GitFailed:
+        return str(Path(os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser(), "git", "ignore"))
+    return os.fsdecode(found.rstrip(b"\n"))
+
+
+def version() -> str:
+    """What `git --version` prints.
+
+    Raises:
+        GitFailed, GitTooSlow: as `Git.run`.
+    """
+    return _run(("--version",), {}).decode(errors="replace").strip()
+
+
+def _run(
+    command: Sequence[str],
+    environment: Mapping[str, str | None],
+    options: Sequence[str] = (),
+    place: Path = Path(os.sep),
+    stdin: bytes = b"",
+    fine: tuple[int, ...] = (0,),
+    timeout_s: float = TIMEOUT_S,
+) -> bytes:
+    """Git is looked for in absolute folders only: `place` may be a repository that holds a program `git`. A variable
+    of the environment that is None is left out."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    path = os.pathsep.join(folder for folder in folders if folder.startswith(os.sep))
+    program = shutil.which("git", path=path)
+    if program is None:
+        raise GitFailed(command[0], "there is no git on this machine; install it (Debian, Ubuntu: apt install git)")
+    whole: dict[str, str | None] = {**_ENVIRONMENT, "PATH": path, **environment}
+    try:
+        done = subprocess.run(
+            [program, *options, *command],
+            input=stdin,
+            capture_output=True,
+            env={name: value for name, value in whole.items() if value is not None},
+            cwd=place,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise GitTooSlow(command[0], f"it took longer than {timeout_s:g} s in {place}") from error
+    if done.returncode not in fine:
+        raise GitFailed(command[0], done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}")
+    return done.stdout
