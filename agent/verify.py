@@ -133,11 +133,13 @@ def _applied_from_here(box: Sandbox, patch: bytes) -> tuple[Snapshot | None, str
         made = applied(patch, partial(_side, box))
     except SandboxError as error:
         return None, f"{NO_GIT}: {error}"
-    for path, side in made.items():
-        if side is None:
-            box.remove(path)
+    for each in made:
+        if each.new is None:
+            box.remove(each.path)
+        elif each.new.kind == "l":
+            return None, f"{NO_GIT}: {each.path} is a link, which cannot be made without it"
         else:
-            box.write(path, side.content, executable=bool(side.mode & 0o100))
+            box.write(each.path, each.new.content, executable=bool(each.new.mode & 0o100))
     return box.snapshot(), ""
 
 

@@ -264,8 +264,9 @@ def empty_git_directory(here: Path) -> Path:
     return here / "repo"
 
 
-def unknown_format(here: Path) -> Path:
-    git(plain(here), "config", "core.repositoryFormatVersion", "99")
+def git_file_with_an_impossible_path(here: Path) -> Path:
+    shutil.rmtree(plain(here) / ".git")
+    (here / "repo" / ".git").write_bytes(b"gitdir: a\0b\n")
     return here / "repo"
 
 
@@ -277,6 +278,6 @@ DAMAGED = (
     git_file_that_points_nowhere,
     git_file_with_nonsense,
     empty_git_directory,
-    unknown_format,
+    git_file_with_an_impossible_path,
 )
 """Builders of what git cannot read."""

@@ -60,9 +60,10 @@ def changed(before: dict[str, tuple[int, str]], after: dict[str, tuple[int, str]
 
 def differs(checkout: Path) -> list[str]:
     """The lines that git itself says were changed."""
-    command = ["git", "-c", "safe.directory=*", "diff", "-U0"]
+    command = ["git", "-c", "safe.directory=*", "-c", "diff.autoRefreshIndex=false", "diff", "-U0"]
     said = subprocess.run(command, cwd=checkout, capture_output=True, check=True, text=True).stdout
-    return [line for line in said.replace("\r", "").splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    return sorted(line for line in said.replace("\r", "").splitlines() if line[:1] in ("+", "-") and line[:4] != "+++ "
+                  and line[:4] != "--- ")
 
 
 def repaired(build: Build, here: Path, environment: dict[str, str], *options: str) -> None:
@@ -75,7 +76,7 @@ def repaired(build: Build, here: Path, environment: dict[str, str], *options: st
     assert done.returncode == 0, done.stderr
     path = (checkout / "means.py").relative_to(here)
     assert changed(before, contents(here)) == {str(path)}
-    assert differs(checkout) == [f"-{BUG.rstrip()}", f"+{FIX.rstrip()}", *differed]
+    assert differs(checkout) == sorted([f"-{BUG.rstrip()}", f"+{FIX.rstrip()}", *differed])
 
 
 @pytest.mark.namespace
@@ -93,6 +94,7 @@ def test_a_damaged_checkout_is_refused_with_one_sentence_before_anything_is_sear
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"ramify: --repo {checkout} ")
-    assert ";" in line  # what is wrong; what to do
+    assert f"repair what `git -C {checkout} status` complains of, or clone" in line
+    assert "/tmp/ramify-git" not in line
     assert not (here.parent / "run").exists()
     assert contents(here) == before

@@ -258,7 +258,7 @@ class TestApplying:
 
     def test_a_patch_is_applied_byte_for_byte(self, repo):
         made = self.patch(repo, "windows\r\nspaces   \n\n\n")
-        checkout.apply(repo, made)
+        checkout.apply(repo, made, Path("run"))
         assert (repo / "calc.py").read_bytes() == b"windows\r\nspaces   \n\n\n"
 
     def test_a_patch_that_does_not_apply_as_a_whole_changes_nothing(self, repo):
@@ -271,7 +271,7 @@ class TestApplying:
         (repo / "other.py").write_text("changed meanwhile\n")
         before = (repo / "calc.py").read_bytes()
         with pytest.raises(RamifyError, match=r"nothing was applied"):
-            checkout.apply(repo, made)
+            checkout.apply(repo, made, Path("run"))
         assert (repo / "calc.py").read_bytes() == before
 
     @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ class TestSolving:
         assert said.returncode == 0, said.stderr
         assert (repo / "calc.py").read_text() == before
         assert git(repo, "status", "--porcelain") == b""
-        checkout.apply(repo, said.stdout.encode())
+        checkout.apply(repo, said.stdout.encode(), Path("run"))
         tested = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=repo, capture_output=True)
         assert tested.returncode == 0, tested.stdout
 
