@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from agent.errors import RamifyError, UsageError
+from agent.exchange import exchange
 from agent.untrusted import one_line
 from sandboxes import GitFailed, SandboxError
 from sandboxes.foreign import locate, opened
@@ -102,9 +102,8 @@ def apply(path: Path, patch: bytes, run: Path) -> None:
     except SandboxError as error:
         raise RamifyError(f"{refused}: {error}") from error
     try:
-        _put(path, {each.path: each.new for each in made})
+        exchange(path, made)
     except OSError as error:
-        _put(path, {each.path: each.old for each in made})
         raise RamifyError(f"{refused}: {error.filename} cannot be written ({error.strerror})") from error
 
 
@@ -129,44 +128,3 @@ def _side(root: Path, path: str) -> Side | None:
     if place.is_dir() or not place.exists():
         return None
     return Side("f", place.stat().st_mode & 0o7777, place.read_bytes()) if place.is_file() else Side("o", 0, b"")
-
-
-def _put(root: Path, sides: Mapping[str, Side | None]) -> None:
-    """Make each path what it is to be: first what goes, then what comes."""
-    for path in (path for path, side in sides.items() if side is None):
-        _remove(root, root / path)
-    for path, side in sides.items():
-        if side is not None:
-            _write(root / path, side)
-
-
-def _remove(root: Path, place: Path) -> None:
-    """A file, and the directories that are empty without it."""
-    if not os.path.lexists(place) or (place.is_dir() and not place.is_symlink()):
-        return
-    place.unlink()
-    with suppress(OSError):
-        for folder in place.parents[: len(place.relative_to(root).parts) - 1]:
-            folder.rmdir()
-
-
-def _write(place: Path, side: Side) -> None:
-    """A new file or link in the place of an old one, whose owner and permissions it takes over."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if place.is_dir() and not place.is_symlink():
-        place.rmdir()
-    old = place.lstat() if os.path.lexists(place) else None
-    new = place.with_name(f".{place.name[:100]}.ramify")
-    try:
-        if side.kind == "l":
-            new.symlink_to(os.fsdecode(side.content))
-        else:
-            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, side.mode | 0o066), "wb") as file:
-                file.write(side.content)
-        if os.geteuid() == 0:  # in a container, root works on what is a user's
-            owner = old or place.parent.stat()
-            os.lchown(new, owner.st_uid, owner.st_gid)
-        new.replace(place)
-    except OSError:
-        new.unlink(missing_ok=True)
-        raise

@@ -18,7 +18,7 @@ __all__ = ["NO_GIT", "Judgement", "Verdict", "apply_patch", "verify"]
 
 PATCH_FILE = "/tmp/.ramify.patch"  # noqa: S108  # inside the sandbox, where nobody else is
 NO_GIT = "git is not in the sandbox"
-_ALONE = {name: "/nonexistent" for name in ("GIT_DIR", "HOME", "XDG_CONFIG_HOME")} | {
+_ALONE = dict.fromkeys(("GIT_DIR", "HOME", "XDG_CONFIG_HOME"), "/nonexistent") | {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
 }

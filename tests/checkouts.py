@@ -47,7 +47,6 @@ def submodule(here: Path) -> Path:
     return outer / "sub"
 
 
-
 def separate_git_directory(here: Path) -> Path:
     git(here, "clone", "-q", "--separate-git-dir=elsewhere", str(means(here / "repo")), "clone")
     return here / "clone"

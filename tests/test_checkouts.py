@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -62,8 +61,11 @@ def differs(checkout: Path) -> list[str]:
     """The lines that git itself says were changed."""
     command = ["git", "-c", "safe.directory=*", "-c", "diff.autoRefreshIndex=false", "diff", "-U0"]
     said = subprocess.run(command, cwd=checkout, capture_output=True, check=True, text=True).stdout
-    return sorted(line for line in said.replace("\r", "").splitlines() if line[:1] in ("+", "-") and line[:4] != "+++ "
-                  and line[:4] != "--- ")
+    return sorted(
+        line
+        for line in said.replace("\r", "").splitlines()
+        if line[:1] in ("+", "-") and line[:4] != "+++ " and line[:4] != "--- "
+    )
 
 
 def repaired(build: Build, here: Path, environment: dict[str, str], *options: str) -> None:
