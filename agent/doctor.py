@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from agent.machine import SETTINGS, Machine, look
 from agent.places import runs_dir
+from sandboxes.git import version
 from sandboxes.images import BASE_IMAGE
 
 __all__ = ["Finding", "examine", "sandboxes_of"]
@@ -129,8 +129,7 @@ def _git() -> Finding:
     path = shutil.which("git")
     if path is None:
         return Finding("git", False, "not found", "install git (Debian, Ubuntu: apt install git)")
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False)
-    return Finding("git", True, f"{said.stdout.strip().removeprefix('git version ')} ({path})")
+    return Finding("git", True, f"{version().removeprefix('git version ')} ({path})")
 
 
 def _disk() -> Finding:

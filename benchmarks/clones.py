@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from benchmarks.instances import InstanceBroken
+from sandboxes import GitFailed, SandboxError
+from sandboxes.foreign import locate, opened
+from sandboxes.git import Git
 
 __all__ = ["GitRefused", "apply", "clone", "create", "git", "paths_of", "reveal", "seal"]
 
 TIMEOUT_S = 300
 _AUTHOR = ("-c", "user.name=ramify", "-c", "user.email=ramify@localhost", "-c", "commit.gpgSign=false")
-_SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false", "-c", "core.fsmonitor=false")
+_BUNDLE = b"# v"
 
 
 class GitRefused(Exception):
@@ -31,7 +36,8 @@ def clone(source: Path, commit: str, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
-        git("clone", "-q", "--no-checkout", "--no-local", "--template=", str(source.resolve()), str(folder))
+        with _clonable(source) as ours, _refusals():
+            Git.clone(ours, folder, timeout_s=TIMEOUT_S)
         git("checkout", "-q", "--detach", commit or "HEAD", cwd=folder)
         git("remote", "remove", "origin", cwd=folder)
         single = git("rev-list", "--all", "HEAD", "--count", cwd=folder).strip() == b"1"
@@ -41,14 +47,36 @@ def clone(source: Path, commit: str, folder: Path) -> None:
         seal(folder)
 
 
+@contextmanager
+def _clonable(source: Path) -> Iterator[Path]:
+    """A bundle as it is; of a repository, a view whose settings are ours."""
+    if source.is_file():
+        with source.open("rb") as file:
+            if not file.read(len(_BUNDLE)) == _BUNDLE:
+                raise GitRefused(f"{source} is no bundle")
+        yield source.resolve()
+        return
+    found = locate(source)
+    if found is None or source.resolve() not in (found.work_tree, found.git_dir):
+        raise GitRefused(f"{source} is neither a bundle nor a repository")
+    with _refusals(), opened(found) as view:
+        yield view.git.directory
+
+
 def create(folder: Path) -> None:
-    """Make the files of a folder a repository of one commit.
+    """Make the files of a folder a repository of one commit. One that it came with is removed.
 
     Raises:
         InstanceBroken: git does not do it.
     """
+    marker = folder / ".git"
+    if marker.is_dir() and not marker.is_symlink():
+        shutil.rmtree(marker)
+    else:
+        marker.unlink(missing_ok=True)
     try:
-        git("init", "-q", "--template=", cwd=folder)
+        with _refusals():
+            Git.init(folder)
     except GitRefused as error:
         raise InstanceBroken(f"cannot make {folder} a repository: {error}") from error
     seal(folder)
@@ -67,6 +95,7 @@ def seal(folder: Path) -> None:
 
 
 def _seal(folder: Path) -> None:
+    _forget_nested(folder)
     git("add", "-A", "-f", cwd=folder)
     tree = git("write-tree", cwd=folder).decode().strip()
     date = "2000-01-01T00:00:00Z"
@@ -77,6 +106,16 @@ def _seal(folder: Path) -> None:
     git("update-ref", "--stdin", cwd=folder, stdin=refs)
     git("reflog", "expire", "--expire=now", "--all", cwd=folder)
     git("gc", "-q", "--prune=now", cwd=folder)
+
+
+def _forget_nested(folder: Path) -> None:
+    """Take repositories inside the folder out of the index, to be added anew: git runs itself in those that are there,
+    by their own settings, to see whether they have changed."""
+    entries = [entry.split(b"\t", 1) for entry in git("ls-files", "-sz", cwd=folder).split(b"\0") if entry]
+    nested = [path for facts, path in entries if facts.startswith(b"160000 ")]
+    there = [path + b"\0" for path in nested if os.path.lexists(folder / os.fsdecode(path) / ".git")]
+    if there:
+        git("update-index", "-z", "--force-remove", "--stdin", cwd=folder, stdin=b"".join(there))
 
 
 def apply(folder: Path, patch: bytes) -> None:
@@ -111,27 +150,30 @@ def paths_of(patch: bytes) -> tuple[str, ...]:
     if not patch:
         return ()
     found: set[str] = set()
-    for direction in ((), ("-R",)):
-        listing = git("apply", "--numstat", "-z", *direction, "-", stdin=patch)
-        found |= {os.fsdecode(entry.split(b"\t", 2)[2]) for entry in listing.split(b"\0") if entry}
+    with TemporaryDirectory(prefix="ramify-paths-") as directory, _refusals():
+        nowhere = Git(Path(directory))
+        for direction in ((), ("-R",)):
+            listing = nowhere.run("apply", "--numstat", "-z", *direction, "-", stdin=patch)
+            found |= {os.fsdecode(entry.split(b"\t", 2)[2]) for entry in listing.split(b"\0") if entry}
     return tuple(sorted(found))
 
 
-def git(*argv: str, cwd: Path | None = None, stdin: bytes = b"", env: dict[str, str] | None = None) -> bytes:
-    """What git prints, run without the user's settings.
+def git(*argv: str, cwd: Path, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+    """What git prints in a repository that was made here, run without the user's settings.
 
     Raises:
         GitRefused: it does not end with 0, or not in time.
     """
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    clean |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    with _refusals():
+        return Git.within(cwd).run(*argv, stdin=stdin, env=env, timeout_s=TIMEOUT_S)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What git says to us as what it says of an instance."""
     try:
-        done = subprocess.run(
-            ["git", *_SAFE, *argv], cwd=cwd or os.sep, input=stdin, env=clean | (env or {}), capture_output=True,
-            timeout=TIMEOUT_S, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise GitRefused(f"git {argv[0]} took longer than {TIMEOUT_S} s") from error
-    if done.returncode != 0:
-        raise GitRefused(done.stderr.decode(errors="replace").strip()[-500:])
-    return done.stdout
+        yield
+    except GitFailed as error:
+        raise GitRefused(error.said[-500:]) from error
+    except SandboxError as error:
+        raise GitRefused(str(error)) from error

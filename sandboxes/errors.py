@@ -85,7 +85,7 @@ class SetupFailed(SandboxError):
 
 
 class GitFailed(SandboxError):
-    """This machine's git did not do what it was asked for."""
+    """This machine's git did not do what it was asked for; `said` is its own words."""
 
     def __init__(self, command: str, said: str) -> None:
         super().__init__(f"git {command} failed: {said}")
@@ -94,3 +94,7 @@ class GitFailed(SandboxError):
 
 class GitTooSlow(GitFailed):
     """It was ended because it took too long."""
+
+    def __init__(self, command: str, timeout_s: float, place: object) -> None:
+        super().__init__(command, f"git {command} took longer than {timeout_s:g} s in {place}")
+        self.args = (self.said,)

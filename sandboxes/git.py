@@ -34,10 +34,13 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_PAGER": "cat",
 }
+_FROM_HERE = {"GIT_ALLOW_PROTOCOL": "file"}
 _OPTIONS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "core.quotePath": "true",
+    "diff.ignoreSubmodules": "all",
+    "submodule.recurse": "false",
     "gc.auto": "0",
     "maintenance.auto": "false",
 }
@@ -80,6 +83,32 @@ class Git:
             command, place | dict(env or {}), options, self._work_tree or self.directory, stdin, fine, timeout_s
         )
 
+    @classmethod
+    def init(cls, folder: Path, branch: str = "main") -> Git:
+        """An empty repository in a folder, whose files are those that it will hold.
+
+        Raises:
+            GitFailed, GitTooSlow: as `run`.
+        """
+        _run(("init", "--quiet", "--template=", f"--initial-branch={branch}", str(folder.absolute())), {})
+        return cls.within(folder)
+
+    @classmethod
+    def clone(cls, source: Path, folder: Path, *, timeout_s: float = TIMEOUT_S) -> Git:
+        """A clone of a bundle, or of a repository of our own, in a new folder. Nothing is checked out yet.
+
+        Raises:
+            GitFailed, GitTooSlow: as `run`.
+        """
+        command = ("clone", "--quiet", "--no-checkout", "--no-local", "--template=")
+        _run((*command, str(source.absolute()), str(folder.absolute())), _FROM_HERE, timeout_s=timeout_s)
+        return cls.within(folder)
+
+    @classmethod
+    def within(cls, folder: Path) -> Git:
+        """The repository that `init` or `clone` made in a folder."""
+        return cls(folder / ".git", folder, guarded=True)
+
     def fetch(self, source: Git, *references: str, depth: Literal[1] | None = None) -> None:
         """Take over commits of another repository that is opened here.
 
@@ -88,7 +117,7 @@ class Git:
         """
         shallow = [] if depth is None else [f"--depth={depth}"]
         command = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", *shallow)
-        self.run(*command, str(source.directory), *references, env={"GIT_ALLOW_PROTOCOL": "file"})
+        self.run(*command, str(source.directory), *references, env=_FROM_HERE)
 
 
 def users_excludes() -> str:
@@ -140,7 +169,7 @@ def _run(
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise GitTooSlow(command[0], f"it took longer than {timeout_s:g} s in {place}") from error
+        raise GitTooSlow(command[0], timeout_s, place) from error
     if done.returncode not in fine:
         raise GitFailed(command[0], done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}")
     return done.stdout

@@ -6,18 +6,18 @@ the patch's text, and the checkout is only read.
 
 from __future__ import annotations
 
-import tempfile
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from agent.errors import UsageError
 from agent.untrusted import escaped
-
-if TYPE_CHECKING:
-    import git
+from sandboxes import GitFailed
+from sandboxes.foreign import locate, opened
+from sandboxes.git import Git
 
 __all__ = ["BIG_BYTES", "RULES", "Finding", "Rule", "check"]
 
@@ -83,75 +83,53 @@ def check(
 
     Raises:
         agent.errors.UsageError: `repo` is no git repository, or has no such commit.
+        sandboxes.SandboxError: git cannot read it.
     """
-    import git
-
     if not patch.strip():
         return ()
+    found = locate(repo)
+    if found is None:
+        raise UsageError(f"--repo {repo} is not a git repository")
+    with opened(found) as view:
+        commit = view.commit(base)
+        if not commit:
+            raise UsageError(f"--base {base}: {repo} has no such commit")
+        view.git.run("read-tree", commit)
+        return _applied(view.git, patch, commit, allow, big_bytes)
+
+
+def _applied(git: Git, patch: bytes, commit: str, allow: frozenset[Rule], big_bytes: int) -> tuple[Finding, ...]:
     try:
-        opened = git.Repo(repo, search_parent_directories=True)
-    except (git.InvalidGitRepositoryError, git.NoSuchPathError) as error:
-        raise UsageError(f"--repo {repo} is not a git repository") from error
-    with (
-        opened,
-        tempfile.TemporaryDirectory(prefix="ramify-check-") as scratch,
-        opened.git.custom_environment(**_apart(opened, Path(scratch))),
-    ):
-        try:
-            opened.git.read_tree(f"{base}^{{commit}}")
-        except git.GitCommandError as error:
-            raise UsageError(f"--base {base}: {repo} has no such commit") from error
-        return _applied(opened, patch, base, allow, big_bytes, Path(scratch))
-
-
-def _apart(repo: git.Repo, scratch: Path) -> dict[str, str]:
-    """An environment in which git writes nothing outside of `scratch`."""
-    (scratch / "objects").mkdir()
-    return {
-        "GIT_INDEX_FILE": str(scratch / "index"),
-        "GIT_OBJECT_DIRECTORY": str(scratch / "objects"),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(Path(repo.common_dir) / "objects"),
-        "GIT_OPTIONAL_LOCKS": "0",
-    }
-
-
-def _applied(
-    repo: git.Repo, patch: bytes, base: str, allow: frozenset[Rule], big_bytes: int, scratch: Path
-) -> tuple[Finding, ...]:
-    from git import GitCommandError
-
-    file = scratch / "patch.diff"
-    file.write_bytes(patch)
-    try:
-        repo.git.apply("--cached", "--whitespace=nowarn", str(file))
-    except GitCommandError as error:
-        reason = error.stderr.strip().removeprefix("stderr: ").strip("'").splitlines()[0]
+        git.run("apply", "--cached", "--whitespace=nowarn", stdin=patch)
+    except GitFailed as error:
+        reason = error.said.splitlines()[0]
         reason = reason.replace('No valid patches in input (allow with "--allow-empty")', "there is no git patch in it")
         return (Finding("apply", "", escaped(reason)),)
-    found = [each for changed in _changes(repo, base) for each in _findings(repo, changed, big_bytes)]
+    found = [each for changed in _changes(git, commit) for each in _findings(git, changed, big_bytes)]
     return tuple(each for each in found if each.rule not in allow)
 
 
-def _changes(repo: git.Repo, base: str) -> Iterator[_Changed]:
-    raw = repo.git.diff_index("--cached", "--raw", "-z", "--no-renames", "--full-index", base, stdout_as_string=False)
+def _changes(git: Git, commit: str) -> Iterator[_Changed]:
+    raw = git.run("diff-index", "--cached", "--raw", "-z", "--no-renames", "--full-index",
+                  "--ignore-submodules=none", commit, "--")  # fmt: skip
     facts, paths = raw.split(b"\0")[::2], raw.split(b"\0")[1::2]
     for fact, path in zip(facts, paths, strict=False):
         old_mode, new_mode, _, blob, _ = fact.decode("ascii").lstrip(":").split(" ")
         yield _Changed(old_mode, new_mode, blob, path.decode("utf-8", "surrogateescape"))
 
 
-def _findings(repo: git.Repo, changed: _Changed, big_bytes: int) -> Iterator[Finding]:
+def _findings(git: Git, changed: _Changed, big_bytes: int) -> Iterator[Finding]:
     path = escaped(changed.path)
     if path != changed.path:
         yield Finding("name", path, "its name has characters that cannot be seen or shown")
     for rule, patterns in _PATTERNS.items():
         if _any(changed.path, patterns):
             yield Finding(rule, path, _WHY[rule])
-    for rule, reason in _of_kind(repo, changed, big_bytes):
+    for rule, reason in _of_kind(git, changed, big_bytes):
         yield Finding(rule, path, reason)
 
 
-def _of_kind(repo: git.Repo, changed: _Changed, big_bytes: int) -> Iterator[tuple[Rule, str]]:
+def _of_kind(git: Git, changed: _Changed, big_bytes: int) -> Iterator[tuple[Rule, str]]:
     old, new = changed.old_mode, changed.new_mode
     if _MODULE in (old, new):
         yield "submodule", "it brings in another repository, or another commit of one"
@@ -162,9 +140,9 @@ def _of_kind(repo: git.Repo, changed: _Changed, big_bytes: int) -> Iterator[tupl
         yield "mode", f"its mode changes from {old} to {new}"
     elif old == _NOTHING and new == "100755":
         yield "mode", "a new file is executable"
-    if new == _LINK and _leads_out(changed.path, target := repo.git.cat_file("blob", changed.blob)):
+    if new == _LINK and _leads_out(changed.path, target := os.fsdecode(git.run("cat-file", "blob", changed.blob))):
         yield "symlink", f"it may lead out of the repository: to {escaped(target)}"
-    if (size := int(repo.git.cat_file("-s", changed.blob))) > big_bytes:
+    if (size := int(git.run("cat-file", "-s", changed.blob))) > big_bytes:
         yield "big", f"it has {size} bytes, more than {big_bytes}"
 
 

@@ -16,6 +16,7 @@ from agent.run import Run
 from agent.tree import Node, NodeId
 from agent.untrusted import one_line
 from sandboxes import Provider, SandboxError
+from sandboxes.foreign import locate, opened
 from sandboxes.git import Git
 
 __all__ = ["BASE", "HISTORY", "NODES", "History", "began", "keep", "sign"]
@@ -31,7 +32,6 @@ BASE = "refs/ramify/base"
 """The commit of the checkout that the run began from, where that was still there."""
 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[gc]\n\tauto = 0\n"
-_UPLOAD = "git -c safe.directory=* -c core.fsmonitor=false upload-pack"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ def keep(run: Run, states: Callable[[], AbstractContextManager[Provider | None]]
     """
     directory = run.journal.directory / HISTORY
     directory.mkdir(exist_ok=True)
+    _require_own(directory)
     with _locked(directory):
         git = Git(directory)
         (directory / "config").write_text(_CONFIG)
@@ -64,6 +65,14 @@ def keep(run: Run, states: Callable[[], AbstractContextManager[Provider | None]]
                 missing = _add(git, run, Trees(git, run, provider), commits)
         _hide(git, run, commits)
     return History(git, commits, missing)
+
+
+def _require_own(directory: Path) -> None:
+    """A run may come from somebody else, and what is written to its history has to stay there."""
+    parts = (directory, *directory.iterdir(), *(directory / "refs").rglob("*"))
+    strange = next((part for part in parts if part.is_symlink() or part.name == "commondir"), None)
+    if strange:
+        raise SandboxError(f"{strange} leads out of the run's history, where Ramify never puts such a thing; remove it")
 
 
 @contextmanager
@@ -108,15 +117,16 @@ def _add(git: Git, run: Run, trees: Trees, commits: dict[NodeId, str]) -> dict[N
 
 def _base(git: Git, run: Run) -> str:
     """The commit that the run began from, fetched once without those before it; empty where it cannot be had."""
-    if found := git.run("for-each-ref", "--format=%(objectname)", BASE).decode().strip():
-        return found
+    if known := git.run("for-each-ref", "--format=%(objectname)", BASE).decode().strip():
+        return known
     task = run.started.task if run.started else {}
     commit, path = task.get("base"), task.get("workspace", {}).get("path")
-    if not commit or not path:
+    found = locate(Path(path)) if commit and path else None
+    if found is None:
         return ""
     try:
-        git.run("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--depth=1",
-                f"--upload-pack={_UPLOAD}", path, f"{commit}:{BASE}")  # fmt: skip
+        with opened(found) as view:
+            git.fetch(view.git, f"{commit}:{BASE}", depth=1)
     except SandboxError as error:
         log.info("the base commit is left out: %s", error)
         return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from agent.errors import RamifyError, UsageError
@@ -10,10 +9,10 @@ from agent.history.lineage import BASE, History, began, sign
 from agent.run import Run
 from agent.steering import require_node
 from agent.tree import NodeId
+from sandboxes import GitFailed
+from sandboxes.foreign import View, locate, opened
 
 __all__ = ["promote"]
-
-_TIMEOUT_S = 120.0
 
 
 def promote(run: Run, history: History, node: NodeId, branch: str, repo: Path) -> str:
@@ -32,29 +31,33 @@ def promote(run: Run, history: History, node: NodeId, branch: str, repo: Path) -
     if not base:
         raise UsageError(f"{run.journal.directory} knows no commit to put a branch on; take the patch of its best "
                          f"state: ramify show {run.journal.directory} --patch")  # fmt: skip
-    if _git(repo, "cat-file", "-e", f"{base}^{{commit}}"):
-        raise UsageError(f"--repo {repo} has no commit {base[:12]}, which the run began from; name a clone that has it")
-    if why := _git(repo, "check-ref-format", "--branch", branch):
-        raise UsageError(f"--branch {branch}: {why}")
-    if not _git(repo, "show-ref", "--verify", "--quiet", f"refs/heads/{branch}"):
-        raise UsageError(
-            f"--branch {branch} exists in {repo}; choose another name, or remove it: git branch -D {branch}"
-        )
-    made = history.commits[node]
-    message = history.git.run("show", "-s", "--format=%B", made).decode(errors="replace")
-    commit = sign(history.git, f"{made}^{{tree}}", [base], message, began(history.git) + node)
-    for command in (
-        ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", str(history.git.directory), commit),
-        ("branch", "--no-track", branch, commit),
-    ):
-        if why := _git(repo, *command):
-            raise RamifyError(f"git {command[0]} failed in {repo}: {why}")
+    found = locate(repo)
+    if found is None:
+        raise UsageError(f"--repo {repo} is not a git repository")
+    with opened(found, writable=True) as view:
+        if not view.commit(base):
+            raise UsageError(
+                f"--repo {repo} has no commit {base[:12]}, which the run began from; name a clone that has it"
+            )
+        _require_free(view, branch, repo)
+        made = history.commits[node]
+        message = history.git.run("show", "-s", "--format=%B", made).decode(errors="replace")
+        commit = sign(history.git, f"{made}^{{tree}}", [base], message, began(history.git) + node)
+        try:
+            view.git.fetch(history.git, commit)
+            view.git.run("update-ref", f"refs/heads/{branch}", commit, "")  # only if it is not there
+        except GitFailed as error:
+            raise RamifyError(f"nothing was promoted to {repo}: {error}") from error
     return commit
 
 
-def _git(repo: Path, *command: str) -> str:
-    """Why a git command failed in somebody's repository, with their settings; empty when it did not."""
-    done = subprocess.run(
-        ["git", "-C", str(repo), *command], capture_output=True, timeout=_TIMEOUT_S, check=False, text=True
-    )
-    return "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
+def _require_free(view: View, branch: str, repo: Path) -> None:
+    try:
+        view.git.run("check-ref-format", "--branch", branch)
+    except GitFailed as error:
+        raise UsageError(f"--branch {branch}: {error.said}") from error
+    reference = f"refs/heads/{branch}"
+    if reference in view.git.run("for-each-ref", "--format=%(refname)", reference).decode().splitlines():
+        raise UsageError(
+            f"--branch {branch} exists in {repo}; choose another name, or remove it: git branch -D {branch}"
+        )

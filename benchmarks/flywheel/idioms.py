@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.clones import git
+from sandboxes.git import Git
 
 __all__ = ["IDIOMS", "UNSEEN", "plain", "write"]
 
@@ -57,7 +58,7 @@ def write(folder: Path, count: int, rng: Random) -> tuple[Path, Path, Path]:
         for number in range(0, size, A_MODULE):
             functions = [_function(f"{name}_{n}", known, rng) for n in range(number, min(size, number + A_MODULE))]
             _module(place, f"m{number // A_MODULE}", functions)
-        git("init", "-q", "-b", "main", cwd=place)
+        Git.init(place)
         git("add", "-A", cwd=place)
         git("-c", "user.name=ramify", "-c", "user.email=ramify@localhost", "commit", "-q", "-m", name, cwd=place)
         made.append(place)
