@@ -53,8 +53,8 @@ def _make(new: Path, side: Side, place: Path) -> None:
         new.symlink_to(os.fsdecode(side.content))
     else:
         executable = bool(side.mode & 0o100)
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o777 if executable else 0o666), "wb") as file:
-            file.write(side.content)
+        new.touch(0o777 if executable else 0o666)
+        new.write_bytes(side.content)
         if old is not None and stat.S_ISREG(old.st_mode):
             new.chmod(_permissions(old.st_mode, executable=executable))
     _give(new, old or _nearest(place).stat())

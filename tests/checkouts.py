@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.projects import SOURCE, TESTS, commit, git, means
 
-__all__ = ["DAMAGED", "KINDS", "POINTER", "RAN"]
+__all__ = ["COMMON", "DAMAGED", "ELSEWHERE", "POINTER", "RAN", "RARE"]
 
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 3\n"
 RAN = "ran"
@@ -196,32 +196,42 @@ def in_the_midst_of_a_merge(here: Path) -> Path:
     return checkout
 
 
-KINDS = (
-    plain,
+COMMON = (
     linked_worktree,
     worktree_of_a_bare_repository,
-    worktree_with_settings_of_its_own,
     submodule,
-    separate_git_directory,
     shallow_clone,
     partial_clone,
-    partial_clone_without_trees,
     sparse_checkout,
     sparse_index,
-    sparse_index_of_a_partial_clone,
-    sparse_worktree,
-    split_index,
-    clone_that_shares_objects,
     sha256,
-    worktree_with_sha256,
     of_another_user,
     large_files_as_pointers,
     large_files_with_a_filter,
     converted_files,
     without_a_commit,
-    in_the_midst_of_a_merge,
 )
 """Builders: each makes its checkout, and all that belongs to it, in an empty directory."""
+RARE = (
+    worktree_with_settings_of_its_own,
+    worktree_with_sha256,
+    sparse_worktree,
+    separate_git_directory,
+    partial_clone_without_trees,
+    sparse_index_of_a_partial_clone,
+    split_index,
+    clone_that_shares_objects,
+    in_the_midst_of_a_merge,
+)
+ELSEWHERE = (
+    linked_worktree,
+    worktree_of_a_bare_repository,
+    worktree_with_settings_of_its_own,
+    worktree_with_sha256,
+    sparse_worktree,
+    submodule,
+)
+"""Those whose git directory lies elsewhere."""
 
 
 def damaged_index(here: Path) -> Path:
