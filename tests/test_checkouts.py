@@ -16,7 +16,7 @@ from agent.checkout import apply, inspect
 from agent.places import store_of
 from agent.run import Run
 from agent.verify import apply_patch
-from sandboxes import Provider, Workspace
+from sandboxes import Provider, SandboxError, Workspace
 from sandboxes.namespace import NamespaceProvider
 from tests import commands
 from tests.checkouts import (
@@ -330,16 +330,40 @@ def test_what_only_looks_like_a_run_and_is_tracked_is_copied(here: Path, provide
     assert inside(provider, checkout, find) == "sample\nsample/blobs\nsample/blobs/x\nsample/journal.jsonl\n"
 
 
-def test_folders_that_are_nested_too_deep_are_named_before_anything_is_searched(
-    here: Path, environment: dict[str, str]
-) -> None:
+@pytest.mark.namespace
+def test_folders_that_are_nested_deeper_than_python_calls_functions_are_named(here: Path, provider: Provider) -> None:
     checkout = plain(here)
-    nest = "i=0; while [ $i -lt 1500 ]; do mkdir d; cd -P d; i=$((i+1)); done"
+    nest = "i=0; while [ $i -lt 1100 ]; do mkdir d; cd -P d; i=$((i+1)); done"
     subprocess.run(["sh", "-c", nest], cwd=checkout, check=True)
     try:
-        done = fix(checkout, here.parent / "run", environment)
+        with pytest.raises(SandboxError) as refused:
+            provider.create(Workspace(path=checkout))
     finally:
         subprocess.run(["rm", "-rf", checkout / "d"], check=True)  # pytest could not
-    assert done.returncode == 6
-    assert f"cannot copy {checkout} into the sandbox: directories are nested more than 200 deep in d/d/d" in done.stderr
-    assert "defect" not in done.stderr
+    assert f"cannot copy {checkout} into the sandbox: directories are nested more than 200 deep" in str(refused.value)
+
+
+@pytest.mark.namespace
+def test_a_run_is_applied_later_only_where_its_files_are_as_they_were(here: Path, environment: dict[str, str]) -> None:
+    checkout, run = linked_worktree(here), here.parent / "run"
+
+    def ramify(*command: object) -> subprocess.CompletedProcess[str]:
+        return commands.ramify(command, cwd=here.parent, env=environment)
+
+    assert ramify("fix", GOAL, "--repo", checkout, "--out", run, *PLAIN).returncode == 0
+    original = (checkout / "means.py").read_text()
+    (checkout / "means.py").write_text(original + "\n# mine\n")
+    refused = ramify("resume", run, "--apply")
+    assert refused.returncode == 6
+    assert "means.py changed since the run began" in refused.stderr.splitlines()[-1]
+    assert (checkout / "means.py").read_text() == original + "\n# mine\n"
+
+    git(checkout, "commit", "-qam", "mine")
+    patch = ramify("show", run, "--patch").stdout
+    subprocess.run(["git", "-C", checkout, "apply", "--3way"], input=patch, text=True, check=True, capture_output=True)
+    assert (checkout / "means.py").read_text() == original.replace(BUG, FIX) + "\n# mine\n"
+
+    (checkout / "means.py").write_text(original)
+    (checkout / "other.py").write_text("mine\n")
+    assert ramify("resume", run, "--apply").returncode == 0
+    assert (checkout / "means.py").read_text() == original.replace(BUG, FIX)
