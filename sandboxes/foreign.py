@@ -6,6 +6,7 @@ content are taken over by name; it borrows their commits and branches, and copie
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -16,19 +17,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandboxes import SandboxError
+from sandboxes import GitTooSlow, SandboxError
 from sandboxes.git import Git, users_excludes
 
 __all__ = ["Location", "View", "locate", "opened"]
 
 _SMALL_BYTES = 16 << 20
 """Files of a git directory that people or git write by hand are smaller."""
+_STATUS_S = 30.0
 _TAKEN_OVER = (
     *("autocrlf", "checkstat", "eol", "filemode", "ignorecase", "precomposeunicode", "sharedrepository"),
     *("sparsecheckout", "sparsecheckoutcone", "symlinks", "trustctime"),
 )
 """Settings of `core` that say how content is kept; none of them names a program."""
 _FORMATS = ("objectformat", "refstorage")
+log = logging.getLogger(__name__)
 _REFERENCES = ("refs", "packed-refs", "reftable")
 
 
@@ -69,9 +72,13 @@ class View:
         filter would make of a file is not known: its size and times decide, as they do for git itself, mostly.
 
         Raises:
-            GitFailed, GitTooSlow: git cannot say.
+            GitFailed: git cannot say.
         """
-        changed = self._changed()
+        try:
+            changed = self._changed()
+        except GitTooSlow as error:
+            log.warning("%s; its files are taken for changed", error)
+            return True
         if any(not entry.startswith(b" M ") for entry in changed):
             return True
         if not changed or not self._are_filtered([entry.removeprefix(b" M ") for entry in changed]):
@@ -85,6 +92,7 @@ class View:
         listing = self.git.run(
             *("status", "--porcelain", "--no-renames", "--ignore-submodules=all", "-z"),
             env={f"GIT_CONFIG_{name}": value for name, value in ignores.items()},
+            timeout_s=_STATUS_S,
         )
         return [entry for entry in listing.split(b"\0") if entry]
 

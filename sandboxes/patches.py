@@ -147,11 +147,9 @@ def _sides(git: Git, entries: Mapping[str, tuple[str, str]]) -> dict[str, Side]:
     return made
 
 
-def ignored(
-    paths: Collection[str], rules: Mapping[str, str], exclude: str, *, timeout_s: float = IGNORING_S
-) -> frozenset[str]:
+def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> frozenset[str]:
     """Those that git would ignore. `rules` are the `.gitignore` files by path, `exclude` is `info/exclude`. Where rules
-    take git longer than `timeout_s`, nothing is ignored: a patch may have files too many, and no state is lost."""
+    take git longer than `IGNORING_S`, nothing is ignored: a patch may have files too many, and no state is lost."""
     if not paths or not (rules or exclude):
         return frozenset()
     with tempfile.TemporaryDirectory(prefix="ramify-ignore-") as directory:
@@ -166,9 +164,9 @@ def ignored(
         listing = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
         command = ("check-ignore", "-z", "--stdin", "--no-index")
         try:
-            found = git.run(*command, stdin=listing, fine=(0, 1), timeout_s=timeout_s)
+            found = git.run(*command, stdin=listing, fine=(0, 1), timeout_s=IGNORING_S)
         except GitTooSlow:
-            log.warning("the .gitignore files keep git busy for more than %g s; nothing is ignored", timeout_s)
+            log.warning("the .gitignore files keep git busy for more than %g s; nothing is ignored", IGNORING_S)
             return frozenset()
     return frozenset(os.fsdecode(path).removeprefix("./") for path in found.split(b"\0") if path)
 
