@@ -135,7 +135,7 @@ def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, delive
         return
     declared = result.grade is Grade.DECLARED
     if result.resolved or (declared and "declared" in delivery.accept):
-        checkout.apply(delivery.apply_to, result.patch)
+        checkout.apply(delivery.apply_to, result.patch, result.run_dir)
         _say(f"applied to {delivery.apply_to}")
     elif declared:
         _say(

@@ -7,6 +7,7 @@ in flight, and a torn last line is cut off on opening.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import threading
@@ -24,8 +25,12 @@ from agent.lines import append, cut_torn_line, whole_lines
 
 __all__ = ["Journal", "read_events", "to_json"]
 
+log = logging.getLogger(__name__)
+
 _BLOB = re.compile("[0-9a-f]{64}")
 """A name leads to no other folder, whoever wrote the journal."""
+_SHOWN = 64
+"""Characters of a name that is none."""
 
 
 @cache
@@ -131,10 +136,20 @@ class Journal:
         return name
 
     def get_blob(self, name: str) -> bytes:
-        """What `put_blob` stored. Raises FileNotFoundError, also for a name that it does not give."""
-        if not _BLOB.fullmatch(name):
-            raise FileNotFoundError(name)
-        return (self.directory / "blobs" / name).read_bytes()
+        """What `put_blob` stored.
+
+        Raises:
+            JournalError: the run is damaged: there is no such blob, or that is no name of one.
+        """
+        try:
+            if _BLOB.fullmatch(name):
+                return (self.directory / "blobs" / name).read_bytes()
+        except OSError as error:
+            log.debug("a blob cannot be read: %s", error)
+        raise JournalError(
+            f"the run is damaged: {self.directory}/blobs has no {name[:_SHOWN]!r}, which the journal names; "
+            "put it back, or leave the run out"
+        )
 
     def _hold(self) -> None:
         import fcntl

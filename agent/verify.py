@@ -18,6 +18,11 @@ __all__ = ["NO_GIT", "Judgement", "Verdict", "apply_patch", "verify"]
 
 PATCH_FILE = "/tmp/.ramify.patch"  # noqa: S108  # inside the sandbox, where nobody else is
 NO_GIT = "git is not in the sandbox"
+_ALONE = dict.fromkeys(("GIT_DIR", "HOME", "XDG_CONFIG_HOME"), "/nonexistent") | {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+}
+"""Git takes a patch as it is: there is no repository whose root, settings or attributes could change what it means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,7 @@ def apply_patch(provider: Provider, base: Snapshot, patch: bytes) -> tuple[Snaps
     """The state that a git patch makes of a base; none, and why, where git does not apply it or is not there."""
     with provider.at(base) as box:
         box.write(PATCH_FILE, patch)
-        done = box.exec(["git", "apply", "--whitespace=nowarn", PATCH_FILE], timeout_s=60)
+        done = box.exec(["git", "apply", "--whitespace=nowarn", PATCH_FILE], timeout_s=60, env=_ALONE)
         if done.exit_code == 127:
             box.remove(PATCH_FILE)
             return _applied_from_here(box, patch)
@@ -128,11 +133,13 @@ def _applied_from_here(box: Sandbox, patch: bytes) -> tuple[Snapshot | None, str
         made = applied(patch, partial(_side, box))
     except SandboxError as error:
         return None, f"{NO_GIT}: {error}"
-    for path, side in made.items():
-        if side is None:
-            box.remove(path)
+    for each in made:
+        if each.new is None:
+            box.remove(each.path)
+        elif each.new.kind == "l":
+            return None, f"{NO_GIT}: {each.path} is a link, which cannot be made without it"
         else:
-            box.write(path, side.content, executable=bool(side.mode & 0o100))
+            box.write(each.path, each.new.content, executable=bool(each.new.mode & 0o100))
     return box.snapshot(), ""
 
 

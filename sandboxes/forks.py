@@ -25,13 +25,14 @@ from sandboxes import (
     Workspace,
 )
 from sandboxes.caching import tidy
+from sandboxes.checkout import weight
 from sandboxes.fork import Fork, Tally, place, snapshot_of, state
 from sandboxes.founding import Founding
 from sandboxes.frames import Guest
 from sandboxes.launch import Launcher
 from sandboxes.merging import merge
 from sandboxes.patches import Difference, Side, ignored, patch
-from sandboxes.room import FINISH_BYTES, RESERVE_BYTES, require, weigh
+from sandboxes.room import FINISH_BYTES, RESERVE_BYTES, require
 
 __all__ = ["Forks", "kind_of", "owned", "relative"]
 
@@ -102,7 +103,7 @@ class Forks:
         """As `sandboxes.Provider.create`."""
         layout = self._launcher.layout(workspace)
         if disk := self._launcher.disk:
-            size = weigh(workspace.path, layout.leave_out) if workspace.path else 0
+            size = weight(workspace.path, layout.leave_out) if workspace.path else 0
             require(disk, 2 * size + 2 * RESERVE_BYTES, "a run on this workspace")
         with self._guest(layout.place) as guest:
             online = partial(self._guest, layout.place, network=True)

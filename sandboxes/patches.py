@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from sandboxes import GitTooSlow, SandboxError
 from sandboxes.git import Git
 
-__all__ = ["Difference", "Side", "applied", "ignored", "patch", "shown", "tree"]
+__all__ = ["Difference", "Side", "applied", "ignored", "outdated", "patch", "shown", "tree"]
 
 IGNORING_S = 10.0
 """How long git may look at the rules of `.gitignore` files: it matches patterns by backtracking."""
@@ -85,33 +87,64 @@ def _blobs(git: Git, contents: Sequence[bytes], directory: Path) -> list[str]:
     return git.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listing).decode().split()
 
 
-def applied(patch: bytes, before: Callable[[str], Side | None]) -> dict[str, Side | None]:
-    """What a git patch makes of each path that it touches; `before` says what is there. For places without a git.
+def applied(patch: bytes, before: Callable[[str], Side | None], *, guarded: bool = False) -> list[Difference]:
+    """What a git patch makes of each path that it touches; `before` says what is there. Attributes and settings of a
+    repository do not matter. `guarded`: as of `Git`.
 
     Raises:
-        SandboxError: git does not apply it; a link is involved; a path leads out of the workspace.
+        SandboxError: git does not apply it; a path leads out of the workspace.
     """
+    with _beside(patch, before, guarded=guarded) as (git, sides, index):
+        git.run("apply", "--cached", "--whitespace=nowarn", stdin=patch, env={"GIT_INDEX_FILE": str(index)})
+        made = _sides(git, _entries(git, index))
+        return [Difference(path, side, made.get(path)) for path, side in sides.items()]
+
+
+def outdated(patch: bytes, before: Callable[[str], Side | None]) -> list[str]:
+    """The paths at which `before` has something else, in content or mode, than what a patch of ours was made from.
+
+    Raises:
+        SandboxError: git cannot read the patch; a path leads out of the workspace.
+    """
+    with _beside(patch, before) as (git, sides, index):
+        then = index.with_name("then")
+        git.run("apply", f"--build-fake-ancestor={then}", stdin=patch, env={"GIT_INDEX_FILE": str(index)})
+        now, then_ = _entries(git, index), _entries(git, then)
+        return [path for path in sides if now.get(path) != then_.get(path) or (sides[path] and path not in then_)]
+
+
+@contextmanager
+def _beside(
+    patch: bytes, before: Callable[[str], Side | None], *, guarded: bool = False
+) -> Iterator[tuple[Git, dict[str, Side | None], Path]]:
+    """A repository of our own, what is at each path that a patch touches, and an index with that."""
     with tempfile.TemporaryDirectory(prefix="ramify-apply-") as directory:
-        git, work_tree = _with_work_tree(Path(directory))
+        git, index = Git(Path(directory, "git"), guarded=guarded), Path(directory, "index")
         listing = git.run("apply", "--numstat", "-z", stdin=patch)
         paths = [os.fsdecode(entry.split(b"\t", 2)[2]) for entry in listing.split(b"\0") if entry]
-        for path in paths:
-            if path.startswith("/") or ".." in path.split("/"):
-                raise SandboxError(f"the patch names {path!r}, which is not in the workspace")
-            side = before(path)
-            if side is not None:
-                place = work_tree / path
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(side.content)
-                place.chmod(side.mode)
-        git.run("apply", "--whitespace=nowarn", stdin=patch)
-        return {path: _found(work_tree / path) for path in paths}
+        if away := [path for path in paths if path.startswith("/") or ".." in path.split("/")]:
+            raise SandboxError(f"the patch names {away[0]!r}, which is not in the workspace")
+        sides = {path: before(path) for path in paths}
+        git.run("read-tree", tree(git, sides.items()), env={"GIT_INDEX_FILE": str(index)})
+        yield git, sides, index
 
 
-def _found(place: Path) -> Side | None:
-    if place.is_symlink():
-        raise SandboxError(f"{place.name} is a link, which cannot be made without git in the sandbox")
-    return Side("f", place.stat().st_mode & 0o777, place.read_bytes()) if place.is_file() else None
+def _entries(git: Git, index: Path) -> dict[str, tuple[str, str]]:
+    """The mode and the name of the content of each path in an index."""
+    listing = git.run("ls-files", "--stage", "-z", env={"GIT_INDEX_FILE": str(index)})
+    lines = [entry.split(b"\t", 1) for entry in listing.split(b"\0") if entry]
+    return {os.fsdecode(path): (facts.split()[0].decode(), facts.split()[1].decode()) for facts, path in lines}
+
+
+def _sides(git: Git, entries: Mapping[str, tuple[str, str]]) -> dict[str, Side]:
+    wanted = "".join(f"{name}\n" for _, name in entries.values())
+    contents = io.BytesIO(git.run("cat-file", "--batch", stdin=wanted.encode()))
+    made = {}
+    for path, (mode, _) in entries.items():
+        size = int(contents.readline().split()[2])
+        made[path] = Side("l" if mode == "120000" else "f", int(mode, 8) & 0o777, contents.read(size))
+        contents.read(1)
+    return made
 
 
 def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import posixpath
 from collections.abc import Mapping, Sequence
 
@@ -18,6 +19,7 @@ _LISTING_TIMEOUT_S = 120.0
 _TAIL_BYTES = 4000
 _SHOWN = 2000
 """Characters of a command."""
+_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "safe.directory=*")
 _REPOSITORIES = 'test -e .git || for each in */.git .[!.]*/.git; do test ! -e "$each" || echo "${each%/.git}"; done'
 log = logging.getLogger(__name__)
 
@@ -58,12 +60,12 @@ def settled_in(box: Sandbox, workspace: Workspace, workdir: str) -> str:
 
 def listed(box: Sandbox) -> Repository:
     """What git, run inside, says of a repository that came with the image."""
-    command = ["git", "-c", "core.fsmonitor=false", "-c", "safe.directory=*", "ls-files", "-z"]
-    done = box.exec(command, timeout_s=_LISTING_TIMEOUT_S)
+    done = box.exec([*_GIT, "ls-files", "-z"], timeout_s=_LISTING_TIMEOUT_S)
     if done.exit_code or done.stdout_bytes > len(done.stdout):
         return Repository()
+    place = box.exec([*_GIT, "rev-parse", "--git-path", "info/exclude"], timeout_s=_LISTING_TIMEOUT_S).stdout
     try:
-        exclude = box.read(".git/info/exclude").decode("utf-8", "surrogateescape")
+        exclude = box.read(os.fsdecode(place.rstrip(b"\n"))).decode("utf-8", "surrogateescape")
     except OSError:
         exclude = ""
     return Repository(names(done.stdout), exclude)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from sandboxes import StoreFull
@@ -35,15 +34,14 @@ def free_bytes(directory: Path) -> int:
     return disk.f_bavail * disk.f_frsize
 
 
-def weigh(path: Path, leave_out: Collection[Path] = ()) -> int:
+def weigh(path: Path) -> int:
     """Bytes of the files in a directory, links not followed; what cannot be read counts nothing."""
-    total = 0
-    for here, folders, files in os.walk(path):
-        folders[:] = [name for name in folders if Path(here, name) not in leave_out]
-        for name in files:
-            try:
-                facts = os.lstat(os.path.join(here, name))  # noqa: PTH118 - millions of them
-            except OSError:
-                continue
-            total += facts.st_size if stat.S_ISREG(facts.st_mode) else 0
+    total, waiting = 0, [str(path)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    total += entry.stat(follow_symlinks=False).st_size
     return total

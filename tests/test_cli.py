@@ -190,6 +190,14 @@ class TestShow:
         assert "the price of 1 calls is unknown" in said
         assert "improved: the limit of nodes is reached" in said
 
+    @pytest.mark.parametrize("name", ["f" * 64, "../../secret", "\x1b[2J" * 100])
+    def test_a_run_whose_journal_names_no_file_of_its_own_is_damaged(self, ramify, recorded, tmp_path, name):
+        (tmp_path / "secret").write_text("secret")
+        journal = recorded / "journal.jsonl"
+        (patch,) = (event.patch_blob for event in read_events(journal) if isinstance(event, Ended))
+        journal.write_text(journal.read_text().replace(patch, json.dumps(name)[1:-1]))
+        refused(ramify("show", recorded, "--patch"), 6, "the run is damaged", "put it back")
+
     def test_no_colour_reaches_a_pipe(self, ramify, recorded):
         assert "\x1b" not in ramify("show", recorded).stdout
 
@@ -262,7 +270,7 @@ class TestApplying:
 
     def test_a_patch_is_applied_byte_for_byte(self, repo):
         made = self.patch(repo, "windows\r\nspaces   \n\n\n")
-        checkout.apply(repo, made)
+        checkout.apply(repo, made, Path("run"))
         assert (repo / "calc.py").read_bytes() == b"windows\r\nspaces   \n\n\n"
 
     def test_a_patch_that_does_not_apply_as_a_whole_changes_nothing(self, repo):
@@ -275,7 +283,7 @@ class TestApplying:
         (repo / "other.py").write_text("changed meanwhile\n")
         before = (repo / "calc.py").read_bytes()
         with pytest.raises(RamifyError, match=r"nothing was applied"):
-            checkout.apply(repo, made)
+            checkout.apply(repo, made, Path("run"))
         assert (repo / "calc.py").read_bytes() == before
 
     @pytest.mark.parametrize(
@@ -326,7 +334,7 @@ class TestSolving:
         assert said.returncode == 0, said.stderr
         assert (repo / "calc.py").read_text() == before
         assert git(repo, "status", "--porcelain") == b""
-        checkout.apply(repo, said.stdout.encode())
+        checkout.apply(repo, said.stdout.encode(), Path("run"))
         tested = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=repo, capture_output=True)
         assert tested.returncode == 0, tested.stdout
 

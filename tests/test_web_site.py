@@ -11,7 +11,7 @@ from socket import create_connection
 import pytest
 from typer.testing import CliRunner
 
-from agent.errors import UsageError
+from agent.errors import JournalError, UsageError
 from agent.guard import MANIPULATION
 from agent.run import Run
 from benchmarks.cli_site import app
@@ -152,7 +152,7 @@ class TestServing:
         run = write(tmp_path / "all" / "run", [*told()[:-1], ended])
         (run / "blobs").mkdir()
         assert "a secret" not in json.dumps(Parsed(Site(tmp_path / "all").tree("runs/run.html")).details)
-        with Run.read(run) as read, pytest.raises(FileNotFoundError):
+        with Run.read(run) as read, pytest.raises(JournalError, match="damaged"):
             read.journal.get_blob("../journal.jsonl")
 
     def test_a_blob_that_is_a_link_is_not_followed(self, tmp_path):

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.errors import JournalError
 from agent.history.trees import StateGone, Trees
 from agent.report.summary import tally
 from agent.run import Run
@@ -105,7 +106,7 @@ def _add(git: Git, run: Run, trees: Trees, commits: dict[NodeId, str]) -> dict[N
                 tree = trees.of(node, f"{commits[root.id]}^{{tree}}")
             else:
                 raise StateGone("the base state, on which its patch stands, was removed")
-        except (StateGone, SandboxError, FileNotFoundError) as error:
+        except (StateGone, SandboxError, JournalError) as error:
             missing[node.id] = str(error)
             continue
         parents = [base] if node is root and base else _parents(run, node, commits)

@@ -9,6 +9,7 @@ from typing import Any
 
 from agent.actions import Action, Edit, Observation
 from agent.discarding import kept_patch
+from agent.errors import JournalError
 from agent.events import Asked, Event
 from agent.measure import SuiteReport
 from agent.node import Node, NodeId
@@ -85,7 +86,7 @@ def _patch(run: Run, blob: str) -> str:
         return ""
     try:
         data = run.journal.get_blob(blob)
-    except FileNotFoundError:
+    except JournalError:
         return ""
     cut = f"\n[... {len(data) - PATCH_BYTES} bytes left out here ...]" if len(data) > PATCH_BYTES else ""
     return data[:PATCH_BYTES].decode(errors="replace") + cut

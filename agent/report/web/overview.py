@@ -9,6 +9,7 @@ from typing import Any
 from agent.ballots import Ballot
 from agent.budget import Stop
 from agent.ending import result_of
+from agent.errors import JournalError
 from agent.node import ROOT
 from agent.report.summary import answer_lines
 from agent.report.waves import waves
@@ -63,7 +64,7 @@ def _answer(run: Run) -> list[str]:
         return []
     try:
         return answer_lines(result_of(run, run.ended))
-    except FileNotFoundError:
+    except JournalError:
         return []
 
 
