@@ -269,6 +269,29 @@ def test_an_ordinary_user_can_have_one(tmp_path_factory: pytest.TempPathFactory)
     subprocess.run(["rm", "-rf", place], check=True)
 
 
+@pytest.mark.parametrize(("most", "said"), [(0, "SandboxUnavailable"), (1, "SandboxError"), (2, "ran")])
+def test_where_network_namespaces_run_out_no_command_shares_one(
+    namespaces: Path, checkout: Path, most: int, said: str
+) -> None:
+    """The guest has one of its own, and each command another."""
+    program = f"""
+        from pathlib import Path
+        from sandboxes import SandboxError, Workspace
+        from sandboxes.namespace import NamespaceProvider
+        try:
+            with NamespaceProvider(Path({str(namespaces / "few")!r})) as provider:
+                with provider.at(provider.create(Workspace(path=Path({str(checkout)!r})))) as box:
+                    print("ran", box.exec(["true"], timeout_s=100).exit_code)
+        except SandboxError as error:
+            print(type(error).__name__, error)
+    """
+    limited = f'echo {most} > /proc/sys/user/max_net_namespaces && exec "$@"'
+    inside = ["unshare", "--user", "--map-root-user", "sh", "-c", limited, "sh"]
+    done = subprocess.run([*inside, sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    assert done.stdout.split()[:1] == [said], done
+    assert ("raise /proc/sys/user/max_net_namespaces" in done.stdout) == (most < 2)
+
+
 def running(mark: str) -> list[Path]:
     """Processes that have `mark` as an argument."""
     found = []

@@ -5,7 +5,7 @@ argument, a JSON object, and speak frames on its stdin and stdout; a closed stdi
 started, ends everything it ever started and leaves nothing mounted.
 
     {"store": DIR, "environments": DIR,      where states and shared environments live, on disk, writable
-     "network": false,                       true: share the caller's network instead of an own, empty one
+     "network": false,                       true: commands share the caller's network; else each has an empty one
      "memory_events": FILE, "pids_events": FILE}   optional: cgroup counters that tell why a command ended
 
 A frame is two big-endian 32-bit lengths, a JSON header of the first length, a payload of the second. The guest speaks

@@ -22,6 +22,7 @@ from .kernel import (
     checked,
     die_with_parent,
     exit_code,
+    leave_network,
     unshare,
     write_text,
 )
@@ -35,8 +36,10 @@ class Init:
     """One such process, as its parent knows it: the reading ends of what the command prints, and of `status`. That
     says `=CODE` when the command and all that it started are dead, or what failed before it began, or just ends."""
 
-    def __init__(self, user: Tuple[int, int], capabilities: Sequence[int], template: Optional[Template] = None) -> None:
-        self.user, self.capabilities, self.template = user, capabilities, template
+    def __init__(
+        self, user: Tuple[int, int], capabilities: Sequence[int], network: bool, template: Optional[Template] = None
+    ) -> None:
+        self.user, self.capabilities, self.network, self.template = user, capabilities, network, template
         self.code: Optional[int] = None
         self.stdin = os.memfd_create("stdin")
         (order, self.order), (self.out, out), (self.err, err), (self.status, status) = (os.pipe() for _ in range(4))
@@ -105,10 +108,12 @@ class Init:
         os._exit(code)
 
     def _isolate(self) -> None:
-        """Own processes, /proc, IPC and session, and no privileges but those that the command is to have."""
+        """Own processes, /proc, IPC, network and session, and no privileges but those that the command is to have."""
         die_with_parent()
         os.setsid()
         unshare(CLONE_NEWNS | CLONE_NEWIPC)
+        if not self.network:
+            leave_network()
         mount_proc()
         write_text("/proc/self/oom_score_adj", "1000")
         close_proc()

@@ -133,7 +133,8 @@ class Lease:
             if not ready.dead():
                 return ready
             ready.end()
-        return Init(self.user, SET_UP if self.request.get("set_up") else (), template)
+        capabilities = SET_UP if self.request.get("set_up") else ()
+        return Init(self.user, capabilities, self.config["network"], template)
 
     def end(self, code: int, answer: Optional[Json] = None) -> NoReturn:
         """End the lease. Nobody is left in its mounts, which go with this process: who asked need not wait for that."""
