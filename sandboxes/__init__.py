@@ -83,6 +83,8 @@ class Sandbox(Protocol):
         A program that does not exist is exit code 127, one that cannot be executed 126.
 
         Raises:
+            SandboxError: no program can be started so: `argv` is empty, a variable's name is empty or holds `=`, or
+                something holds a NUL or a lone surrogate. Nothing has run; the fork goes on.
             SandboxLost: the fork is gone (an earlier command timed out, or the guest died).
         """
         ...
@@ -101,6 +103,7 @@ class Sandbox(Protocol):
         Raises:
             FileNotFoundError, IsADirectoryError, PermissionError: as usual.
             OSError: not a regular file, or larger than `max_bytes`.
+            SandboxError: no file can be called so: the path holds a NUL or a lone surrogate. As in `write`, `remove`.
         """
         ...
 

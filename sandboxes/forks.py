@@ -24,6 +24,7 @@ from sandboxes import (
     Template,
     Workspace,
 )
+from sandboxes.arguments import require_text
 from sandboxes.caching import tidy
 from sandboxes.fork import Fork, Tally, place, snapshot_of, state
 from sandboxes.founding import Founding
@@ -264,7 +265,9 @@ def relative(path: str) -> str:
 
     Raises:
         ValueError: it leads elsewhere.
+        SandboxError: no file can be called so.
     """
+    require_text(path)
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if not parts or ".." in parts or path.startswith("/"):
         raise ValueError(f"{path!r} is no path inside the workspace")

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from sandboxes import Provider, Sandbox, SandboxUnavailable, Workspace
+from sandboxes import Provider, Sandbox, SandboxError, SandboxUnavailable, Workspace
 from sandboxes.conformance import LIMITS, ExactContract, sample, sh
 from sandboxes.conformance.templates import TEMPLATE
+from sandboxes.fork import Fork
 from sandboxes.namespace import NamespaceProvider
 
 pytestmark = [pytest.mark.namespace, pytest.mark.usefixtures("namespaces")]
@@ -267,6 +268,27 @@ def test_an_ordinary_user_can_have_one(tmp_path_factory: pytest.TempPathFactory)
     done = subprocess.run([*user, python, "-c", program], capture_output=True, env=env, text=True, cwd="/")
     assert (done.stdout.strip(), done.stderr) == ("", "")
     subprocess.run(["rm", "-rf", place], check=True)
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields"),
+    [
+        ("exec", {"argv": []}),
+        ("exec", {"argv": ["/bin/true", "a\0"]}),
+        ("exec", {"argv": ["/bin/true"], "env": {"A": "\ud800"}}),
+        ("read", {"path": "a\0", "max_bytes": 1}),
+        ("remove", {"path": "\ud800"}),
+    ],
+)
+def test_a_guest_that_is_asked_for_the_impossible_says_so_and_goes_on(
+    namespaces: Path, checkout: Path, operation: str, fields: dict[str, object]
+) -> None:
+    limits = {"timeout_s": 100, "output_bytes": 100, "memory_bytes": 1 << 30, "pids": 9, "disk_bytes": 1 << 20}
+    with forked(namespaces / "store", checkout) as box:
+        assert isinstance(box, Fork)
+        with pytest.raises(SandboxError):
+            box._ask(operation, b"", **{"cwd": "/", "env": {}, **limits, **fields})
+        assert sh(box, "echo fine").stdout == b"fine\n"
 
 
 @pytest.mark.parametrize(("most", "said"), [(0, "SandboxUnavailable"), (1, "SandboxError"), (2, "ran")])

@@ -13,7 +13,7 @@ from typing import List, NoReturn, Optional, Sequence, Tuple
 from .confine import be_closed, close_proc, filter_program, give_up_privileges, mount_proc
 from .door import set_limits
 from .files import find_program
-from .frames import OVER, Json, Refused
+from .frames import OVER, Json
 from .kernel import (
     CLONE_NEWIPC,
     CLONE_NEWNS,
@@ -84,28 +84,32 @@ class Init:
             os.close(end)
 
     def _be(self, order: int, out: int, err: int, status: int) -> NoReturn:
-        """Start the command, or have a copy of the template be it, reap, and take everything along at the end."""
+        """Be that process, and never again the lease that it was forked from: whatever fails is said, and ends it."""
+        code = 1
         try:
-            connection = [self.template.connection.fileno()] if self.template else []
-            for number, descriptor in enumerate([os.open(os.devnull, os.O_RDONLY), out, err]):
-                os.dup2(descriptor, number)
-            close_all_but(self.stdin, order, status, *connection)
-            self._isolate()
-            request = read_order(order)
-            set_limits(request["limits"])
-            if request["stdin"]:
-                os.lseek(self.stdin, 0, os.SEEK_SET)
-                os.dup2(self.stdin, 0)
-            if connection:
-                code = hand_over(socket.socket(fileno=connection[0]), request["cwd"], request["limits"])
-        except (OSError, Refused) as error:
-            os.write(status, ("an action cannot be isolated: %s" % error).encode())
-            os._exit(1)
-        if not connection:
-            code = reap(spawn(request))
-        kill_all()
-        os.write(status, b"=%d" % code)
-        os._exit(code)
+            code = self._run(order, out, err, status)
+            kill_all()
+            os.write(status, b"=%d" % code)
+        except Exception as error:
+            os.write(status, ("an action cannot be isolated: %s" % error).encode(errors="replace"))
+        finally:
+            os._exit(code)
+
+    def _run(self, order: int, out: int, err: int, status: int) -> int:
+        """Start the command, or have a copy of the template be it, and reap; its exit code."""
+        connection = [self.template.connection.fileno()] if self.template else []
+        for number, descriptor in enumerate([os.open(os.devnull, os.O_RDONLY), out, err]):
+            os.dup2(descriptor, number)
+        close_all_but(self.stdin, order, status, *connection)
+        self._isolate()
+        request = read_order(order)
+        set_limits(request["limits"])
+        if request["stdin"]:
+            os.lseek(self.stdin, 0, os.SEEK_SET)
+            os.dup2(self.stdin, 0)
+        if connection:
+            return hand_over(socket.socket(fileno=connection[0]), request["cwd"], request["limits"])
+        return reap(spawn(request))
 
     def _isolate(self) -> None:
         """Own processes, /proc, IPC, network and session, and no privileges but those that the command is to have."""
