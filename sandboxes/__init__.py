@@ -177,7 +177,11 @@ class Provider(Protocol):
     def diff(self, old: Snapshot, new: Snapshot) -> bytes:
         """A git patch from `old` to `new` of the workspace, byte-exact, for `git apply -p1`.
 
-        New files that git would ignore, `.git` and nested repositories are left out. Empty when nothing differs.
+        New files that git would ignore, `.git` and nested repositories are left out, and new files of more than 64 MiB,
+        which is said. Empty when nothing differs.
+
+        Raises:
+            SandboxError: a file that was there before has more than 64 MiB, or all that differ have more than 256.
         """
         ...
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from sandboxes import SandboxError
 
-__all__ = ["Difference", "Git", "Side", "applied", "ignored", "patch", "shown"]
+__all__ = ["MAX_FILE_BYTES", "Difference", "Git", "Side", "applied", "fitting", "ignored", "patch", "shown"]
 
+log = logging.getLogger(__name__)
+
+MAX_FILE_BYTES = 64 << 20
+MAX_BYTES = 256 << 20
+"""Of all that a patch replaces, and of all that it brings."""
 _TIMEOUT_S = 120.0
 _NO_CONFIG = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
 _PLAIN = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false", "-c", "core.quotePath=true")
@@ -43,6 +50,43 @@ class Difference:
     path: str
     old: Side | None
     new: Side | None
+
+
+def fitting(sizes: Mapping[str, tuple[int | None, int | None]]) -> list[str]:
+    """The paths that a patch can hold, of those that differ; sizes are in bytes, before and after, None where nothing
+    is. A new file that is too large is taken for what a command left lying about: it is left out, and that is said.
+
+    Raises:
+        SandboxError: a file that was there before is too large, or all are together.
+    """
+    kept = {}
+    for path, (old, new) in sizes.items():
+        size = max(old or 0, new or 0)
+        if size <= MAX_FILE_BYTES:
+            kept[path] = (old or 0) + (new or 0)
+        elif old is None:
+            _say_left_out(path, size)
+        else:
+            raise SandboxError(
+                f"{path!r} was changed and has {size >> 20} MiB, more than a patch takes ({MAX_FILE_BYTES >> 20} MiB a "
+                "file); put it back, or have what changes it write to a new file"
+            )
+    total = sum(kept.values())
+    if total > MAX_BYTES:
+        largest = max(kept, key=kept.__getitem__)
+        raise SandboxError(
+            f"{len(kept)} files differ, {total >> 20} MiB in all, more than a patch takes ({MAX_BYTES >> 20} MiB); the "
+            f"largest is {largest!r}; list in .gitignore what does not belong to the repository"
+        )
+    return list(kept)
+
+
+@cache
+def _say_left_out(path: str, size: int) -> None:
+    """Once, however often the state is looked at."""
+    log.warning(
+        "%r (%d MiB) is left out of the patch: a new file may have %d MiB", path, size >> 20, MAX_FILE_BYTES >> 20
+    )
 
 
 def patch(differences: Sequence[Difference]) -> bytes:

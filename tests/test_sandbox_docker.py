@@ -165,6 +165,15 @@ def test_a_port_that_a_test_used_is_free_for_every_later_run(provider: Forks, tm
         assert (list(report.outcomes.values()), report.flaky) == ([Outcome.PASSED], ())
 
 
+def test_a_file_that_is_larger_than_the_guests_memory_does_not_end_it(provider: Forks, checkout: Path) -> None:
+    base = provider.create(Workspace(path=checkout))
+    with provider.at(base) as box:
+        assert box.exec(["sh", "-c", "truncate -s 900M large && echo changed > a.txt"], timeout_s=100).exit_code == 0
+        left = box.snapshot()
+    patch = provider.diff(base, left)
+    assert (b"+changed" in patch, b"large" in patch) == (True, False)
+
+
 class TestLeftovers:
     def test_what_is_made_says_whose_it_is(
         self, engine: docker.DockerClient, provider: Forks, store: Path, checkout: Path

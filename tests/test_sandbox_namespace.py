@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sandboxes import Provider, Sandbox, SandboxError, SandboxUnavailable, Workspace
+from sandboxes import Provider, Sandbox, SandboxError, SandboxUnavailable, Snapshot, Workspace
 from sandboxes.conformance import LIMITS, ExactContract, sample, sh
 from sandboxes.conformance.templates import TEMPLATE
 from sandboxes.fork import Fork
@@ -268,6 +268,58 @@ def test_an_ordinary_user_can_have_one(tmp_path_factory: pytest.TempPathFactory)
     done = subprocess.run([*user, python, "-c", program], capture_output=True, env=env, text=True, cwd="/")
     assert (done.stdout.strip(), done.stderr) == ("", "")
     subprocess.run(["rm", "-rf", place], check=True)
+
+
+class TestLargeFiles:
+    """Nobody reads more than a patch takes; `truncate` makes a file of any size for nothing."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def provider(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+        with NamespaceProvider(tmp_path_factory.mktemp("large") / "store") as provider:
+            yield provider
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def base(cls, provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+        return provider.create(Workspace(path=sample(tmp_path_factory.mktemp("large") / "checkout")))
+
+    def left_by(self, provider: Provider, base: Snapshot, script: str) -> Snapshot:
+        with provider.at(base) as box:
+            assert sh(box, script).exit_code == 0
+            return box.snapshot()
+
+    def test_a_new_one_is_left_out_of_the_patch_and_named(
+        self, provider: Provider, base: Snapshot, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        left = self.left_by(provider, base, "truncate -s 300M scratch; echo 3 >> crlf.txt; echo n > new")
+        patch = provider.diff(base, left)
+        assert [line for line in patch.splitlines() if line.startswith(b"+++")] == [b"+++ b/crlf.txt", b"+++ b/new"]
+        assert "'scratch' (300 MiB) is left out" in caplog.text
+        assert "scratch" in {change.path for change in provider.changes(base, left)}
+        assert provider.merge(base, left, base).patch == b""
+
+    def test_one_that_git_ignores_costs_nothing(self, provider: Provider, base: Snapshot) -> None:
+        left = self.left_by(provider, base, "for i in $(seq 8); do truncate -s 60M $i.log; done; echo n > new")
+        assert b"+++ b/new" in provider.diff(base, left)
+
+    @pytest.mark.parametrize(
+        ("script", "named"),
+        [
+            ("truncate -s 65M crlf.txt", "'crlf.txt' was changed and has 65 MiB"),
+            ("for i in 1 2 3 4; do truncate -s 60M part$i; done; truncate -s 61M whole", "301 MiB .* 'whole'"),
+            ("truncate -s 2M .gitignore; echo n > new", ".gitignore has 2097152 bytes"),
+        ],
+    )
+    def test_what_no_patch_takes_is_refused_by_name_and_the_state_stays(
+        self, provider: Provider, base: Snapshot, script: str, named: str
+    ) -> None:
+        left = self.left_by(provider, base, script)
+        with pytest.raises(SandboxError, match=named):
+            provider.diff(base, left)
+        with provider.at(left) as box:
+            assert sh(box, "git checkout -q . && rm -f part? whole").exit_code == 0
+            assert b"b/part" not in provider.diff(base, box.snapshot())
 
 
 @pytest.mark.parametrize(

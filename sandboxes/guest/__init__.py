@@ -21,8 +21,9 @@ Without a lease (`area` is "store" or "environments", "store" when left out):
     settle   area, id, as ID or null, tracked [PATH] or null, exclude TEXT
              -> {"id", "digest"}; the same state as a base that later ones are compared with
     info     area, id -> {"id", "digest", "workdir", "env"}
-    compare  old, new, content -> {"changes": [[PATH, OLD, NEW]], "ignores", "exclude", "nested", "tracked"};
-             OLD and NEW are null or [KIND, MODE, SIZE]; with content the payload holds each old, then new, SIZE bytes
+    compare  old, new, rules -> {"changes": [[PATH, OLD, NEW]], "exclude", "tracked"}, and with rules "ignores" and
+             "nested"; OLD and NEW are null or [KIND, MODE, SIZE]
+    contents old, new, paths -> {} + payload: of each path what it held, then what it holds, in SIZE bytes
     discard  area, id -> {}; removes the state and the layers that no other state needs
     lease    area, id, outside ID or null, put_back [PATH], borrowed {PATH: TEXT}, disk_bytes, seal, check, template
              -> {"workdir", "env"}

@@ -13,7 +13,7 @@ from typing import List, NoReturn, Optional, Sequence, Tuple
 from .confine import be_closed, close_proc, filter_program, give_up_privileges, mount_proc
 from .door import set_limits
 from .files import find_program
-from .frames import OVER, Json
+from .frames import OVER, Json, write_all
 from .kernel import (
     CLONE_NEWIPC,
     CLONE_NEWNS,
@@ -134,13 +134,6 @@ def close_all_but(*kept: int) -> None:
     order = sorted(kept)
     for below, above in zip([2, *order], [*order, 1 << 16]):  # noqa: B905 - Python 3.8
         os.closerange(below + 1, above)
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """However many writes it takes."""
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]
 
 
 def read_order(descriptor: int) -> Json:
