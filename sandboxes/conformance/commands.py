@@ -15,7 +15,7 @@ from sandboxes.scripts import run_script
 _CONDITION = """
 grep -E '^(Cap|NoNewPrivs|Seccomp|Sig(Blk|Ign|Cgt)|Uid|Gid)' /proc/self/status
 cat /proc/self/oom_score_adj /proc/self/mounts
-ulimit -a; umask; id; env; pwd; ls /dev /proc/self/fd; ls /proc | grep -v '^[0-9]'; cat /proc/sysvipc/shm
+ulimit -a; umask; nice; nproc; id; env; pwd; ls /dev /proc/self/fd; ls /proc | grep -v '^[0-9]'; cat /proc/sysvipc/shm
 set -- /proc/[0-9]*; echo $# processes
 """
 """What a command can tell of the place that it runs in."""
@@ -107,7 +107,12 @@ class Commands(Given):
     def test_every_command_of_a_fork_starts_as_the_first_did(self, box: Sandbox) -> None:
         first = said(box, _CONDITION)
         for _ in range(3):
-            assert sh(box, "setsid sleep 60 & ulimit -n 64; umask 0; cd /").exit_code == 0
+            assert (
+                sh(
+                    box, "setsid sleep 60 & ulimit -n 64; umask 0; taskset -p 1 $$; exec nice -n 5 sh -c 'cd /'"
+                ).exit_code
+                == 0
+            )
             assert said(box, _CONDITION) == first
 
     def test_a_server_does_not_keep_its_port(self, box: Sandbox) -> None:
