@@ -87,6 +87,8 @@ class Sandbox(Protocol):
         A program that does not exist is exit code 127, one that cannot be executed 126.
 
         Raises:
+            SandboxError: no program can be started so: `argv` is empty, a variable's name is empty or holds `=`, or
+                something holds a NUL or a lone surrogate. Nothing has run; the fork goes on.
             SandboxLost: the fork is gone (an earlier command timed out, or the guest died).
         """
         ...
@@ -105,6 +107,7 @@ class Sandbox(Protocol):
         Raises:
             FileNotFoundError, IsADirectoryError, PermissionError: as usual.
             OSError: not a regular file, or larger than `max_bytes`.
+            SandboxError: no file can be called so: the path holds a NUL or a lone surrogate. As in `write`, `remove`.
         """
         ...
 
@@ -178,7 +181,11 @@ class Provider(Protocol):
     def diff(self, old: Snapshot, new: Snapshot) -> bytes:
         """A git patch from `old` to `new` of the workspace, byte-exact, for `git apply -p1`.
 
-        New files that git would ignore, `.git` and nested repositories are left out. Empty when nothing differs.
+        New files that git would ignore, `.git` and nested repositories are left out, and new files of more than 64 MiB,
+        which is said. Empty when nothing differs.
+
+        Raises:
+            SandboxError: a file that was there before has more than 64 MiB, or all that differ have more than 256.
         """
         ...
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from sandboxes import ExecResult, Forked, Limits, SandboxLost, Snapshot, StateDamaged
+from sandboxes.arguments import require_command, require_text
 from sandboxes.frames import Guest
 
 __all__ = ["Fork", "Tally", "place", "snapshot_of", "state"]
@@ -96,7 +97,9 @@ class Fork:
         cwd: str | None = None,
     ) -> ExecResult:
         """As `sandboxes.Sandbox.exec`."""
-        return self._run(stdin, timeout_s, argv=list(argv), cwd=cwd or self.workdir, env={**self._env, **(env or {})})
+        env = {**self._env, **(env or {})}
+        require_command(argv, env, cwd)
+        return self._run(stdin, timeout_s, argv=list(argv), cwd=cwd or self.workdir, env=env)
 
     def perform(self, order: bytes, *, timeout_s: float) -> ExecResult:
         """As `sandboxes.Sandbox.perform`."""
@@ -128,14 +131,17 @@ class Fork:
 
     def read(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """As `sandboxes.Sandbox.read`."""
+        require_text(path)
         return self._ask("read", path=path, max_bytes=max_bytes)[1]
 
     def write(self, path: str, data: bytes, *, executable: bool | None = None) -> None:
         """As `sandboxes.Sandbox.write`."""
+        require_text(path)
         self._ask("write", data, path=path, executable=executable)
 
     def remove(self, path: str) -> None:
         """As `sandboxes.Sandbox.remove`."""
+        require_text(path)
         self._ask("remove", path=path)
 
     def snapshot(self) -> Snapshot:

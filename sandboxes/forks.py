@@ -24,6 +24,7 @@ from sandboxes import (
     Template,
     Workspace,
 )
+from sandboxes.arguments import require_text
 from sandboxes.caching import tidy
 from sandboxes.checkout import weight
 from sandboxes.fork import Fork, Tally, place, snapshot_of, state
@@ -31,7 +32,7 @@ from sandboxes.founding import Founding
 from sandboxes.frames import Guest
 from sandboxes.launch import Launcher
 from sandboxes.merging import merge
-from sandboxes.patches import Difference, Side, ignored, patch
+from sandboxes.patches import Difference, Side, fitting, ignored, patch
 from sandboxes.room import FINISH_BYTES, RESERVE_BYTES, require
 
 __all__ = ["Forks", "kind_of", "owned", "relative"]
@@ -164,7 +165,7 @@ class Forks:
 
     def changes(self, old: Snapshot, new: Snapshot) -> tuple[Change, ...]:
         """As `sandboxes.Provider.changes`."""
-        header, _ = self._compare(old, new, content=False)
+        header, _ = self._ask_of("compare", old, new, rules=False)
         return tuple(Change(path, kind_of(before, after)) for path, before, after in header["changes"])
 
     def diff(self, old: Snapshot, new: Snapshot) -> bytes:
@@ -176,21 +177,24 @@ class Forks:
         return merge(self._differences(base, ours), self._differences(base, theirs))
 
     def _differences(self, old: Snapshot, new: Snapshot) -> list[Difference]:
-        header, payload = self._compare(old, new, content=True)
+        header, _ = self._ask_of("compare", old, new, rules=True)
         known = frozenset(header["tracked"])
-        paths = [path for path, _, _ in header["changes"] if path not in known]
-        left_out = ignored(paths, header["ignores"], header["exclude"])
-        sides = io.BytesIO(payload)
-        found = [
-            Difference(path, _side(before, sides), _side(after, sides)) for path, before, after in header["changes"]
-        ]
-        return [each for each in found if each.path not in left_out and owned(each.path, header["nested"])]
+        unknown = [path for path, _, _ in header["changes"] if path not in known]
+        left_out = ignored(unknown, header["ignores"], header["exclude"])
+        changed = {
+            path: sides for path, *sides in header["changes"] if path not in left_out and owned(path, header["nested"])
+        }
+        paths = fitting({path: (_size(old), _size(new)) for path, (old, new) in changed.items()})
+        payload = self._ask_of("contents", old, new, paths=paths)[1] if paths else b""
+        contents = io.BytesIO(payload)
+        return [Difference(path, *(_side(side, contents) for side in changed[path])) for path in paths]
 
-    def _compare(self, old: Snapshot, new: Snapshot, *, content: bool) -> tuple[dict[str, Any], bytes]:
+    def _ask_of(self, op: str, old: Snapshot, new: Snapshot, **fields: object) -> tuple[dict[str, Any], bytes]:
+        """Something about two states."""
         self._require(old)
         self._require(new)
         with self._guest(place(new)) as guest:
-            return guest.ask("compare", old=state(old), new=state(new), content=content)
+            return guest.ask(op, old=state(old), new=state(new), **fields)
 
     def discard(self, *snapshots: Snapshot) -> None:
         """As `sandboxes.Provider.discard`. What a running lease stands on goes when that ends."""
@@ -265,7 +269,9 @@ def relative(path: str) -> str:
 
     Raises:
         ValueError: it leads elsewhere.
+        SandboxError: no file can be called so.
     """
+    require_text(path)
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if not parts or ".." in parts or path.startswith("/"):
         raise ValueError(f"{path!r} is no path inside the workspace")
@@ -275,6 +281,10 @@ def relative(path: str) -> str:
 def kind_of(old: object, new: object) -> Literal["added", "modified", "removed"]:
     """Of a change from one thing to another; None where there is none."""
     return "added" if old is None else "removed" if new is None else "modified"
+
+
+def _size(facts: Sequence[Any] | None) -> int | None:
+    return None if facts is None else int(facts[2])
 
 
 def _side(facts: Sequence[Any] | None, contents: io.BytesIO) -> Side | None:

@@ -174,18 +174,18 @@ def _fill(client: DockerClient, image: Image, filler: Container) -> None:
     try:
         filler.put_archive("/mnt", _tar("rootfs"))
         filler.put_archive("/mnt/rootfs", source.export())
+        filler.put_archive("/mnt/rootfs", _tar("dev/shm", mode=0o1777))  # the engine mounts one of that mode over it
         filler.put_archive("/mnt", _tar("complete"))
     finally:
         source.remove(v=True, force=True)
 
 
-def _tar(*directories: str) -> bytes:
+def _tar(directory: str, mode: int = 0o755) -> bytes:
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
-        for name in directories:
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-            tar.addfile(entry)
+        entry = tarfile.TarInfo(directory)
+        entry.type, entry.mode = tarfile.DIRTYPE, mode
+        tar.addfile(entry)
     return archive.getvalue()
 
 

@@ -9,13 +9,28 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from sandboxes import GitTooSlow, SandboxError
 from sandboxes.git import Git
 
-__all__ = ["Difference", "Side", "applied", "ignored", "outdated", "patch", "shown", "tree"]
+__all__ = [
+    "MAX_FILE_BYTES",
+    "Difference",
+    "Side",
+    "applied",
+    "fitting",
+    "ignored",
+    "outdated",
+    "patch",
+    "shown",
+    "tree",
+]
 
+MAX_FILE_BYTES = 64 << 20
+MAX_BYTES = 256 << 20
+"""Of all that a patch replaces, and of all that it brings."""
 IGNORING_S = 10.0
 """How long git may look at the rules of `.gitignore` files: it matches patterns by backtracking."""
 log = logging.getLogger(__name__)
@@ -46,6 +61,43 @@ class Difference:
     path: str
     old: Side | None
     new: Side | None
+
+
+def fitting(sizes: Mapping[str, tuple[int | None, int | None]]) -> list[str]:
+    """The paths that a patch can hold, of those that differ; sizes are in bytes, before and after, None where nothing
+    is. A new file that is too large is taken for what a command left lying about: it is left out, and that is said.
+
+    Raises:
+        SandboxError: a file that was there before is too large, or all are together.
+    """
+    kept = {}
+    for path, (old, new) in sizes.items():
+        size = max(old or 0, new or 0)
+        if size <= MAX_FILE_BYTES:
+            kept[path] = (old or 0) + (new or 0)
+        elif old is None:
+            _say_left_out(path, size)
+        else:
+            raise SandboxError(
+                f"{path!r} was changed and has {size >> 20} MiB, more than a patch takes ({MAX_FILE_BYTES >> 20} MiB a "
+                "file); put it back, or have what changes it write to a new file"
+            )
+    total = sum(kept.values())
+    if total > MAX_BYTES:
+        largest = max(kept, key=kept.__getitem__)
+        raise SandboxError(
+            f"{len(kept)} files differ, {total >> 20} MiB in all, more than a patch takes ({MAX_BYTES >> 20} MiB); the "
+            f"largest is {largest!r}; list in .gitignore what does not belong to the repository"
+        )
+    return list(kept)
+
+
+@cache
+def _say_left_out(path: str, size: int) -> None:
+    """Once, however often the state is looked at."""
+    log.warning(
+        "%r (%d MiB) is left out of the patch: a new file may have %d MiB", path, size >> 20, MAX_FILE_BYTES >> 20
+    )
 
 
 def patch(differences: Sequence[Difference]) -> bytes:

@@ -50,6 +50,19 @@ GOAL = "tests/test_calc.py::test_add"
 CONFTEST = "import pathlib, sys\n\nsys.path.insert(0, str(pathlib.Path(__file__).parent))\n"
 PROJECT = {"calc.py": CALC, "tests/test_calc.py": TESTS, "conftest.py": CONFTEST}
 
+FIXED_PORT = """import socket
+
+
+def test_a_round_trip():
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 8771))
+        server.listen()
+        with socket.create_connection(("127.0.0.1", 8771)) as client:
+            server.accept()[0].close()
+            assert client.recv(1) == b""
+"""
+"""A test of a server that hangs up first: its port is not to be had again for a minute."""
+
 
 class Lab:
     """A repository and everything that measures its states."""

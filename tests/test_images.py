@@ -112,6 +112,12 @@ def test_a_user_of_the_image_cannot_become_root(box: Sandbox, image: str) -> Non
             assert box.exec(["sh", "-c", attempt], timeout_s=100).exit_code != 0, attempt
 
 
+def test_a_user_of_the_image_has_shared_memory_which_is_no_change_of_the_state(provider: Provider, base) -> None:
+    with provider.at(base) as box:
+        assert said(box, "python3 -c 'import multiprocessing; multiprocessing.Lock()' && stat -c %a /dev/shm") == "1777"
+        assert box.snapshot().digest == base.digest
+
+
 def test_a_repair_is_measured_and_its_patch_applies(provider: Provider, base, image: str) -> None:
     task = Task("limits", "3 is within", Workspace(image=image), "python -m pytest -q -p no:cacheprovider")
     baseline = find_baseline(provider, task, base)

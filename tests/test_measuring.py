@@ -18,7 +18,7 @@ from agent.measure.regressions import regressions
 from agent.measure.spectrum import Spectrum
 from agent.measure.suite import rules_for, run_suite
 from agent.measure.tracing import trace
-from tests.measuring import CALC, CONFTEST, FIXED, GOAL, PROJECT, PYTEST, TESTS, Lab
+from tests.measuring import CALC, CONFTEST, FIXED, FIXED_PORT, GOAL, PROJECT, PYTEST, TESTS, Lab
 
 pytestmark = pytest.mark.namespace
 
@@ -190,6 +190,13 @@ def test_tests_end_in_every_manner(provider, tmp_path):
     assert report.unexpected == tuple(
         f"test_manners.py::{test}" for test in ("test_strict_unexpected_pass", "TestOld::test_unexpected")
     )
+
+
+def test_a_port_that_a_test_used_is_free_for_every_later_run(provider, tmp_path):
+    lab = Lab(provider, tmp_path, {"test_port.py": FIXED_PORT})
+    for _ in range(2):
+        report = find_baseline(provider, lab.task, lab.base)
+        assert (list(outcomes(report).values()), report.flaky) == (["passed"], ())
 
 
 @pytest.mark.parametrize("framework", ["", "unittest"])

@@ -367,6 +367,19 @@ class TestLeftovers:
             pass
 
 
+def test_a_new_file_that_no_patch_takes_is_left_out_of_it(
+    engine: docker.DockerClient, checkout: Path, tmp_path: Path
+) -> None:
+    with CommitProvider(tmp_path / "store") as provider:
+        base = provider.create(Workspace(path=checkout))
+        with provider.at(base) as box:
+            assert sh(box, "truncate -s 65M large && echo changed > max.sh").exit_code == 0
+            left = box.snapshot()
+        patch = provider.diff(base, left)
+        assert (b"+changed" in patch, b"large" in patch) == (True, False)
+    remove_images(engine, tmp_path / "store")
+
+
 def test_a_killed_background_process_cannot_outlive_a_command_that_replaced_the_shell(
     provider: CommitProvider, bare: str, checkout: Path
 ) -> None:

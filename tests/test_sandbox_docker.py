@@ -17,6 +17,8 @@ from typing import Any
 import docker
 import pytest
 
+from agent.measure import Outcome
+from agent.measure.measurer import find_baseline
 from agent.providers import make_provider
 from agent.settings import Settings
 from sandboxes import ImageMissing, Limits, Provider, SandboxUnavailable, Snapshot, Workspace, images
@@ -24,6 +26,7 @@ from sandboxes.conformance import LIMITS, ExactContract, sample
 from sandboxes.docker import DockerProvider, probe
 from sandboxes.engine import addresses, connect, labels, leftovers, sweep
 from sandboxes.forks import Forks
+from tests.measuring import FIXED_PORT, Lab
 from tests.registry import registry
 
 pytestmark = pytest.mark.docker
@@ -153,6 +156,22 @@ class TestHardening:
             done = box.exec(["ls", "-d", "/base", "/states", "/environments"], timeout_s=100)
             assert done.stdout == b""
             assert done.stderr.count(b"No such file") == 3
+
+
+def test_a_port_that_a_test_used_is_free_for_every_later_run(provider: Forks, tmp_path: Path) -> None:
+    lab = Lab(provider, tmp_path, {"test_port.py": FIXED_PORT}, "python3 -m pytest -q -p no:cacheprovider")
+    for _ in range(2):
+        report = find_baseline(provider, lab.task, lab.base)
+        assert (list(report.outcomes.values()), report.flaky) == ([Outcome.PASSED], ())
+
+
+def test_a_file_that_is_larger_than_the_guests_memory_does_not_end_it(provider: Forks, checkout: Path) -> None:
+    base = provider.create(Workspace(path=checkout))
+    with provider.at(base) as box:
+        assert box.exec(["sh", "-c", "truncate -s 900M large && echo changed > a.txt"], timeout_s=100).exit_code == 0
+        left = box.snapshot()
+    patch = provider.diff(base, left)
+    assert (b"+changed" in patch, b"large" in patch) == (True, False)
 
 
 class TestLeftovers:

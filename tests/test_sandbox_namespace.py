@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from sandboxes import Provider, Sandbox, SandboxUnavailable, Workspace
+from sandboxes import Provider, Sandbox, SandboxError, SandboxUnavailable, Snapshot, Workspace
 from sandboxes.conformance import LIMITS, ExactContract, sample, sh
 from sandboxes.conformance.templates import TEMPLATE
+from sandboxes.fork import Fork
 from sandboxes.namespace import NamespaceProvider
 
 pytestmark = [pytest.mark.namespace, pytest.mark.usefixtures("namespaces")]
@@ -267,6 +268,102 @@ def test_an_ordinary_user_can_have_one(tmp_path_factory: pytest.TempPathFactory)
     done = subprocess.run([*user, python, "-c", program], capture_output=True, env=env, text=True, cwd="/")
     assert (done.stdout.strip(), done.stderr) == ("", "")
     subprocess.run(["rm", "-rf", place], check=True)
+
+
+class TestLargeFiles:
+    """Nobody reads more than a patch takes; `truncate` makes a file of any size for nothing."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def provider(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+        with NamespaceProvider(tmp_path_factory.mktemp("large") / "store") as provider:
+            yield provider
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def base(cls, provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+        return provider.create(Workspace(path=sample(tmp_path_factory.mktemp("large") / "checkout")))
+
+    def left_by(self, provider: Provider, base: Snapshot, script: str) -> Snapshot:
+        with provider.at(base) as box:
+            assert sh(box, script).exit_code == 0
+            return box.snapshot()
+
+    def test_a_new_one_is_left_out_of_the_patch_and_named(
+        self, provider: Provider, base: Snapshot, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        left = self.left_by(provider, base, "truncate -s 300M scratch; echo 3 >> crlf.txt; echo n > new")
+        patch = provider.diff(base, left)
+        assert [line for line in patch.splitlines() if line.startswith(b"+++")] == [b"+++ b/crlf.txt", b"+++ b/new"]
+        assert "'scratch' (300 MiB) is left out" in caplog.text
+        assert "scratch" in {change.path for change in provider.changes(base, left)}
+        assert provider.merge(base, left, base).patch == b""
+
+    def test_one_that_git_ignores_costs_nothing(self, provider: Provider, base: Snapshot) -> None:
+        left = self.left_by(provider, base, "for i in $(seq 8); do truncate -s 60M $i.log; done; echo n > new")
+        assert b"+++ b/new" in provider.diff(base, left)
+
+    @pytest.mark.parametrize(
+        ("script", "named"),
+        [
+            ("truncate -s 65M crlf.txt", "'crlf.txt' was changed and has 65 MiB"),
+            ("for i in 1 2 3 4; do truncate -s 60M part$i; done; truncate -s 61M whole", "301 MiB .* 'whole'"),
+            ("truncate -s 2M .gitignore; echo n > new", ".gitignore has 2097152 bytes"),
+        ],
+    )
+    def test_what_no_patch_takes_is_refused_by_name_and_the_state_stays(
+        self, provider: Provider, base: Snapshot, script: str, named: str
+    ) -> None:
+        left = self.left_by(provider, base, script)
+        with pytest.raises(SandboxError, match=named):
+            provider.diff(base, left)
+        with provider.at(left) as box:
+            assert sh(box, "git checkout -q . && rm -f part? whole").exit_code == 0
+            assert b"b/part" not in provider.diff(base, box.snapshot())
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields"),
+    [
+        ("exec", {"argv": []}),
+        ("exec", {"argv": ["/bin/true", "a\0"]}),
+        ("exec", {"argv": ["/bin/true"], "env": {"A": "\ud800"}}),
+        ("read", {"path": "a\0", "max_bytes": 1}),
+        ("remove", {"path": "\ud800"}),
+    ],
+)
+def test_a_guest_that_is_asked_for_the_impossible_says_so_and_goes_on(
+    namespaces: Path, checkout: Path, operation: str, fields: dict[str, object]
+) -> None:
+    limits = {"timeout_s": 100, "output_bytes": 100, "memory_bytes": 1 << 30, "pids": 9, "disk_bytes": 1 << 20}
+    with forked(namespaces / "store", checkout) as box:
+        assert isinstance(box, Fork)
+        with pytest.raises(SandboxError):
+            box._ask(operation, b"", **{"cwd": "/", "env": {}, **limits, **fields})
+        assert sh(box, "echo fine").stdout == b"fine\n"
+
+
+@pytest.mark.parametrize(("most", "said"), [(0, "SandboxUnavailable"), (1, "SandboxError"), (2, "ran")])
+def test_where_network_namespaces_run_out_no_command_shares_one(
+    namespaces: Path, checkout: Path, most: int, said: str
+) -> None:
+    """The guest has one of its own, and each command another."""
+    program = f"""
+        from pathlib import Path
+        from sandboxes import SandboxError, Workspace
+        from sandboxes.namespace import NamespaceProvider
+        try:
+            with NamespaceProvider(Path({str(namespaces / "few")!r})) as provider:
+                with provider.at(provider.create(Workspace(path=Path({str(checkout)!r})))) as box:
+                    print("ran", box.exec(["true"], timeout_s=100).exit_code)
+        except SandboxError as error:
+            print(type(error).__name__, error)
+    """
+    limited = f'echo {most} > /proc/sys/user/max_net_namespaces && exec "$@"'
+    inside = ["unshare", "--user", "--map-root-user", "sh", "-c", limited, "sh"]
+    done = subprocess.run([*inside, sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    assert done.stdout.split()[:1] == [said], done
+    assert ("raise /proc/sys/user/max_net_namespaces" in done.stdout) == (most < 2)
 
 
 def running(mark: str) -> list[Path]:

@@ -28,6 +28,7 @@ from sandboxes import (
     Template,
     Workspace,
 )
+from sandboxes.commit.archives import Contents
 from sandboxes.commit.base import Base
 from sandboxes.commit.container import Box, leased
 from sandboxes.commit.founding import found
@@ -38,7 +39,7 @@ from sandboxes.fork import Tally
 from sandboxes.forks import kind_of, owned, relative
 from sandboxes.images import root_of
 from sandboxes.merging import merge
-from sandboxes.patches import Difference, Side, ignored, patch
+from sandboxes.patches import MAX_FILE_BYTES, Difference, Side, fitting, ignored, patch
 from sandboxes.room import FINISH_BYTES, RESERVE_BYTES, require
 
 __all__ = ["CommitProvider"]
@@ -189,13 +190,15 @@ class CommitProvider:
         rules = {path for path in after if path.rpartition("/")[2] == ".gitignore" and after[path][0] == "f"}
         with translated():
             sides = self._contents(one, before, paths), self._contents(other, after, {*paths, *rules})
-        texts = {path: sides[1][path].decode("utf-8", "surrogateescape") for path in rules}
+        if endless := rules & sides[1].large.keys():
+            raise SandboxError(f"{min(endless)!r} is too large to be read for what git ignores")
+        texts = {path: sides[1].found[path].decode("utf-8", "surrogateescape") for path in rules}
         unknown = [path for path in paths if path not in tracked]
         left_out = ignored(unknown, texts, self._states.base(one.base).exclude)
+        sizes = {path: (sides[0].size(path), sides[1].size(path)) for path in paths if path not in left_out}
         return [
-            Difference(path, _side(before, path, sides[0]), _side(after, path, sides[1]))
-            for path in paths
-            if path not in left_out
+            Difference(path, _side(before, path, sides[0].found), _side(after, path, sides[1].found))
+            for path in fitting(sizes)
         ]
 
     def _both(self, old: Snapshot, new: Snapshot) -> tuple[State, State, Manifest, Manifest]:
@@ -204,12 +207,12 @@ class CommitProvider:
             raise SandboxError(f"{old.id} and {new.id} do not come from one base")
         return one, other, self._states.manifest(one), self._states.manifest(other)
 
-    def _contents(self, state: State, tree: Manifest, paths: Sequence[str] | set[str]) -> dict[str, bytes]:
+    def _contents(self, state: State, tree: Manifest, paths: Sequence[str] | set[str]) -> Contents:
         wanted = {path for path in paths if path in tree and tree[path][0] in ("f", "l")}
         if not wanted:
-            return {}
+            return Contents({}, {})
         with self._lease(state.snapshot) as (box, _):
-            return box.files.contents(state.workdir, wanted)
+            return box.files.contents(state.workdir, wanted, MAX_FILE_BYTES)
 
     def discard(self, *snapshots: Snapshot) -> None:
         """As `sandboxes.Provider.discard`. What a running lease stands on goes when that ends."""

@@ -21,7 +21,7 @@ from sandboxes.commit.manifest import Entry, Manifest, hash_of
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["Facts", "Files", "directories"]
+__all__ = ["Contents", "Facts", "Files", "directories"]
 
 _MOST_LINKS = 40
 _GO_TYPES = {1 << 31: "d", 1 << 27: "l", 1 << 26: "o", 1 << 25: "o", 1 << 24: "o", 1 << 21: "o", 1 << 19: "o"}
@@ -39,6 +39,19 @@ class Facts:
     size: int
     time_s: int
     target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What files hold, and where links lead."""
+
+    found: dict[str, bytes]
+    large: dict[str, int]
+    """The sizes of files that were too large to be read."""
+
+    def size(self, path: str) -> int | None:
+        """Bytes of what is there; None where it is no file and no link."""
+        return len(self.found[path]) if path in self.found else self.large.get(path)
 
 
 class Files:
@@ -160,17 +173,21 @@ class Files:
                 found[name] = known or _entry(members, member)
         return found
 
-    def contents(self, folder: str, wanted: Collection[str]) -> dict[str, bytes]:
-        """The bytes of regular files, and the targets of links, below a directory."""
-        found, linked = {}, []
+    def contents(self, folder: str, wanted: Collection[str], max_bytes: int) -> Contents:
+        """What some paths below a directory hold; no file of more bytes is read."""
+        found, large, linked = {}, {}, {}
         with self._archive(folder) as members:
             for member in members:
                 name = _below(member.name)
-                if name in wanted and member.islnk():
-                    linked.append(name)
+                if member.size > max_bytes:
+                    large[name] = member.size
+                elif name in wanted and member.islnk():
+                    linked[name] = _below(member.linkname)
                 elif name in wanted:
                     found[name] = os.fsencode(member.linkname) if member.issym() else _content(members, member)
-        return found | {name: self.read(f"{folder}/{name}", 1 << 40) for name in linked}
+        large |= {name: large[first] for name, first in linked.items() if first in large}
+        found |= {name: self.read(f"{folder}/{name}", max_bytes) for name in linked if name not in large}
+        return Contents(found, large)
 
     @contextmanager
     def some(self, folder: str, wanted: Collection[str]) -> Iterator[IO[bytes]]:
@@ -246,7 +263,7 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 def _entry(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
     mode = stat.S_IMODE(member.mode)
     if member.isreg():
-        return "f", mode, hash_of(_content(archive, member))
+        return "f", mode, hash_of(archive.extractfile(member) or io.BytesIO())
     if member.issym():
         return "l", 0o777, member.linkname
     return "d" if member.isdir() else "o", mode, "" if member.isdir() else member.type.decode()

@@ -149,9 +149,10 @@ def run(
         SandboxUnavailable: the image has no `sh`.
         SandboxLost: the container's first process does not do its work.
     """
+    script = command.script()
     output = _start(client, container, limits.output_bytes, now)
     try:
-        output.send(command.script() + command.stdin, last=bool(command.stdin))
+        output.send(script + command.stdin, last=bool(command.stdin))
         ended_by, duration_s = _watch(output, command.timeout_s, limits.disk_bytes, size, now)
         if ended_by != "disk" and duration_s >= command.timeout_s:
             ended_by = "" if _in_time(client, container) else "time"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sandboxes import ExecResult, Limits, SandboxLost, Snapshot, SnapshotMissing, TemplateLost
+from sandboxes.arguments import require_command, require_text
 from sandboxes.commit.archives import Files
 from sandboxes.commit.command import FIRST_PROCESS, Command, run
 from sandboxes.commit.manifest import Entry, Manifest, delta
@@ -137,6 +138,7 @@ class Box:
         cwd: str | None = None,
     ) -> ExecResult:
         """As `sandboxes.Sandbox.exec`."""
+        require_command(argv, env or {}, cwd)
         self._require_open()
         self._ran = True
         command = Command(argv, timeout_s, posixpath.join(self.workdir, cwd or ""), env or {}, stdin)
@@ -176,6 +178,7 @@ class Box:
             raise PermissionError(f"cannot remove {path}: {done.stderr.decode(errors='replace').strip()}")
 
     def _absolute(self, path: str) -> str:
+        require_text(path)
         return posixpath.normpath(posixpath.join(self.workdir, path))
 
     def snapshot(self) -> Snapshot:

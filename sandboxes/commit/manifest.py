@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import IO
 
 __all__ = ["Entry", "Manifest", "apply", "delta", "differing", "digest", "hash_of", "nested_in", "put_back"]
 
@@ -15,9 +16,12 @@ Manifest = dict[str, Entry]
 """By path: relative to the workspace, `/`-separated; bytes that are not UTF-8 are surrogate-escaped."""
 
 
-def hash_of(content: bytes) -> str:
+def hash_of(file: IO[bytes]) -> str:
     """Of a file's bytes."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
+    summary = hashlib.blake2b(digest_size=16)
+    for part in iter(lambda: file.read(1 << 20), b""):
+        summary.update(part)
+    return summary.hexdigest()
 
 
 def delta(old: Manifest, new: Manifest) -> dict[str, Entry | None]:

@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 
 import pytest
 
-from sandboxes import Provider, Sandbox, SandboxLost, Snapshot
+from sandboxes import Provider, Sandbox, SandboxError, SandboxLost, Snapshot
 from sandboxes.conformance.given import LIMITS, Given, running, said, sh
 from sandboxes.scripts import run_script
 
 _CONDITION = """
 grep -E '^(Cap|NoNewPrivs|Seccomp|Sig(Blk|Ign|Cgt)|Uid|Gid)' /proc/self/status
 cat /proc/self/oom_score_adj /proc/self/mounts
-ulimit -a; umask; id; env; pwd; ls /dev /proc/self/fd; ls /proc | grep -v '^[0-9]'; cat /proc/sysvipc/shm
+ulimit -a; umask; nice; nproc; id; env; pwd; ls /dev /proc/self/fd; ls /proc | grep -v '^[0-9]'; cat /proc/sysvipc/shm
 set -- /proc/[0-9]*; echo $# processes
 """
 """What a command can tell of the place that it runs in."""
 
 
+_UNFIT: dict[str, tuple[list[str], dict[str, str], str, str]] = {
+    "no argument at all": ([], {}, "", "without arguments"),
+    "a NUL in the program": (["a\0"], {}, "", r"a\x00"),
+    "a NUL in an argument": (["echo", "b\0"], {}, "", r"b\x00"),
+    "half a surrogate pair": (["echo", "c\ud800"], {}, "", r"c\ud800"),
+    "a NUL in a value": (["true"], {"A": "d\0"}, "", r"d\x00"),
+    "half a surrogate pair in a value": (["true"], {"A": "e\udc00"}, "", r"e\udc00"),
+    "a NUL in a variable's name": (["true"], {"F\0": ""}, "", r"F\x00"),
+    "an = in a variable's name": (["true"], {"G=H": "1"}, "", "'G=H'"),
+    "a variable without a name": (["true"], {"": "1"}, "", "''"),
+    "a NUL in the directory": (["true"], {}, "/tmp\0", r"/tmp\x00"),
+}
+"""What no program can be started with: arguments, variables, a directory; and what the refusal names."""
+
+
 class Commands(Given):
     """Running commands."""
+
+    @pytest.mark.parametrize("unfit", _UNFIT)
+    def test_what_cannot_be_started_is_refused_and_the_fork_goes_on(self, box: Sandbox, unfit: str) -> None:
+        argv, env, cwd, named = _UNFIT[unfit]
+        with pytest.raises(SandboxError, match=re.escape(named)):
+            box.exec(argv, env=env, cwd=cwd, timeout_s=100)
+        assert sh(box, "echo fine").stdout == b"fine\n"
 
     def test_a_command_gives_its_output_and_its_exit_code(self, box: Sandbox) -> None:
         done = sh(box, "echo out; echo err >&2; exit 3")
@@ -84,7 +107,12 @@ class Commands(Given):
     def test_every_command_of_a_fork_starts_as_the_first_did(self, box: Sandbox) -> None:
         first = said(box, _CONDITION)
         for _ in range(3):
-            assert sh(box, "setsid sleep 60 & ulimit -n 64; umask 0; cd /").exit_code == 0
+            assert (
+                sh(
+                    box, "setsid sleep 60 & ulimit -n 64; umask 0; taskset -p 1 $$; exec nice -n 5 sh -c 'cd /'"
+                ).exit_code
+                == 0
+            )
             assert said(box, _CONDITION) == first
 
     def test_a_server_does_not_keep_its_port(self, box: Sandbox) -> None:

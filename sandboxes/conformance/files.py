@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from sandboxes import Sandbox
+from sandboxes import Sandbox, SandboxError
 from sandboxes.conformance.given import Given, said, sh
 
 
@@ -52,6 +54,13 @@ class Files(Given):
             box.write("crlf.txt/below", b"")
         with pytest.raises(OSError, match="larger"):
             box.read("data.bin", max_bytes=10)
+
+    @pytest.mark.parametrize("path", ["nul\0", "half\ud800", "/tmp/\udbff/x"])
+    def test_what_no_file_can_be_called_is_refused_and_the_fork_goes_on(self, box: Sandbox, path: str) -> None:
+        for act in (box.read, box.remove, lambda path: box.write(path, b"x")):
+            with pytest.raises(SandboxError, match=re.escape(repr(path))):
+                act(path)
+        assert box.read("crlf.txt") == b"one\r\ntwo\r\n"
 
     def test_what_is_no_regular_file_is_refused_at_once(self, box: Sandbox) -> None:
         assert sh(box, "mkfifo pipe").exit_code == 0

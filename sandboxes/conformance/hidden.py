@@ -47,9 +47,11 @@ class Hidden(Links):
             assert said(box, f"env | grep -c {SECRET} || true") == "0"
             assert said(box, f"cat /proc/*/environ 2>/dev/null | grep -c {SECRET} || true") == "0"
             assert said(box, f"cat {tmp_path}/canary 2>/dev/null || echo unseen") == "unseen"
-            for path in (".ssh", ".aws", ".gnupg", ".netrc", ".docker/config.json", ".git-credentials", ".pypirc"):
+            for path in (".ssh", ".aws", ".gnupg", ".netrc", ".docker/config.json", ".git-credentials", ".pypirc",
+                         ".kube", ".config/gh", ".config/gcloud"):  # fmt: skip
                 assert sh(box, f"test -e ~/{path}").exit_code == 1, path
-            for path in ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd", "/run/user", "/sys/kernel"):
+            for path in ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd", "/run/user", "/run/podman",
+                         "/run/dbus", "/run/systemd", "/sys/kernel", "/sys/fs/cgroup"):  # fmt: skip
                 assert sh(box, f"test -e {path}").exit_code == 1, path
             assert said(box, "find / -xdev -type s 2>/dev/null | wc -l") == "0"
 

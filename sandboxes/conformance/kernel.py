@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,17 @@ REFUSED = {
     "reboot": "call(169, 142, 0, 0, 0, None)", "syslog": "call(103, 116, 2, None, 0)",
     "swapon": "call(167, 224, b'x', 0)", "sethostname": "call(170, 161, b'x', 1)",
     "settimeofday": "call(164, 170, None, None)", "pidfd_getfd": "call(438, 438, 0, 0, 0)",
+    "open_tree_attr": "call(467, 467, -100, b'/', 1, None, 0)", "fspick": "call(433, 433, -100, b'/', 0)",
+    "move_mount": "call(429, 429, -100, b'/', -100, b'/', 0)", "fsmount": "call(432, 432, 0, 0, 0)",
+    "fsconfig": "call(431, 431, 0, 0, None, None, 0)", "io_uring_enter": "call(426, 426, 0, 0, 0, 0, None, 0)",
+    "io_uring_register": "call(427, 427, 0, 0, None, 0)", "fanotify_init": "call(300, 262, 0, 0)",
+    "finit_module": "call(313, 273, 0, b'', 0)", "delete_module": "call(176, 106, b'none', 0)",
+    "kexec_file_load": "call(320, 294, 0, 0, 0, b'', 0)", "acct": "call(163, 89, b'/no/file')",
+    "swapoff": "call(168, 225, b'x')", "quotactl": "call(179, 60, 0, None, 0, None)",
+    "quotactl_fd": "call(443, 443, 0, 0, 0, None)", "clock_settime": "call(227, 112, 0, None)",
+    "clock_adjtime": "call(305, 266, 0, None)", "adjtimex": "call(159, 171, None)", "vhangup": "call(153, 58)",
+    "setdomainname": "call(171, 162, b'x', 1)", "setgroups": "call(116, 159, 1, bytes(4))",
+    "setgid": "call(106, 144, 1)", "real time": "call(144, 119, 0, 1, b'\\1' + bytes(3))",
     "kcmp": "call(312, 272, 1, 1, 0, 0, 0)", "setuid": "call(105, 146, 1)",
     "mknod": "call(259, 33, -100, b'device', 0o20666, 0x103)", "setpriority": "call(141, 140, 0, 0, -20)",
 }  # fmt: skip
@@ -78,6 +90,38 @@ class Kernel(Unprivileged):
 
     def test_a_namespace_is_not_to_be_had_by_the_call_whose_flags_no_filter_sees(self, box: Sandbox) -> None:
         assert python(box, _CALL + "print(call(435, 435, bytes(88), 88))").stdout == b"ENOSYS\n"
+
+    @pytest.mark.skipif(platform.machine() != "x86_64", reason="only these processors have more than one way in")
+    def test_no_other_way_into_the_kernel_is_open(self, box: Sandbox) -> None:
+        """The numbers of the x32 interface, and the 32-bit entry: a filter has to know of them."""
+        done = python(box, _CALL + "print(call(0x40000000 + 39, 0))")
+        assert (done.exit_code, done.stdout) in ((0, b"EPERM\n"), (128 + 31, b"")), done
+        entry = """
+            import ctypes, mmap
+            page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+            page.write(bytes.fromhex('b814000000cd80c3'))  # getpid
+            print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))())
+        """
+        done = python(box, entry)
+        assert (done.exit_code in (128 + 31, 128 + 11), done.stdout) == (True, b""), done
+
+    def test_no_program_gets_capabilities_by_an_attribute_of_its_file(self, box: Sandbox) -> None:
+        give = """
+            import os
+            try: os.setxattr('tool.sh', 'security.capability', bytes.fromhex('0100000200000020' + '00' * 12))
+            except OSError as error: print(error.strerror)
+        """
+        assert python(box, give).stdout == b"Operation not permitted\n"
+
+    def test_no_terminal_is_typed_into(self, box: Sandbox) -> None:
+        type_into = """
+            import fcntl
+            for place in (0, 1, 2, '/dev/tty', '/dev/console', '/dev/tty0'):
+                try: fcntl.ioctl(place if isinstance(place, int) else open(place), 0x5412, b'x')
+                except OSError: continue
+                print(place)
+        """
+        assert python(box, type_into).stdout == b""
 
     def test_programs_that_run_as_another_user_gain_nothing(self, box: Sandbox) -> None:
         make = "cp $(readlink -f $(command -v cat)) mine; chmod 6755 mine; ./mine /proc/self/status | grep -h ^Cap"

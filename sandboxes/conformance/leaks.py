@@ -11,6 +11,7 @@ from sandboxes.conformance.given import Given, python, said, sh
 
 _SITE = "$(python3 -c 'import pytest, os; print(os.path.dirname(os.path.dirname(pytest.__file__)))')"
 _GIT = "git -c user.name=n -c user.email=e@example.invalid"
+_XATTR = "python3 -c \"import os; os.{}xattr('crlf.txt', 'user.{}'{})\""
 _DATABASE = "import sqlite3; base = sqlite3.connect('build/app.db')"
 
 LEAKS = {
@@ -35,7 +36,100 @@ LEAKS = {
     "an empty directory": ("mkdir leak", "test -d leak"),
     "a mode": ("chmod 600 crlf.txt", 'test "$(stat -c %a crlf.txt)" = 600'),
     "a clone in the workspace": ("git clone -q --no-hardlinks . nested", "test -d nested/.git"),
+    "a packed repository": ("git gc -q", "ls .git/objects/pack | grep -q idx"),
+    "a setting of git": ("git config leak.leak x", "git config leak.leak"),
+    "a staged file": ("echo x > leak; git add leak", "git ls-files | grep -q leak"),
+    "a tracked file": ("echo leak >> crlf.txt", "grep -q leak crlf.txt"),
+    "a removed file": ("rm crlf.txt", "! test -e crlf.txt"),
+    "an untracked file": ("echo x > leak", "test -e leak"),
+    "a file that was moved": ("mv crlf.txt leak", "test -e leak"),
+    "a setuid bit": ("chmod 4755 tool.sh", "test -u tool.sh"),
+    "a sticky bit": ("chmod 1777 pkg", "test -k pkg"),
+    "a link": ("ln -s src leak", "test -L leak"),
+    "a link that leads elsewhere": ("ln -sfn pkg link", 'test "$(readlink link)" = pkg'),
+    "a second name of a file": ("ln crlf.txt leak", 'test "$(stat -c %h crlf.txt)" = 2'),
+    "a file made a directory": ("rm crlf.txt; mkdir crlf.txt", "test -d crlf.txt"),
+    "a directory made a file": ("rm -r pkg; echo x > pkg", "test -f pkg"),
+    "a directory made a link": ("rm -r pkg; ln -s src pkg", "test -L pkg"),
+    "a link made a directory": ("rm link; mkdir link", "test -d link && ! test -L link"),
+    "a socket": ("python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('leak')\"", "test -S leak"),
+    "a hole": ("truncate -s 5M leak", "test -e leak"),
+    "a name of two lines": ("touch \"$(printf 'a\\nb')\"", "test -e \"$(printf 'a\\nb')\""),
+    "a name that is no UTF-8": ("touch \"$(printf '\\377')\"", "test -e \"$(printf '\\377')\""),
+    "a name like an option": ("touch ./--leak", "test -e ./--leak"),
+    "the time of a file": ("touch -d @7 crlf.txt", 'test "$(stat -c %Y crlf.txt)" = 7'),
+    "the time of a directory": ("touch -d @7 pkg", 'test "$(stat -c %Y pkg)" = 7'),
+    "an edit whose time was put back": (
+        "touch -r crlf.txt /tmp/t; tr o 0 < crlf.txt > /tmp/c; cat /tmp/c > crlf.txt; touch -r /tmp/t crlf.txt",
+        "grep -q 0 crlf.txt",
+    ),
+    "an extended attribute": (_XATTR.format("set", "leak", ", b'x'"), _XATTR.format("get", "leak", "")),
+    "an attribute of overlays": (
+        _XATTR.format("set", "overlay.opaque", ", b'y'"),
+        _XATTR.format("get", "overlay.opaque", ""),
+    ),
+    "a file in /var": ("echo x > /var/leak", "test -e /var/leak"),
+    "a file in the root directory": ("echo x > /leak", "test -e /leak"),
+    "a path in the packages": (
+        f"mkdir /opt/leak; touch /opt/leak/leaked.py; echo /opt/leak > {_SITE}/leak.pth",
+        "python3 -c 'import leaked'",
+    ),
+    "a removed program": ("rm -f $(command -v tail)", "! tail /dev/null"),
 }
+
+PASSING = {
+    "a server on a port": (
+        "kept = socket.create_server(('127.0.0.1', 8772))",
+        "socket.create_connection(('127.0.0.1', 8772))",
+    ),
+    "a server of datagrams": (
+        "kept = socket.socket(type=socket.SOCK_DGRAM); kept.bind(('127.0.0.1', 0x2245))",
+        "assert ':2245' in open('/proc/net/udp').read()",
+    ),
+    "a server without a path": (
+        "kept = socket.socket(socket.AF_UNIX); kept.bind(chr(0) + 'leak'); kept.listen()",
+        "socket.socket(socket.AF_UNIX).connect(chr(0) + 'leak')",
+    ),
+    "a server with a path": (
+        "kept = socket.socket(socket.AF_UNIX); kept.bind('/tmp/leak'); kept.listen()",
+        "socket.socket(socket.AF_UNIX).connect('/tmp/leak')",
+    ),
+    "a lock": (
+        "kept = open('crlf.txt'); fcntl.flock(kept, fcntl.LOCK_EX)",
+        "assert refused(lambda: fcntl.flock(open('crlf.txt'), fcntl.LOCK_EX | fcntl.LOCK_NB))",
+    ),
+    "a lock of a range": (
+        "kept = open('crlf.txt', 'r+'); fcntl.lockf(kept, fcntl.LOCK_EX, 1)",
+        "assert refused(lambda: fcntl.lockf(open('crlf.txt', 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB, 1))",
+    ),
+    "a deleted file that is open": (
+        "kept = open('leak', 'w'); os.unlink('leak')",
+        "assert any('leak (deleted)' in os.path.realpath(file) for file in glob.glob('/proc/[2-9]*/fd/*'))",
+    ),
+    "a mapping that is shared": (
+        "kept = mmap.mmap(-1, 4096); kept[:4] = b'leak'",
+        "assert any('/dev/zero (deleted)' in open(file).read() for file in glob.glob('/proc/[2-9]*/maps'))",
+    ),
+}
+"""What lives as long as a process: what one holds, and how others see it. Python, in which what is not there raises."""
+
+_HOLD = """
+import fcntl, glob, mmap, os, socket, sys, time
+def refused(act):
+    try:
+        act()
+    except OSError:
+        return True
+hold, look = sys.argv[1:]
+ready, done = os.pipe()
+if hold and os.fork() == 0:
+    exec(hold)
+    os.write(done, b'x')
+    time.sleep(1000)
+os.close(done)
+assert not hold or os.read(ready, 1)
+exec(look)
+"""
 
 
 class Leaks(Given):
@@ -54,6 +148,24 @@ class Leaks(Given):
             assert done.exit_code == 0, done
         with provider.at(base) as again:
             assert sh(again, look).exit_code != 0
+
+    @pytest.mark.parametrize("leak", PASSING)
+    def test_what_a_process_holds_is_seen_until_its_command_ends(
+        self, provider: Provider, base: Snapshot, leak: str
+    ) -> None:
+        hold, look = PASSING[leak]
+
+        def seen(box: Sandbox, hold: str = "") -> bool:
+            return box.exec(["python3", "-c", _HOLD, hold, look], timeout_s=100).exit_code == 0
+
+        with provider.at(base) as box, provider.at(base) as sibling:
+            assert seen(box, hold)
+            assert not seen(box)
+            after = box.snapshot()
+            assert not seen(sibling)
+        for state in (after, base):
+            with provider.at(state) as box:
+                assert not seen(box)
 
     def test_byte_code_of_another_state_is_never_run(self, provider: Provider, base: Snapshot) -> None:
         run = "env -u PYTHONDONTWRITEBYTECODE python3 -c 'import module; print(module.x)'"

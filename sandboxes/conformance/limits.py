@@ -11,6 +11,8 @@ from sandboxes.conformance.given import LIMITS, Given, python, running, said, sh
 
 FILLERS = {
     "one file": f"head -c {LIMITS.disk_bytes + (1 << 20)} /dev/zero > one",
+    "a file in /tmp": f"head -c {LIMITS.disk_bytes + (1 << 20)} /dev/zero > /tmp/one",
+    "a file in shared memory": f"head -c {LIMITS.disk_bytes + (1 << 20)} /dev/zero > /dev/shm/one",
     "many files": "i=0; while :; do i=$((i + 1)); head -c 1000000 /dev/zero > part$i; sleep 0.02; done",
     "a file that is deleted and kept open": """python3 -c "
 import os, time
@@ -28,6 +30,34 @@ for number in range(100_000):
     os.close(os.open(f'd{number // 500 * 500}/{number}', os.O_CREAT))
 " """,
 }
+
+BOMBS = {
+    "many processes": f"""
+        import os, select
+        ready, done = os.pipe()
+        for _ in range(30):
+            if os.fork() == 0:
+                kept = bytearray({LIMITS.memory_bytes >> 4})
+                os.write(done, b'x')
+                select.select([], [], [])
+        filled = 0
+        while filled < 30 and os.waitpid(-1, os.WNOHANG) == (0, 0):
+            filled += len(os.read(ready, 30)) if select.select([ready], [], [], 0.05)[0] else 0
+        raise SystemExit(filled < 30)
+    """,
+    "a mapping that is shared": f"""
+        import mmap
+        kept = mmap.mmap(-1, {LIMITS.memory_bytes * 2})
+        for place in range(0, len(kept), 4096): kept[place] = 1
+    """,
+    "shared memory without a name": f"""
+        import ctypes
+        c = ctypes.CDLL(None)
+        c.shmat.restype = ctypes.c_void_p
+        ctypes.memset(c.shmat(c.shmget(0, {LIMITS.memory_bytes * 2}, 0o1600), None, 0), 1, {LIMITS.memory_bytes * 2})
+    """,
+}
+"""Programs that end with 0 where they get twice the memory that they may have."""
 
 _DEEP = "import os\nfor _ in range({}):\n os.mkdir('d')\n os.chdir('d')\nopen('leaf', 'w').close()"
 
@@ -88,6 +118,11 @@ class Bounded(Limited):
         assert (done.exit_code != 0, done.stdout) == (True, b""), done
         assert sh(rogue, "echo 0 > /proc/self/oom_score_adj").exit_code != 0
         assert said(rogue, "cat /proc/self/oom_score_adj") == "1000"
+
+    @pytest.mark.parametrize("way", BOMBS)
+    def test_memory_is_limited_however_it_is_had(self, rogue: Sandbox, way: str) -> None:
+        assert python(rogue, BOMBS[way]).exit_code != 0
+        assert said(rogue, "echo fine") == "fine"
 
     @pytest.mark.parametrize("way", FILLERS)
     def test_a_command_that_fills_the_disk_is_stopped(self, rogue: Sandbox, way: str) -> None:

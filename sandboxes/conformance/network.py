@@ -5,7 +5,9 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from sandboxes import Sandbox
+import pytest
+
+from sandboxes import Provider, Sandbox, Snapshot
 from sandboxes.conformance.given import SECRET, Given, python, said, sh
 
 _TRY = """
@@ -22,6 +24,23 @@ def attempt(name, family, kind, address):
         print(name, 'refused')
 """
 
+TALK = """
+import socket
+server = socket.socket()
+server.bind(('127.0.0.1', 8769))
+server.listen()
+client = socket.create_connection(('127.0.0.1', 8769))
+accepted = server.accept()[0]
+accepted.close(), client.recv(1), client.close(), server.close()
+"""
+"""Traffic that leaves a port in TIME_WAIT, because its server hangs up first."""
+TRACES = {
+    "a port in TIME_WAIT": "! python3 -c \"import socket; socket.socket().bind(('127.0.0.1', 8769))\" 2> /dev/null",
+    "counters of the protocol": "awk '/^Tcp: [0-9]/ && $6 { found = 1 } END { exit !found }' /proc/net/snmp",
+    "bytes on the loopback": "awk '/lo:/ && $2 { found = 1 } END { exit !found }' /proc/net/dev",
+    "statistics of sockets": "grep -q 'tw [1-9]' /proc/net/sockstat",
+}
+
 
 class Loopback(Given):
     """No interface but one."""
@@ -37,7 +56,22 @@ class Loopback(Given):
 
 
 class Network(Loopback):
-    """Isolation from every network."""
+    """Isolation from every network, and from what others did on their loopbacks."""
+
+    @pytest.mark.parametrize("trace", TRACES)
+    def test_no_command_sees_what_the_network_remembers_of_another(
+        self, provider: Provider, base: Snapshot, trace: str
+    ) -> None:
+        look = TRACES[trace]
+        with provider.at(base) as box:
+            done = box.exec(["sh", "-c", f'python3 -c "$1"; {look}', "sh", TALK], timeout_s=100)
+            assert done.exit_code == 0, done
+            assert sh(box, look).exit_code == 1
+            after = box.snapshot()
+            assert sh(box, look).exit_code == 1
+        for state in (after, base):
+            with provider.at(state) as box:
+                assert sh(box, look).exit_code == 1
 
     def test_no_kind_of_socket_leads_out(self, box: Sandbox) -> None:
         ways = """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from sandboxes import Sandbox
 from sandboxes.conformance.given import Given, python, said, sh
 
@@ -43,6 +45,20 @@ class Serving(Given):
         assert done.stdout in (b"", b"still here\n")
         assert sh(rogue, "kill -STOP 1; kill -9 1; kill -HUP -1; true").exit_code in (0, 129)
         assert sh(rogue, "echo fine").stdout == b"fine\n"
+
+    def test_no_process_of_this_machine_is_reached(self, box: Sandbox) -> None:
+        reach = f"""
+            import os, signal
+            for act in (lambda: os.kill({os.getpid()}, 0), lambda: os.kill(-{os.getpgid(0)}, 0),
+                        lambda: os.kill({os.getppid()}, 0), lambda: os.pidfd_open({os.getpid()})):
+                try: act()
+                except ProcessLookupError: continue
+                print('reached')
+        """
+        assert python(box, reach).stdout == b""
+
+    def test_removing_everything_removes_only_its_own(self, rogue: Sandbox) -> None:
+        sh(rogue, "rm -rf --no-preserve-root /etc /root /dev /tmp /opt . .. / 2>&1 | tail -c 1000", timeout_s=3)
 
     def test_a_stopped_command_still_ends_with_its_time(self, rogue: Sandbox) -> None:
         done = sh(rogue, "sleep 60 & kill -STOP $! $$; sleep 1000", timeout_s=0.5)

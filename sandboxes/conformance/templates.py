@@ -6,6 +6,7 @@ import pytest
 
 from sandboxes import ExecResult, Provider, Sandbox, SandboxLost, Snapshot, Template, TemplateLost
 from sandboxes.conformance.given import Given
+from sandboxes.conformance.network import TALK
 
 RUN_THE_ORDER = """
 import os, socket
@@ -68,6 +69,12 @@ class Templates(Given):
         with provider.scratch(base, base, (), TEMPLATE) as box:
             assert perform(box, leave).exit_code == 0
             assert perform(box, look).stdout == b"2 [1, 2]\n"
+
+    def test_a_copy_has_a_loopback_that_no_other_has_used(self, provider: Provider, base: Snapshot) -> None:
+        with provider.scratch(base, base, (), TEMPLATE) as box:
+            for _ in range(2):
+                done = perform(box, f"{TALK}\nprint(open('/proc/net/sockstat').read())")
+                assert (done.exit_code, b"tw 1 " in done.stdout) == (0, True), done
 
     def test_a_copy_past_its_deadline_is_killed_and_the_template_lives(
         self, provider: Provider, base: Snapshot

@@ -5,7 +5,7 @@ argument, a JSON object, and speak frames on its stdin and stdout; a closed stdi
 started, ends everything it ever started and leaves nothing mounted.
 
     {"store": DIR, "environments": DIR,      where states and shared environments live, on disk, writable
-     "network": false,                       true: share the caller's network instead of an own, empty one
+     "network": false,                       true: commands share the caller's network; else each has an empty one
      "memory_events": FILE, "pids_events": FILE}   optional: cgroup counters that tell why a command ended
 
 A frame is two big-endian 32-bit lengths, a JSON header of the first length, a payload of the second. The guest speaks
@@ -21,8 +21,9 @@ Without a lease (`area` is "store" or "environments", "store" when left out):
     settle   area, id, as ID or null, tracked [PATH] or null, exclude TEXT
              -> {"id", "digest"}; the same state as a base that later ones are compared with
     info     area, id -> {"id", "digest", "workdir", "env"}
-    compare  old, new, content -> {"changes": [[PATH, OLD, NEW]], "ignores", "exclude", "nested", "tracked"};
-             OLD and NEW are null or [KIND, MODE, SIZE]; with content the payload holds each old, then new, SIZE bytes
+    compare  old, new, rules -> {"changes": [[PATH, OLD, NEW]], "exclude", "tracked"}, and with rules "ignores" and
+             "nested"; OLD and NEW are null or [KIND, MODE, SIZE]
+    contents old, new, paths -> {} + payload: of each path what it held, then what it holds, in SIZE bytes
     discard  area, id -> {}; removes the state and the layers that no other state needs
     lease    area, id, outside ID or null, put_back [PATH], borrowed {PATH: TEXT}, disk_bytes, seal, check, template
              -> {"workdir", "env"}

@@ -1,4 +1,4 @@
-"""One command: its own processes, /proc and IPC, no privileges, a deadline."""
+"""One command: its own processes, /proc, IPC and network, no privileges, a deadline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .init import Init
 
 
 class Action:
-    """One command: its own processes, /proc and IPC, no privileges, a deadline."""
+    """One command: its own processes, /proc, IPC and network, no privileges, a deadline."""
 
     def __init__(self, request: Json, stdin: bytes, config: Json, init: Init) -> None:
         self.request, self.stdin, self.config, self.init = request, stdin, config, init

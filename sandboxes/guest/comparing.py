@@ -4,35 +4,66 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, List, Optional, Tuple
+import stat
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from .entries import at_or_below, describe, exists, open_at, parent_of
-from .frames import Json, Refused
+from .entries import at_or_below, exists, open_at, parent_of
+from .frames import Json, Refused, reply_in_parts
 from .store import Store, differing_in, home_of
 from .views import Bases
 
+MAX_RULES_BYTES = 1 << 20
+"""Of a .gitignore."""
 
-def compare(store: Store, request: Json, bases: Bases) -> Tuple[Json, bytes]:
-    """The reply to a request of that name."""
+
+class Pair(NamedTuple):
+    """Two states of one base, opened at the mounts that hold their workspaces."""
+
+    old: Json
+    new: Json
+    one: int
+    other: int
+    folder: str
+    """Of the workspace, below its mount; "" is the mount itself."""
+
+    @property
+    def top(self) -> str:
+        """What paths of the workspace begin with."""
+        return self.folder + "/" if self.folder else ""
+
+
+@contextmanager
+def opened(store: Store, request: Json, bases: Bases) -> Iterator[Pair]:
+    """The states that a request names."""
     old, new = store.load(request["old"]), store.load(request["new"])
     if (old["base"], old["workdir"]) != (new["base"], new["workdir"]):
         raise Refused("sandbox", "%s and %s do not come from one base" % (old["id"], new["id"]))
     (before, folder), (after, _) = home_of(old), home_of(new)
-    top = folder + "/" if folder else ""
     with bases.look_at(before) as one, bases.look_at(after) as other:
-        found = differing(one, other, differing_in(folder, old, new))
-        paths = [path[len(top) :] for path in found if path.startswith(top)]
-        changes, payload = [], []
-        for path in paths:
-            sides = [read_entry(root, top + path, bool(request.get("content"))) for root in (one, other)]
-            changes.append([path, *(side and side[0] for side in sides)])
-            payload += [side[1] for side in sides if side]
-        facts = surroundings(other, top, paths) if request.get("content") else {}
-    with open(store.at("repositories", new["repository"] + ".json")) as file:
+        yield Pair(old, new, one, other, folder)
+
+
+def compare(store: Store, request: Json, bases: Bases) -> Tuple[Json, bytes]:
+    """The reply to a request of that name."""
+    with opened(store, request, bases) as pair:
+        found = differing(pair.one, pair.other, differing_in(pair.folder, pair.old, pair.new))
+        paths = [path[len(pair.top) :] for path in found if path.startswith(pair.top)]
+        changes = [[path, *(look(root, pair.top + path) for root in (pair.one, pair.other))] for path in paths]
+        facts = surroundings(pair.other, pair.top, paths) if request["rules"] else {}
+    with open(store.at("repositories", pair.new["repository"] + ".json")) as file:
         repository = json.load(file)
     known = set(repository["tracked"] or ())
     facts.update(changes=changes, exclude=repository["exclude"], tracked=[path for path in paths if path in known])
-    return facts, b"".join(payload)
+    return facts, b""
+
+
+def contents(store: Store, request: Json, bases: Bases) -> None:
+    """Answer a request of that name. The answer may be larger than memory."""
+    with opened(store, request, bases) as pair:
+        leaves = [(root, pair.top + path) for path in request["paths"] for root in (pair.one, pair.other)]
+        sizes = [found[2] if found else 0 for found in (look(*leaf) for leaf in leaves)]
+        reply_in_parts({}, sum(sizes), (part for leaf, size in zip(leaves, sizes) if size for part in parts(*leaf)))  # noqa: B905 - Python 3.8
 
 
 def differing(one: int, other: int, paths: List[str]) -> List[str]:
@@ -48,19 +79,26 @@ def differing(one: int, other: int, paths: List[str]) -> List[str]:
     return sorted(found)
 
 
-def read_entry(root: int, path: str, content: bool) -> Optional[Tuple[List[Any], bytes]]:
-    """[kind, mode, size] and the bytes of a leaf; None when none is there."""
+def look(root: int, path: str) -> Optional[List[Any]]:
+    """[kind, mode, bytes of content] of a leaf; None when none is there."""
     with parent_of(root, path) as place:
-        entry = describe(*place) if place else None
-        if place is None or entry is None or entry[0] == "d":
+        if place is None or not exists(*place):
             return None
-        data = b""
-        if content and entry[0] == "l":
-            data = os.fsencode(entry[2])
-        elif content and entry[0] == "f":
-            with os.fdopen(open_at(*place), "rb") as file:
-                data = file.read()
-        return [entry[0], entry[1], len(data)], data
+        facts = os.lstat(place[1], dir_fd=place[0])
+    kind = {stat.S_IFREG: "f", stat.S_IFLNK: "l", stat.S_IFDIR: "d"}.get(stat.S_IFMT(facts.st_mode), "o")
+    size = facts.st_size if kind in ("f", "l") else 0
+    return None if kind == "d" else [kind, stat.S_IMODE(facts.st_mode), size]
+
+
+def parts(root: int, path: str) -> Iterator[bytes]:
+    """The content of a file that is there, or a link's target."""
+    with parent_of(root, path) as place:
+        assert place is not None
+        if stat.S_ISLNK(os.lstat(place[1], dir_fd=place[0]).st_mode):
+            yield os.fsencode(os.readlink(place[1], dir_fd=place[0]))
+            return
+        with os.fdopen(open_at(*place), "rb", 0) as file:
+            yield from iter(lambda: file.read(1 << 20), b"")
 
 
 def surroundings(root: int, top: str, paths: List[str]) -> Json:
@@ -68,9 +106,12 @@ def surroundings(root: int, top: str, paths: List[str]) -> Json:
     `top`, which ends in a slash or is empty."""
     ignores, nested = {}, []
     for folder in sorted({parent for path in paths for parent in parents(path)}):
-        rules = read_entry(root, top + folder + ".gitignore", True)
-        if rules and rules[0][0] == "f":
-            ignores[folder + ".gitignore"] = rules[1].decode("utf-8", "surrogateescape")
+        name = folder + ".gitignore"
+        rules = look(root, top + name)
+        if rules and rules[0] == "f":
+            if rules[2] > MAX_RULES_BYTES:
+                raise Refused("sandbox", "%s has %d bytes, and may have %d" % (name, rules[2], MAX_RULES_BYTES))
+            ignores[name] = b"".join(parts(root, top + name)).decode("utf-8", "surrogateescape")
         with parent_of(root, top + folder + ".git") as place:
             if folder and place and exists(*place):
                 nested.append(folder)

@@ -17,14 +17,14 @@ from contextlib import contextmanager, suppress
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from .confine import give_up_privileges
-from .kernel import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWPID, LIBC, die_with_parent, exit_code
+from .kernel import CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, LIBC, die_with_parent, exit_code
 
 SOCKET = 3
 """The descriptor of a template's socket."""
 HOME = 4
 """The descriptor of its own process id namespace, to which it comes back."""
-HANDED_OVER = 8
-"""Descriptors that come with an order: namespaces mnt, ipc and pid, stdout, stderr, where the exit code goes, the
+HANDED_OVER = 9
+"""Descriptors that come with an order: namespaces mnt, ipc, net and pid, stdout, stderr, where the exit code goes, the
 order, the program of the system call filter."""
 
 
@@ -61,7 +61,7 @@ def receive(connection: socket.socket) -> Tuple[Dict[str, Any], Tuple[int, ...]]
 
 def order_of(facts: Dict[str, Any], descriptors: Tuple[int, ...]) -> Order:
     """A message as an order."""
-    return Order(facts, content(descriptors[6]), descriptors)
+    return Order(facts, content(descriptors[7]), descriptors)
 
 
 def content(file: int) -> bytes:
@@ -87,7 +87,7 @@ def admit(order: Order) -> bool:
     """Copy this process into the order's fork. True in the copy, which is like any command; False in the template, once
     that has ended: a guest has one command at a time, so there are no other orders until then."""
     reap()
-    mnt, ipc, pid, out, err, done, _, program = order.descriptors
+    mnt, ipc, net, pid, out, err, done, _, program = order.descriptors
     with _children_noticed():
         copy = _forked_into(pid)
         if copy != 0:
@@ -99,6 +99,7 @@ def admit(order: Order) -> bool:
             return False
     die_with_parent()
     _enter(ipc, CLONE_NEWIPC)
+    _enter(net, CLONE_NEWNET)
     _enter(mnt, CLONE_NEWNS)
     _settle(order, out, err, content(program))
     return True

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
-import struct
 
 from .frames import Refused
 from .kernel import (
     CLONE_NEWIPC,
-    CLONE_NEWNET,
     CLONE_NEWNS,
     CLONE_NEWPID,
     CLONE_NEWUSER,
@@ -18,6 +15,7 @@ from .kernel import (
     MS_PRIVATE,
     MS_REC,
     die_with_parent,
+    leave_network,
     mount,
     unshare,
     write_text,
@@ -26,8 +24,7 @@ from .kernel import (
 
 def enter(network: bool) -> None:
     """Go into namespaces of our own. The caller stays outside and waits; what returns is their first process."""
-    flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS
-    enter_user_namespace(flags if network else flags | CLONE_NEWNET)
+    enter_user_namespace(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
     server = os.fork()
     if server:
         os.close(0)
@@ -38,8 +35,7 @@ def enter(network: bool) -> None:
     mount("", "/", "", MS_REC | MS_PRIVATE)
     socket.sethostname("sandbox")
     if not network:
-        with socket.socket() as loopback:
-            fcntl.ioctl(loopback, 0x8914, struct.pack("16sH22x", b"lo", 0x41))
+        leave_network()
 
 
 def enter_user_namespace(flags: int) -> None:

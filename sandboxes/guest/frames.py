@@ -7,7 +7,7 @@ import json
 import os
 import select
 import struct
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Iterable, Tuple
 
 Json = Dict[str, Any]
 OVER, FREEZE = 0, 11
@@ -50,13 +50,28 @@ def receive() -> Tuple[Json, bytes]:
 
 def reply(header: Json, payload: bytes = b"") -> None:
     """Send a frame. Ends the process when the host is gone."""
+    reply_in_parts(header, len(payload), [payload])
+
+
+def reply_in_parts(header: Json, size: int, parts: Iterable[bytes]) -> None:
+    """Send a frame whose payload of that size is made piece by piece. Whatever fails on the way ends the process: a
+    frame that was begun cannot be taken back."""
     head = json.dumps(header).encode()
-    data = memoryview(struct.pack("!II", len(head), len(payload)) + head + payload)
+    data = struct.pack("!II", len(head), size) + head
     try:
-        while data:
-            data = data[os.write(1, data) :]
-    except BrokenPipeError:
+        for part in parts:
+            write_all(1, data + part)
+            data = b""
+        write_all(1, data)
+    except OSError:
         os._exit(OVER)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """However many writes it takes."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
 
 
 def failure(error: Exception) -> Json:

@@ -13,7 +13,7 @@ from typing import List, NoReturn, Optional, Sequence, Tuple
 from .confine import be_closed, close_proc, filter_program, give_up_privileges, mount_proc
 from .door import set_limits
 from .files import find_program
-from .frames import OVER, Json, Refused
+from .frames import OVER, Json, write_all
 from .kernel import (
     CLONE_NEWIPC,
     CLONE_NEWNS,
@@ -22,6 +22,7 @@ from .kernel import (
     checked,
     die_with_parent,
     exit_code,
+    leave_network,
     unshare,
     write_text,
 )
@@ -35,8 +36,10 @@ class Init:
     """One such process, as its parent knows it: the reading ends of what the command prints, and of `status`. That
     says `=CODE` when the command and all that it started are dead, or what failed before it began, or just ends."""
 
-    def __init__(self, user: Tuple[int, int], capabilities: Sequence[int], template: Optional[Template] = None) -> None:
-        self.user, self.capabilities, self.template = user, capabilities, template
+    def __init__(
+        self, user: Tuple[int, int], capabilities: Sequence[int], network: bool, template: Optional[Template] = None
+    ) -> None:
+        self.user, self.capabilities, self.network, self.template = user, capabilities, network, template
         self.code: Optional[int] = None
         self.stdin = os.memfd_create("stdin")
         (order, self.order), (self.out, out), (self.err, err), (self.status, status) = (os.pipe() for _ in range(4))
@@ -81,34 +84,40 @@ class Init:
             os.close(end)
 
     def _be(self, order: int, out: int, err: int, status: int) -> NoReturn:
-        """Start the command, or have a copy of the template be it, reap, and take everything along at the end."""
+        """Be that process, and never again the lease that it was forked from: whatever fails is said, and ends it."""
+        code = 1
         try:
-            connection = [self.template.connection.fileno()] if self.template else []
-            for number, descriptor in enumerate([os.open(os.devnull, os.O_RDONLY), out, err]):
-                os.dup2(descriptor, number)
-            close_all_but(self.stdin, order, status, *connection)
-            self._isolate()
-            request = read_order(order)
-            set_limits(request["limits"])
-            if request["stdin"]:
-                os.lseek(self.stdin, 0, os.SEEK_SET)
-                os.dup2(self.stdin, 0)
-            if connection:
-                code = hand_over(socket.socket(fileno=connection[0]), request["cwd"], request["limits"])
-        except (OSError, Refused) as error:
-            os.write(status, ("an action cannot be isolated: %s" % error).encode())
-            os._exit(1)
-        if not connection:
-            code = reap(spawn(request))
-        kill_all()
-        os.write(status, b"=%d" % code)
-        os._exit(code)
+            code = self._run(order, out, err, status)
+            kill_all()
+            os.write(status, b"=%d" % code)
+        except Exception as error:
+            os.write(status, ("an action cannot be isolated: %s" % error).encode(errors="replace"))
+        finally:
+            os._exit(code)
+
+    def _run(self, order: int, out: int, err: int, status: int) -> int:
+        """Start the command, or have a copy of the template be it, and reap; its exit code."""
+        connection = [self.template.connection.fileno()] if self.template else []
+        for number, descriptor in enumerate([os.open(os.devnull, os.O_RDONLY), out, err]):
+            os.dup2(descriptor, number)
+        close_all_but(self.stdin, order, status, *connection)
+        self._isolate()
+        request = read_order(order)
+        set_limits(request["limits"])
+        if request["stdin"]:
+            os.lseek(self.stdin, 0, os.SEEK_SET)
+            os.dup2(self.stdin, 0)
+        if connection:
+            return hand_over(socket.socket(fileno=connection[0]), request["cwd"], request["limits"])
+        return reap(spawn(request))
 
     def _isolate(self) -> None:
-        """Own processes, /proc, IPC and session, and no privileges but those that the command is to have."""
+        """Own processes, /proc, IPC, network and session, and no privileges but those that the command is to have."""
         die_with_parent()
         os.setsid()
         unshare(CLONE_NEWNS | CLONE_NEWIPC)
+        if not self.network:
+            leave_network()
         mount_proc()
         write_text("/proc/self/oom_score_adj", "1000")
         close_proc()
@@ -125,13 +134,6 @@ def close_all_but(*kept: int) -> None:
     order = sorted(kept)
     for below, above in zip([2, *order], [*order, 1 << 16]):  # noqa: B905 - Python 3.8
         os.closerange(below + 1, above)
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """However many writes it takes."""
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]
 
 
 def read_order(descriptor: int) -> Json:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import signal
+import socket
+import struct
 from typing import Any, List, Tuple
 
 from .frames import Refused
@@ -36,6 +39,17 @@ def call(number: int, what: str, *arguments: Any) -> int:
 def unshare(flags: int) -> None:
     """Leave namespaces."""
     checked(LIBC.unshare(flags), "unshare")
+
+
+def leave_network() -> None:
+    """Into a network of our own, which is a loopback and nothing else."""
+    try:
+        unshare(CLONE_NEWNET)
+    except OSError as error:
+        remedy = "; raise /proc/sys/user/max_net_namespaces" if error.errno == errno.ENOSPC else ""
+        raise Refused("unavailable", "cannot make a network namespace (%s)%s" % (error.strerror, remedy)) from error
+    with socket.socket() as loopback:
+        fcntl.ioctl(loopback, 0x8914, struct.pack("16sH22x", b"lo", 0x41))  # SIOCSIFFLAGS: up
 
 
 def prctl(option: int, value: Any) -> None:

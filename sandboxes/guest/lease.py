@@ -64,18 +64,25 @@ class Lease:
         self.user: Tuple[int, int] = (0, 0) if root else tuple(state["user"])
 
     def serve(self) -> NoReturn:
-        """Be that process."""
+        """Be that process, and never again the server that it was forked from."""
+        try:
+            self.begin()
+            while True:
+                self.answer(*receive())
+        finally:
+            os._exit(1)
+
+    def begin(self) -> None:
+        """Enter the fork and say so; ends the process where that fails."""
         try:
             die_with_parent()
             self.enter()
-        except (OSError, Refused) as error:
+        except (OSError, Refused, RecursionError) as error:
             reply(failure(error))
             os._exit(OVER)
         reply({"workdir": self.state["workdir"], "env": self.state["env"]})
         if self.template and self.user == (0, 0):
             self.make_ready(self.template)
-        while True:
-            self.answer(*receive())
 
     def answer(self, request: Json, payload: bytes) -> None:
         """One request; ends the process when it ends the lease."""
@@ -98,7 +105,7 @@ class Lease:
                 else:
                     remove(request["path"])
                 reply({})
-        except (OSError, Refused, RecursionError) as error:
+        except (OSError, Refused, RecursionError, ValueError) as error:  # the last: a path with a NUL
             reply(failure(error))
 
     def execute(self, request: Json, stdin: bytes) -> None:
@@ -133,7 +140,8 @@ class Lease:
             if not ready.dead():
                 return ready
             ready.end()
-        return Init(self.user, SET_UP if self.request.get("set_up") else (), template)
+        capabilities = SET_UP if self.request.get("set_up") else ()
+        return Init(self.user, capabilities, self.config["network"], template)
 
     def end(self, code: int, answer: Optional[Json] = None) -> NoReturn:
         """End the lease. Nobody is left in its mounts, which go with this process: who asked need not wait for that."""

@@ -7,7 +7,7 @@ import json
 import os
 from typing import Callable, Dict, List, NoReturn, Optional, Tuple
 
-from .comparing import compare
+from .comparing import compare, contents
 from .frames import FREEZE, OVER, Json, Refused, failure, receive, reply
 from .freeze import freeze
 from .imports import import_tree
@@ -84,6 +84,8 @@ class Server:
             try:
                 if request["op"] == "lease":
                     self.lease(request)
+                elif request["op"] == "contents":
+                    contents(self._area(request), request, self._bases(request))
                 elif request["op"] == "template":
                     self.start_template(request, payload)
                     reply({})

@@ -68,7 +68,7 @@ def _prepare(enter: Callable[[], None], cwd: str, program: bytes, log: int, conn
 def hand_over(connection: socket.socket, cwd: str, limits: List[Tuple[int, int]]) -> int:
     """Let the template on the other end run what is on stdin in this process's namespaces; its exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans need no other reaping
-    namespaces = [os.open("/proc/self/ns/" + kind, os.O_RDONLY) for kind in ("mnt", "ipc", "pid")]
+    namespaces = [os.open("/proc/self/ns/" + kind, os.O_RDONLY) for kind in ("mnt", "ipc", "net", "pid")]
     listening, done = os.pipe()
     send(connection, {"cwd": cwd, "limits": limits}, [*namespaces, 1, 2, done, 0, filled(filter_program())])
     for descriptor in (*namespaces, 1, 2, done):
