@@ -28,6 +28,7 @@ __all__ = ["GENEROUS", "Rules", "calibrate", "copy_run", "rules_for", "run_plann
 GENEROUS = Limits(cpu_s=20, wall_s=120, run_s=600, timeouts=1_000_000)
 """For a suite of which nothing is known yet."""
 
+NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 MORE_TIMEOUTS = 3
 """A run is cut short after so many more tests than in the base state ran out of time."""
 
@@ -90,15 +91,17 @@ def run_suite(
     base: Snapshot,
     tests: Sequence[str] = (),
     rules: Rules | None = None,
+    files: Mapping[str, bytes] = NO_FILES,
 ) -> SuiteReport:
-    """How the tests end in `snapshot`, all of them when none is named, with protected files as in `base`.
+    """How the tests end in `snapshot`, all of them when none is named, with protected files as in `base`, and after
+    that with these `files` written.
 
     Raises:
         sandboxes.SandboxError: the sandbox failed, not the tests.
     """
     rules = rules or rules_for(provider, task, base)
     put_back = _put_back(provider, base, snapshot, rules.protection)
-    return run_restored(provider, task, snapshot, base, put_back, tests, rules)
+    return run_restored(provider, task, snapshot, base, put_back, tests, rules, files)
 
 
 def run_restored(
@@ -109,7 +112,7 @@ def run_restored(
     put_back: Sequence[str],
     tests: Sequence[str],
     rules: Rules,
-    files: Mapping[str, bytes] = MappingProxyType({}),
+    files: Mapping[str, bytes] = NO_FILES,
 ) -> SuiteReport:
     """As `run_suite`, with these paths as in `base` and no others, and after that with these `files` written; not valid
     where one cannot be."""
@@ -126,10 +129,17 @@ def run_restored(
 
 
 def copy_run(
-    provider: Provider, snapshot: Snapshot, base: Snapshot, tests: Sequence[str], rules: Rules, *, session: bool
+    provider: Provider,
+    snapshot: Snapshot,
+    base: Snapshot,
+    tests: Sequence[str],
+    rules: Rules,
+    *,
+    session: bool,
+    files: Mapping[str, bytes] = NO_FILES,
 ) -> SuiteReport:
     """As `run_suite`, by a run copied from the template of `rules.warm`: from a `session` of the base state where that
-    can be, else from the imported packages.
+    can be and no `files` are written, else from the imported packages.
 
     Raises:
         sandboxes.TemplateLost: there is no such template in this sandbox, or it failed.
@@ -138,9 +148,11 @@ def copy_run(
     assert warm is not None
     changes = provider.changes(base, snapshot)
     put_back = [change.path for change in changes if protection.covers(change)]
-    edited = _edited([change for change in changes if not protection.covers(change)]) if session else None
+    edited = _edited([change for change in changes if not protection.covers(change)]) if session and not files else None
     report, nonce = f"/tmp/{secrets.token_hex(16)}", secrets.token_hex(16)  # noqa: S108  # inside the sandbox
     with provider.scratch(snapshot, base, put_back, warm.template) as box:
+        if problem := _write(box, files):
+            return SuiteReport(valid=False, problem=problem)
         result = box.perform(warm.order(tests, edited, report, nonce, limits), timeout_s=limits.run_s)
         told = _told(box, report, nonce, result)
     return replace(from_told(told, result, tests), start=told.start)
