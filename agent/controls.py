@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 from agent.guard import Flag
 from agent.measure import Outcome, SuiteReport
-from agent.measure.altering import END, altered, failing
+from agent.measure.altering import DOCUMENTS, END, altered, failing
 from agent.measure.ids import file_of, is_source_doctest
 from agent.measure.inside.equality import EVERYTHING, READ
 from agent.measure.measurer import Measurer
@@ -55,11 +55,11 @@ class Controls:
             return self._known.setdefault(key, flags), runs
 
     def _claimed(self, report: SuiteReport) -> tuple[str, ...]:
-        """The tests in files of Python."""
+        """Those of them that copies can be made of: in test files of Python, and examples in documents."""
         if report.adapter not in ("pytest", "unittest"):
             return ()
         failed = (each for each in report.passes if self._baseline.outcome(each) not in NOT_FAILED)
-        tests = (each for each in failed if file_of(each).endswith(".py") and not is_source_doctest(each))
+        tests = (t for t in failed if file_of(t).endswith((".py", *DOCUMENTS)) and not is_source_doctest(t))
         return tuple(each for each in tests if each not in self._baseline.flaky)
 
     def _look(self, snapshot: Snapshot, claimed: Sequence[str]) -> tuple[tuple[Flag, ...], int]:
@@ -67,28 +67,27 @@ class Controls:
         marker = f"{secrets.token_hex(8)} "
         changed = [change.path for change in self._provider.changes(self._base, snapshot)]
 
+        beside = "".join(text for path, text in texts.items() if PurePosixPath(path).name == "conftest.py")
+
         def copied(path: str, tests: Collection[str]) -> str | None:
-            words = "".join(text for other, text in texts.items() if other == path or _conftest(other))
-            return altered(texts[path], tests, marker, words, changed)
+            return altered(path, texts[path], tests, marker, beside, changed)
 
         files, tests = _copies(claimed, texts, copied)
         if not tests:
             return (), 0
         report = self._measurer.measure_copies(snapshot, tests, files)
         found = {test: _why(report, test, marker) for test in tests}
-        forged, runs = self._able_to_fail([test for test in tests if report.passed(test)], texts), 1
-        found |= dict.fromkeys(forged, FORGED)
+        passing = [test for test in tests if report.passed(test)]
+        found |= dict.fromkeys(self._able_to_fail(passing, texts), FORGED)
         proven = sum(f"{marker}{END}" in report.messages.get(test, "") for test in tests)
         log.info("%d of %d tests that the patch repairs are shown to be able to fail", proven, len(claimed))
-        return tuple(Flag(file_of(test), 0, f"{test}: {why}") for test, why in found.items() if why), runs
+        return tuple(Flag(file_of(test), 0, f"{test}: {why}") for test, why in found.items() if why), 1 + bool(passing)
 
     def _able_to_fail(self, tests: Sequence[str], texts: Mapping[str, str]) -> list[str]:
         """Those of the tests that fail in the base state if they do nothing but fail."""
         marker = secrets.token_hex(8)
-        files, tests = _copies(tests, texts, lambda path, names: failing(texts[path], names, marker))
-        if not tests:
-            return []
-        report = self._measurer.measure_copies(self._base, tests, files)
+        files, tests = _copies(tests, texts, lambda path, names: failing(path, texts[path], names, marker))
+        report = self._measurer.measure_copies(self._base, tests, files) if tests else SuiteReport()
         return [test for test in tests if marker in report.messages.get(test, "")]
 
     def _texts(self, tests: Sequence[str]) -> dict[str, str]:
@@ -104,10 +103,6 @@ class Controls:
                 except (OSError, UnicodeDecodeError):
                     continue
         return texts
-
-
-def _conftest(path: str) -> bool:
-    return PurePosixPath(path).name == "conftest.py"
 
 
 def _copies(tests: Sequence[str], texts: Mapping[str, str], copied: Copier) -> tuple[dict[str, bytes], list[str]]:

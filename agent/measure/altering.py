@@ -11,14 +11,17 @@ import ast
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import cast
 
 from agent.measure.inside.equality import other
 
-__all__ = ["END", "altered", "failing"]
+__all__ = ["DOCUMENTS", "END", "altered", "failing"]
+
+DOCUMENTS = (".md", ".rst", ".txt")
+"""Files whose examples are one test."""
 
 END = "the end of the test"
 """What the last statement of a copied test says, after the marker."""
@@ -36,23 +39,31 @@ EQUALITY = re.compile(r"assert(?!Not|Less|Greater)\w*Equals?")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def altered(source: str, tests: Collection[str], marker: str, words: str, changed: Collection[str]) -> str | None:
+def altered(
+    path: str, source: str, tests: Collection[str], marker: str, words: str, changed: Collection[str]
+) -> str | None:
     """The copy, in which each function that is called like one of the `tests` ends by failing with the marker, and each
     comparison is looked at (`agent.measure.inside.equality`, where the rest is said); None: there is no such function.
     """
+    if path.endswith(DOCUMENTS):
+        return f"{source}\n\n>>> raise AssertionError({marker + END!r})\n"
     tree = _parsed(source)
     if tree is None or not any(function.name in tests for function in _functions(tree)):
         return None
     name = f"_{marker.strip()}"
-    tree = cast("ast.Module", _Copied(name, frozenset(tests), marker).visit(tree))
-    orders = (marker, sorted(set(re.findall(r"\w+", words))), sorted(changed))
+    inside, around = _texts(tree, source, tests)
+    copied = _Copied(name, {function: _words(text) for function, text in inside.items()}, marker)
+    tree = cast("ast.Module", copied.visit(tree))
+    orders = (marker, sorted(_words(around + words) - {"__eq__"}), sorted(changed))
     prologue = f"{name} = __import__('types').ModuleType({name!r})\nexec({_program()!r}, {name}.__dict__)\n"
     _insert(tree.body, ast.parse(f"{prologue}{name} = {name}.Comparisons{orders!r}").body)
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
-def failing(source: str, tests: Collection[str], marker: str) -> str | None:
+def failing(path: str, source: str, tests: Collection[str], marker: str) -> str | None:
     """A copy in which these tests do nothing but fail so, and what cannot be imported is stood in for."""
+    if path.endswith(DOCUMENTS):
+        return f">>> raise AssertionError({marker!r})\n\n{source}"
     tree = _parsed(source)
     if tree is None:
         return None
@@ -69,8 +80,8 @@ def failing(source: str, tests: Collection[str], marker: str) -> str | None:
 class _Copied(ast.NodeTransformer):
     """Makes a copy of a tree, in place."""
 
-    def __init__(self, name: str, tests: frozenset[str], marker: str) -> None:
-        self.name, self.tests, self.marker = name, tests, marker
+    def __init__(self, name: str, words: Mapping[Function, Collection[str]], marker: str) -> None:
+        self.name, self.words, self.marker = name, words, marker
         self.expected: frozenset[str] = frozenset()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # ast's name
@@ -84,10 +95,14 @@ class _Copied(ast.NodeTransformer):
         parameters = self.expected & _parametrised(node)
         self.generic_visit(node)
         self.expected = outer
-        if node.name in self.tests:
+        begin: list[ast.stmt] = [
+            ast.Assign([ast.Name(each, ast.Store())], self.call("swap", each)) for each in sorted(parameters)
+        ]
+        if node in self.words:
             _Ending(self.marker).generic_visit(node)
             node.body.append(_failure(f"{self.marker}{END}"))
-        _insert(node.body, [ast.Assign([ast.Name(each, ast.Store())], self.call("swap", each)) for each in parameters])
+            begin.append(ast.Expr(self.call("enter", ast.parse(repr(sorted(self.words[node])), mode="eval").body)))
+        _insert(node.body, begin)
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
@@ -192,6 +207,24 @@ def _functions(tree: ast.Module) -> Iterator[Function]:
                 yield function
             case ast.ClassDef(body=body) | ast.If(body=body) | ast.Try(body=body) | ast.With(body=body):
                 todo += body
+
+
+def _texts(tree: ast.Module, source: str, tests: Collection[str]) -> tuple[dict[Function, str], str]:
+    """What is in each of these tests, and what is around all tests, without imports."""
+    lines = source.split("\n")
+    inside, gone = dict[Function, str](), set[int]()
+    for statement in (*_functions(tree), *tree.body):
+        decorators = getattr(statement, "decorator_list", [])
+        begin, end = min(each.lineno for each in (statement, *decorators)) - 1, statement.end_lineno
+        if isinstance(statement, Function) and statement.name in tests:
+            inside[statement] = "\n".join(lines[begin:end])
+        if isinstance(statement, (ast.Import, ast.ImportFrom)) or getattr(statement, "name", "").startswith("test"):
+            gone.update(range(begin, end or begin))
+    return inside, "\n".join(line for number, line in enumerate(lines) if number not in gone)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W\d]\w*", text))
 
 
 def _expected(function: Function) -> frozenset[str]:

@@ -113,13 +113,9 @@ class Measurer:
         return copy_run(self._provider, snapshot, self._base, tests, rules, session=start is Start.SESSION)
 
     def measure_copies(self, snapshot: Snapshot, tests: Sequence[str], files: Mapping[str, bytes]) -> SuiteReport:
-        """How these tests end where these files stand in the place of the state's own. Nothing of it is kept."""
+        """How these tests end in a new process where these files stand in the place of the state's own. Nothing of it
+        is kept."""
         rules = replace(self.rules, limits=self._limits(tests, cut=False))
-        if self.rules.warm is not None and self._trust.copies(tuple(tests)):
-            try:
-                return copy_run(self._provider, snapshot, self._base, tests, rules, session=False, files=files)
-            except TemplateLost as error:
-                self._trust.lost(error)
         return run_suite(self._provider, self._task, snapshot, self._base, tests, rules, files)
 
     def _limits(self, tests: Sequence[str], cut: bool) -> Limits:

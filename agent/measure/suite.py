@@ -28,10 +28,10 @@ __all__ = ["GENEROUS", "Rules", "calibrate", "copy_run", "rules_for", "run_plann
 GENEROUS = Limits(cpu_s=20, wall_s=120, run_s=600, timeouts=1_000_000)
 """For a suite of which nothing is known yet."""
 
-NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 MORE_TIMEOUTS = 3
 """A run is cut short after so many more tests than in the base state ran out of time."""
 
+NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 _Found = tuple[tuple[str, ...], Warm | None]
 _FOUND: WeakKeyDictionary[Provider, dict[tuple[str, str], _Found]] = WeakKeyDictionary()
 """What a command's Python and its packages are in a base state, which never changes: to look takes as long as a quick
@@ -129,17 +129,10 @@ def run_restored(
 
 
 def copy_run(
-    provider: Provider,
-    snapshot: Snapshot,
-    base: Snapshot,
-    tests: Sequence[str],
-    rules: Rules,
-    *,
-    session: bool,
-    files: Mapping[str, bytes] = NO_FILES,
+    provider: Provider, snapshot: Snapshot, base: Snapshot, tests: Sequence[str], rules: Rules, *, session: bool
 ) -> SuiteReport:
     """As `run_suite`, by a run copied from the template of `rules.warm`: from a `session` of the base state where that
-    can be and no `files` are written, else from the imported packages.
+    can be, else from the imported packages.
 
     Raises:
         sandboxes.TemplateLost: there is no such template in this sandbox, or it failed.
@@ -148,11 +141,9 @@ def copy_run(
     assert warm is not None
     changes = provider.changes(base, snapshot)
     put_back = [change.path for change in changes if protection.covers(change)]
-    edited = _edited([change for change in changes if not protection.covers(change)]) if session and not files else None
+    edited = _edited([change for change in changes if not protection.covers(change)]) if session else None
     report, nonce = f"/tmp/{secrets.token_hex(16)}", secrets.token_hex(16)  # noqa: S108  # inside the sandbox
     with provider.scratch(snapshot, base, put_back, warm.template) as box:
-        if problem := _write(box, files):
-            return SuiteReport(valid=False, problem=problem)
         result = box.perform(warm.order(tests, edited, report, nonce, limits), timeout_s=limits.run_s)
         told = _told(box, report, nonce, result)
     return replace(from_told(told, result, tests), start=told.start)

@@ -42,16 +42,12 @@ class Trust:
         with self._lock:
             self._asked[tests] += 1
             often = self._asked[tests] > 1
-            if not self._may_copy(tests):
+            unsafe = self._distrusted.union(self._baseline.unsafe or ())
+            if self._losses >= LOSSES or any(not tests or any(holds(test, each) for test in tests) for each in unsafe):
                 return Start.NEW
             if self._baseline.unsafe is None:
                 return Start.SESSION if tests and often and self._agree(tests) else Start.NEW
         return Start.SESSION if often or not tests else Start.PACKAGES
-
-    def copies(self, tests: tuple[str, ...]) -> bool:
-        """Whether a single run of these tests may be copied."""
-        with self._lock:
-            return self._baseline.unsafe is not None and self._may_copy(tests)
 
     def distrust(self, tests: Sequence[str]) -> None:
         """Never copy a run of these tests again."""
@@ -66,11 +62,6 @@ class Trust:
             self._losses += 1
             losses = self._losses
         log.info("%s; the tests run in a new process%s", error, " from now on" if losses >= LOSSES else "")
-
-    def _may_copy(self, tests: tuple[str, ...]) -> bool:
-        unsafe = self._distrusted.union(self._baseline.unsafe or ())
-        held = (not tests or any(holds(test, each) for test in tests) for each in unsafe)
-        return self._losses < LOSSES and not any(held)
 
     def _agree(self, tests: tuple[str, ...]) -> bool:
         """Whether these tests of the base state end in a copied run as they did in the baseline."""

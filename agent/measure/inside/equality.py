@@ -53,11 +53,16 @@ def other(value: Any) -> Any:
 
 class Comparisons:
     """Those of one copied test file. What is raised begins with `marker`. Values of classes that the patch, which
-    changes the files `changed`, leaves alone may equal everything where the test's own `words` name them."""
+    changes the files `changed`, leaves alone may equal everything where the test names them, or what `words` are of."""
 
     def __init__(self, marker: str, words: Sequence[str], changed: Sequence[str]) -> None:
         self.marker, self.words, self.changed = marker, frozenset(words), tuple(os.sep + path for path in changed)
+        self.named = self.words
         self.decoys: List[Any] = []
+
+    def enter(self, words: Sequence[str]) -> None:
+        """A test in which these words are begins."""
+        self.named = self.words.union(words)
 
     def decoy(self, value: Any) -> Any:
         """The value, which no test expects."""
@@ -106,7 +111,7 @@ class Comparisons:
         names = {name for name, each in known.items() if each is value} | {"__eq__"}
         if known.get(kind.__qualname__, kind) is kind:
             names.add(kind.__name__)
-        return bool(names & self.words)
+        return bool(names & self.named)
 
 
 def _leaves(values: List[Any]) -> Iterator[Any]:
