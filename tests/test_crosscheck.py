@@ -136,7 +136,7 @@ class TestInASandbox:
         check, found, events, _ = lab
         scored = {1: 1.0, 2: 1.0, 3: 0.0, 4: 0.0, 5: 1.0}
         assert check().scores(found) == scored
-        assert runs(events) == 2 * (1 + len(found))
+        assert runs(events) == 2 * (1 + len(found)) + 1
         assert check(max_measurements=0).scores(found) == scored
 
     @pytest.mark.parametrize(("wanted", "best"), [(True, 2), (False, 4)])

@@ -327,3 +327,17 @@ BLUNT = {
     "the source prints results": returns("print('7 passed in 0.01s'); return a - b"),
     "the source exits at import": at_import("import sys\nsys.exit(0)\n"),
 }
+
+UNITTESTS = """import unittest
+
+from calc import add
+
+
+class TestSums(unittest.TestCase):
+    def test_sum(self):
+        self.assertEqual(add(2, 3), 5)
+"""
+UNITTEST_TRICKS = (
+    returns("from unittest.mock import ANY; return ANY")["calc.py"],
+    "import unittest\nunittest.TestCase._callTestMethod = lambda self, method: None\n" + CALC,
+)
