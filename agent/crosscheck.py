@@ -23,7 +23,6 @@ from agent.patches import parse
 from agent.reproduction import OwnTests, begun
 from agent.rollouts import Candidate
 from agent.sitting import Sitting
-from agent.tampering import suspicions
 
 __all__ = ["Cell", "CrossCheck", "Row", "scores"]
 
@@ -31,8 +30,6 @@ Cell = Literal["passed", "failed", "invalid"]
 """How a test file ended: all of its tests passed; one failed in what it tests; it did not come so far."""
 FILES = 5
 """Test files of one candidate that are run at most."""
-TESTS_DO = ("imports the test runner", "names the test runner")
-"""What is suspicious in a source, and not in a test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +108,9 @@ class CrossCheck:
         return self.sitting.cancel.is_set() or self.sitting.parts.budget.left_s <= 0
 
     def _tests(self, author: NodeId, paths: Sequence[str]) -> dict[str, bytes]:
-        """Those of its test files that may be run beside others' patches."""
+        """Those of its test files that are run beside others' patches."""
         files = self.own.contents(self.sitting.run.tree[author].snapshot, paths)
-        return dict([(path, text) for path, text in files.items() if _honest(text)][:FILES])
+        return dict(list(files.items())[:FILES])
 
     def _cells(
         self, tests: Mapping[str, bytes], author: NodeId, nodes: Sequence[NodeId]
@@ -153,13 +150,6 @@ def _kin(sources: Mapping[NodeId, str]) -> dict[NodeId, frozenset[NodeId]]:
     for node, change in sources.items():
         alike[change].add(node)
     return {node: frozenset(nodes) for nodes in alike.values() for node in nodes}
-
-
-def _honest(test: bytes) -> bool:
-    """Whether a test file does nothing but test, as far as can be seen."""
-    text = test.decode(errors="replace")
-    found = suspicions(text, range(1, text.count("\n") + 2))
-    return all(why.startswith(TESTS_DO) for _, why in found)
 
 
 def _ends(tests: Mapping[str, bytes], report: SuiteReport) -> dict[str, Cell]:

@@ -1,8 +1,9 @@
-"""What a patch may not do to be called a solution: the files that decide what tests say, and the tricks in a source.
+"""What a patch may not do to be called a solution: change the files that decide what tests say, or forge a result.
 
 Measuring puts protected files back, so that touching them gains nothing. Code that runs inside the test process could
-still forge its results; a patch that looks as if it tried is never worth more than the base state. That it changes an
-existing test is told to people and is no reason against it, unless the test is disabled.
+still forge its results: of Python's tests that is found out by negative controls (`agent.controls`), elsewhere by how a
+source looks. A patch that tried is never worth more than the base state. That it changes an existing test is told to
+people and is no reason against it, unless the test is disabled.
 """
 
 from __future__ import annotations
@@ -85,6 +86,8 @@ class Protection:
     """Folders that modules are imported from; the empty one is the workspace."""
     adapter: Adapter | None = None
     """What else runs the tests than pytest, and which files that goes by."""
+    by_exit_code: bool = False
+    """Whether the exit code of a command is all that is known of its tests."""
 
     def covers(self, change: Change) -> bool:
         """Whether the change has to be put back before tests are run."""
@@ -125,7 +128,7 @@ def protect(task: Task, baseline: SuiteReport) -> Protection:
     roots = [entry.strip("\"'").rstrip("/") or "." for path in paths for entry in path.split(":")]
     patterns = (*task.protected_paths, *_scripts(task.test_command))
     adapter = ADAPTERS.get(baseline.adapter if baseline.outcomes else task.framework)
-    return Protection(files, patterns, (".", "src", "lib", *roots), adapter)
+    return Protection(files, patterns, (".", "src", "lib", *roots), adapter, baseline.adapter == "exit-code")
 
 
 def inspect(provider: Provider, base: Snapshot, snapshot: Snapshot, protection: Protection) -> tuple[Flag, ...]:
@@ -133,14 +136,9 @@ def inspect(provider: Provider, base: Snapshot, snapshot: Snapshot, protection: 
     changes = provider.changes(base, snapshot)
     patches = {patch.path: patch for patch in parse(provider.diff(base, snapshot))}
     flags = [flag for change in changes for flag in _path_flags(change, patches.get(change.path), protection)]
-    sources = [c.path for c in changes if c.kind != "removed" and c.path in patches and c.path.endswith(".py")]
-    with provider.at(snapshot) as box:
-        for path in sources:
-            if not protection.is_test(path):
-                text, patch = _text(box, path), patches[path]
-                # What a link leads to may lie under a name that is no source's, and be judged nowhere else.
-                judged: Collection[int] = range(1, text.count("\n") + 2) if patch.link else patch.added.keys()
-                flags += [Flag(path, line, why) for line, why in suspicions(text, judged)]
+    if protection.by_exit_code:
+        sources = [c.path for c in changes if c.kind != "removed" and c.path in patches and c.path.endswith(".py")]
+        flags += _endings(provider, snapshot, [patches[path] for path in sources if not protection.is_test(path)])
     if adapter := protection.adapter:
         foreign = [c for c in changes if c.path in patches and not _any(c.path, (*NOT_RUN, *adapter.manifests))]
         foreign = [change for change in foreign if not protection.is_test(change.path)]
@@ -156,6 +154,16 @@ def runners_go_by(path: str) -> bool:
     other things, too."""
     others = (pattern for adapter in ADAPTERS.values() for pattern in (*adapter.steering, *adapter.manifests))
     return _any(path, (*RUNNER_FILES, *SETTINGS_FILES, *others))
+
+
+def _endings(provider: Provider, snapshot: Snapshot, patches: Sequence[FilePatch]) -> Iterator[Flag]:
+    """Lines of Python that end the process."""
+    with provider.at(snapshot) as box:
+        for patch in patches:
+            text = _text(box, patch.path)
+            # What a link leads to may lie under a name that is no source's, and be judged nowhere else.
+            judged: Collection[int] = range(1, text.count("\n") + 2) if patch.link else patch.added.keys()
+            yield from (Flag(patch.path, line, why) for line, why in suspicions(text, judged))
 
 
 def _tricks(patch: FilePatch, adapter: Adapter) -> Iterator[Flag]:
@@ -189,7 +197,7 @@ def cap(evaluation: Evaluation, base: Evaluation, flags: tuple[Flag, ...]) -> Ev
     flags = tuple(flag for flag in flags if not flag.harmless)
     if not flags:
         return evaluation
-    notes = f"{MANIPULATION}\n" + "\n".join(str(flag) for flag in flags[:10])
+    notes = "\n".join([MANIPULATION, *map(str, flags[:10]), "The patch does not count as solved."])
     parts = {name: part for name, part in evaluation.parts.items() if name not in ("accept", "reproduction")}
     if "tests" in parts:
         parts["tests"] = min(parts["tests"], base.value)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agent import debugging, guard
 from agent.actions import Debug
+from agent.controls import Controls
 from agent.errors import MeasureError
 from agent.goals import resolve_goals
 from agent.measure import SuiteReport
@@ -78,6 +79,7 @@ class GoalsFirst:
         self._slow = baseline.duration_s > slow_s
         self._refused_one = False
         self._measurer = Measurer(provider, self.task, base, baseline, folder)
+        self._controls = Controls(provider, base, baseline, self._measurer)
         self.own = OwnTests(provider, self.task, base, self._measurer.rules)
         """The tests that states add of their own."""
         self.root = value.evaluate(Case(self.task, (), baseline))
@@ -95,7 +97,8 @@ class GoalsFirst:
         if self._ask is not None:
             case = replace(case, ask=self._ask(path[-1].id))
         finding, runs = self.reproduction(snapshot, report)
-        return report, self._valued(case, snapshot, finding), trial.runs + runs
+        evaluation, more = self._valued(case, finding, snapshot)
+        return report, evaluation, trial.runs + runs + more
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """As `score`, by a fresh run of the tests that the node's report is of: the goal tests, or all."""
@@ -103,8 +106,8 @@ class GoalsFirst:
         report = self._measurer.measure_afresh(node.snapshot, tests)
         case = replace(self._case(node.snapshot, path, report), known=node.evaluation)
         finding, runs = self.reproduction(node.snapshot, report)
-        evaluation = self._trusted(valued(self._value.evaluate(case), finding), node.snapshot)
-        return report, evaluation, 1 + runs
+        evaluation, more = self._trusted(valued(self._value.evaluate(case), finding), node.snapshot, report)
+        return report, evaluation, 1 + runs + more
 
     def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
         """As `agent.parts.Scorer.run_tests`. Tests that the task's own command does not run are run by their path."""
@@ -158,7 +161,7 @@ class GoalsFirst:
             again, runs = self._measurer.measure_afresh(snapshot), 2
             report = forgiven(report, again, surprises) if report.valid else again
             self._measurer.distrust([test for test in surprises if not again.passed(test)])
-        flags = self._flags(snapshot)
+        flags, more = self._flags(snapshot, report)
         evaluation = guard.cap(self._value.evaluate(self._case(snapshot, path, report)), self.root, flags)
         return Judgement(
             report,
@@ -166,7 +169,7 @@ class GoalsFirst:
             improved=not evaluation.tampered and self._improves(report, evaluation),
             broken=regressions(self._baseline, report),
             remarks=tuple(str(flag) for flag in flags if flag.harmless),
-            runs=runs,
+            runs=runs + more,
         )
 
     def reproduction(self, snapshot: Snapshot, report: SuiteReport) -> tuple[Finding | None, int]:
@@ -175,14 +178,17 @@ class GoalsFirst:
         finding = self.own.look(snapshot) if wanted else None
         return finding, finding.runs if finding else 0
 
-    def _valued(self, case: Case, snapshot: Snapshot, finding: Finding | None) -> Evaluation:
-        """What the state is worth. Of workers that come to a state at once, one has it valued and the others wait."""
+    def _valued(self, case: Case, finding: Finding | None, snapshot: Snapshot) -> tuple[Evaluation, int]:
+        """What the state is worth, and the runs of tests that this took. Of workers that come to a state at once, one
+        has it valued and the others wait."""
+        runs = 0
         with self._lock:
             valuing = self._valuing.setdefault(snapshot.digest, threading.Lock())
         with valuing:
             if snapshot.digest not in self._worth:
-                self._worth[snapshot.digest] = self._trusted(valued(self._value.evaluate(case), finding), snapshot)
-            return self._worth[snapshot.digest]
+                evaluation = valued(self._value.evaluate(case), finding)
+                self._worth[snapshot.digest], runs = self._trusted(evaluation, snapshot, case.report)
+            return self._worth[snapshot.digest], runs
 
     def _case(self, snapshot: Snapshot, path: tuple[Node, ...], report: SuiteReport) -> Case:
         """About which no model is asked."""
@@ -204,15 +210,22 @@ class GoalsFirst:
         tests = tuple(test for test in must_pass(self._baseline) if test in hit)
         return tests if worthwhile(tests, self._baseline) else ()
 
-    def _trusted(self, evaluation: Evaluation, snapshot: Snapshot) -> Evaluation:
-        """The evaluation, capped at the base's when the patch tampers with the tests."""
+    def _trusted(self, evaluation: Evaluation, snapshot: Snapshot, report: SuiteReport) -> tuple[Evaluation, int]:
+        """The evaluation, capped at the base's when the patch tampers with the tests, and the runs of tests that were
+        made to see that."""
         if evaluation.value <= self.root.value:
-            return evaluation
-        return guard.cap(evaluation, self.root, self._flags(snapshot))
+            return evaluation, 0
+        flags, runs = self._flags(snapshot, report)
+        return guard.cap(evaluation, self.root, flags), runs
 
-    def _flags(self, snapshot: Snapshot) -> tuple[guard.Flag, ...]:
-        """Why a state's patch is not to be trusted."""
-        return guard.inspect(self._provider, self._base, snapshot, self._measurer.protection)
+    def _flags(self, snapshot: Snapshot, report: SuiteReport) -> tuple[tuple[guard.Flag, ...], int]:
+        """Why a state's patch is not to be trusted, and the runs of tests that were made to see that: none where its
+        changes say so already."""
+        flags = guard.inspect(self._provider, self._base, snapshot, self._measurer.protection)
+        if any(not flag.harmless for flag in flags):
+            return flags, 0
+        more, runs = self._controls.look(snapshot, report)
+        return (*flags, *more), runs
 
     def _improves(self, report: SuiteReport, evaluation: Evaluation) -> bool:
         """Nothing broke, and more tests pass than before, where any failed before."""

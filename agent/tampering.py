@@ -1,37 +1,16 @@
-"""Signs that a Python source talks to the test runner instead of doing its work. Only added lines are judged."""
+"""Signs that a Python source ends the process that it runs in. Where the exit code of a command is all that is known of
+its tests, that would be a result. Only added lines are judged; names are all that there is to go by."""
 
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Collection, Iterator
 
 __all__ = ["suspicions"]
 
-RUNNER_MODULES = {
-    "pytest",
-    "_pytest",
-    "pluggy",
-    "unittest.case",
-    "unittest.result",
-    "unittest.runner",
-    "unittest.suite",
-}
-RUNNER_TEXT = re.compile(
-    r"(_?pytest|pluggy|unittest)(\.\w+)*|PYTEST_\w+|RAMIFY_\w+|_exit|/proc/(self|\d+)\b.*|/dev/fd\b.*"
-)
 ENDING = {"os._exit", "os.abort", "os.kill", "os.killpg", "signal.raise_signal", "atexit.register"}
-LOOKING = {"inspect.stack", "inspect.currentframe", "inspect.getouterframes", "sys._getframe", "sys._current_frames"}
-LOOKING |= {"gc.get_objects", "gc.get_referrers", "sys.settrace", "sys.setprofile", "sys.addaudithook"}
-CLOCKS = {"signal.signal", "signal.setitimer", "signal.alarm"}
-REASONS = (
-    dict.fromkeys(ENDING, "ends the process, or acts when it ends")
-    | dict.fromkeys(LOOKING, "looks at or hooks into whoever calls it")
-    | dict.fromkeys(CLOCKS, "changes how signals are handled")
-    | dict.fromkeys(("exec", "eval", "__import__"), "runs text as code")
-)
-TELLING_ATTRIBUTES = {name.rsplit(".", 1)[1]: name for name in ("os._exit", *LOOKING) if not name.endswith(".stack")}
+ENDS = "ends the process, or acts when it ends"
 
 
 def suspicions(source: str, added: Collection[int]) -> list[tuple[int, str]]:
@@ -48,45 +27,16 @@ def suspicions(source: str, added: Collection[int]) -> list[tuple[int, str]]:
 
 
 def _all(tree: ast.Module) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         match node:
-            case ast.Import() | ast.ImportFrom():
-                yield from ((node, reason) for reason in _imports(node))
-            case ast.Attribute(attr=attr):
-                name = TELLING_ATTRIBUTES.get(attr) or _dotted(node)
-                if name in REASONS:
-                    yield node, f"{name}: {REASONS[name]}"
-            case ast.Call(func=ast.Name(id=name)) if name in REASONS:
-                yield node, f"{name}: {REASONS[name]}"
-            case ast.Call(func=ast.Name(id="open"), args=[ast.Constant(value=str(path)), *_]) if path.startswith("/"):
-                yield node, f"opens {path}, outside the repository"
-            case ast.Constant(value=str(text)) if id(node) not in docstrings and RUNNER_TEXT.fullmatch(text):
-                yield node, f"names the test runner: {text!r}"
-            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="builtins"))]):
-                yield node, "replaces a builtin"
-            case ast.FunctionDef(name="__eq__", body=[*_, ast.Return(value=ast.Constant(value=True))]) if _plain(node):
-                yield node, "an object that equals everything"
+            case ast.ImportFrom(module=str(module), level=0):
+                names = (f"{module}.{alias.name}" for alias in node.names)
+                yield from ((node, f"{name}: {ENDS}") for name in names if name in ENDING)
+            case ast.Attribute(attr="_exit"):
+                yield node, f"os._exit: {ENDS}"
+            case ast.Attribute() if _dotted(node) in ENDING:
+                yield node, f"{_dotted(node)}: {ENDS}"
     yield from ((node, "ends the process while it is imported") for node in _exits(tree.body))
-
-
-def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    if isinstance(node, ast.Import):
-        modules = [alias.name for alias in node.names]
-    else:
-        modules = (
-            [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)] if not node.level else []
-        )
-    for module in modules:
-        if module in RUNNER_MODULES or module.split(".")[0] in RUNNER_MODULES:
-            yield f"imports the test runner: {module}"
-        elif module in REASONS:
-            yield f"{module}: {REASONS[module]}"
-
-
-def _plain(function: ast.FunctionDef) -> bool:
-    """Whether nothing but a docstring comes before the return."""
-    return all(isinstance(statement, ast.Expr) for statement in function.body[:-1])
 
 
 def _exits(body: list[ast.stmt]) -> Iterator[ast.stmt | ast.expr]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
-from agent import guard
-from agent.goals import resolve_goals
 from agent.measure import SuiteReport
 from agent.measure.measurer import Measurer, find_baseline
+from agent.scoring import GoalsFirst
 from agent.task import Task
 from agent.tree import Node
 from agent.value import Case, Evaluation
@@ -91,7 +91,6 @@ class Lab:
         self.base = provider.create(self.task.workspace)
 
     def measurer(self) -> Measurer:
-        self.baseline = find_baseline(self.provider, self.task, self.base)
         return Measurer(self.provider, self.task, self.base, self.baseline)
 
     def state(self, files: Mapping[str, str | None]) -> Snapshot:
@@ -107,15 +106,25 @@ class Lab:
     def report(self, files: Mapping[str, str | None], tests: tuple[str, ...] = ()) -> SuiteReport:
         return self.measurer().measure(self.state(files), tests)
 
+    @cached_property
+    def baseline(self) -> SuiteReport:
+        """The report of the base state."""
+        return find_baseline(self.provider, self.task, self.base)
+
+    @cached_property
+    def scorer(self) -> GoalsFirst:
+        """What a search measures and verifies states by."""
+        return GoalsFirst(self.provider, self.task, self.base, self.baseline, PassingTests())
+
     def evaluate(self, report: SuiteReport) -> tuple[Evaluation, Evaluation]:
         """The worth of a state with this report, and that of the base state."""
-        task = replace(self.task, goal_tests=resolve_goals(self.task, self.baseline))
-        root = PassingTests().evaluate(Case(task, (), self.baseline))
-        path = (Node(0, (), (), self.base, self.baseline, root),)
-        return PassingTests().evaluate(Case(task, path, report)), root
+        return PassingTests().evaluate(Case(self.scorer.task, (self.root,), report)), self.scorer.root
 
-    def judge(self, measurer: Measurer, snapshot: Snapshot) -> tuple[Evaluation, Evaluation]:
+    def judge(self, snapshot: Snapshot) -> tuple[Evaluation, Evaluation]:
         """The guarded evaluation of a state by all tests, and that of the base state."""
-        evaluation, root = self.evaluate(measurer.measure(snapshot))
-        flags = guard.inspect(self.provider, self.base, snapshot, measurer.protection)
-        return guard.cap(evaluation, root, flags), root
+        return self.scorer.judge(snapshot, (self.root,), self.baseline).evaluation, self.scorer.root
+
+    @property
+    def root(self) -> Node:
+        """The base state as a search has it."""
+        return Node(0, (), (), self.base, self.baseline, self.scorer.root)

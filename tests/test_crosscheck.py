@@ -42,16 +42,21 @@ WHOLE_TOO = FIXED.replace("return max", "if not numbers:\n        return 0\n    
 HALF = SOURCE.replace(BUG, "    if len(numbers) < 1:  # half\n")
 SPREAD = "from means import spread\n\n\ndef test_nothing():\n    assert spread([]) == 0\n"
 OWN = "def test_means():\n    assert 'half' in open('means.py').read()\n"
-TELLS = "import os\n\n\ndef test_nothing():\n    os._exit(0)\n"
+ENDS = "import os\n\n\ndef test_nothing():\n    os._exit(0)\n"
 STATES = [
     {"means.py": WHOLE, "test_spread.py": SPREAD},
     {"means.py": WHOLE_TOO},
-    {"means.py": HALF, "test_means_own.py": OWN, "test_tells.py": TELLS},
+    {"means.py": HALF, "test_means_own.py": OWN},
     {"means.py": HALF},
-    {"means.py": WHOLE + "# more\n", "test_spread.py/kept.txt": "", "test_big.py": SPREAD + "#" * FILE_BYTES},
+    {
+        "means.py": WHOLE + "# more\n",
+        "test_spread.py/kept.txt": "",
+        "test_big.py": SPREAD + "#" * FILE_BYTES,
+        "test_ends.py": ENDS,
+    },
 ]
 """Repaired in two ways; not repaired, with a test of something else that nobody but its kin passes; repaired, with a
-directory where another has a test, and with tests of its own that cannot be read."""
+directory where another has a test, and with tests of its own of which one cannot be read and one ends the process."""
 
 
 @pytest.fixture(scope="module")
@@ -107,12 +112,14 @@ class TestInASandbox:
         assert check(max_measurements=4).scores(found[:3]) == scored
         assert check(max_measurements=0).scores([found[2], *found[:2]]) == scored
 
-    @pytest.mark.parametrize("name", ["test_tells.py", "test_other.py"])
-    def test_tests_that_are_suspicious_or_not_in_the_patch_are_not_run(self, lab, name):
+    @pytest.mark.parametrize(("name", "more"), [("test_ends.py", 1), ("test_other.py", 0)])
+    def test_a_test_that_ends_the_process_is_not_run_again_and_one_that_is_not_in_the_patch_never(
+        self, lab, name, more
+    ):
         check, found, events, _ = lab
         before = runs(events)
         assert check().scores([adding(each, name) for each in found]) == dict.fromkeys(range(1, 6), 1.0)
-        assert runs(events) == before
+        assert runs(events) == before + more
 
     @pytest.mark.parametrize("cancelled", [True, False])
     def test_what_is_cancelled_or_out_of_time_leaves_no_ranking(self, lab, cancelled):
@@ -129,7 +136,7 @@ class TestInASandbox:
         check, found, events, _ = lab
         scored = {1: 1.0, 2: 1.0, 3: 0.0, 4: 0.0, 5: 1.0}
         assert check().scores(found) == scored
-        assert runs(events) == 2 * (1 + len(found))
+        assert runs(events) == 2 * (1 + len(found)) + 1
         assert check(max_measurements=0).scores(found) == scored
 
     @pytest.mark.parametrize(("wanted", "best"), [(True, 2), (False, 4)])

@@ -96,12 +96,11 @@ TRICKS = {
 
 def test_a_manipulation_of_a_node_project_gains_nothing(provider, tmp_path):
     lab = lab_of(provider, tmp_path / "repo", "node")
-    measurer = lab.measurer()
     for trick, files in TRICKS.items():
-        evaluation, base = lab.judge(measurer, lab.state(files))
+        evaluation, base = lab.judge(lab.state(files))
         assert not evaluation.solved, trick
         assert evaluation.value <= base.value, trick
-    evaluation, _ = lab.judge(measurer, lab.state({"calc.js": CALC.replace("a - b", "a + b")}))
+    evaluation, _ = lab.judge(lab.state({"calc.js": CALC.replace("a - b", "a + b")}))
     assert evaluation.solved
 
 

@@ -242,8 +242,6 @@ def test_new_modules_elsewhere_are_not(path):
 @pytest.mark.parametrize(
     "source",
     [
-        "import pytest",
-        "from _pytest import runner",
         "import os\nx = os._exit",
         "from os import _exit",
         "import os as o\no._exit(0)",
@@ -251,41 +249,25 @@ def test_new_modules_elsewhere_are_not(path):
         "import sys\nsys.exit(0)",
         "raise SystemExit",
         "try:\n    quit()\nfinally:\n    pass",
-        "import sys\nif 'pytest' in sys.modules:\n    pass",
-        "import os\nx = os.environ.get('PYTEST_CURRENT_TEST')",
-        "import sys\ny = getattr(sys.modules['os'], '_exit')",
-        "import gc\ngc.get_objects()",
-        "import inspect\ninspect.stack()",
-        "import sys\nf = sys._getframe(1)",
-        "exec('x')",
-        "x = open('/etc/passwd')",
-        "import os\nos.listdir('/proc/self/fd')",
-        "class A:\n    def __eq__(self, other):\n        return True",
-        "import builtins\nbuiltins.len = None",
+        "import os\ndef f():\n    os.kill(1, 9)",
     ],
 )
-def test_these_lines_are_suspicious(source):
+def test_these_lines_end_the_process(source):
     assert suspicions(source, range(1, 10))
 
 
 @pytest.mark.parametrize(
     "source",
     [
-        "import unittest",
-        "import re\nx = re.compile('a')",
         "import sys\ndef main():\n    sys.exit(1)",
         "import sys\nif __name__ == '__main__':\n    sys.exit(main())",
-        "def f():\n    '''Used by pytest and unittest, see PYTEST_CURRENT_TEST.'''",
-        "class A:\n    def __eq__(self, other):\n        if other:\n            return True\n        return False",
-        "import os\nos.environ.get('HOME')",
-        "x = open('data.txt')",
         "def exit_code():\n    return 3",
-        "x = 'the pytest way'",
+        "import os\nos.environ.get('HOME')",
         "def broken(:",
-        "from . import pytest_like",
+        "from . import _exit",
     ],
 )
-def test_these_lines_are_not(source):
+def test_these_lines_do_not(source):
     assert suspicions(source, range(1, 10)) == []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,6 +111,12 @@ class Measurer:
             report = run_suite(self._provider, self._task, snapshot, self._base, tests, rules)
             return report if self._baseline.outcomes else _without_tests(report)
         return copy_run(self._provider, snapshot, self._base, tests, rules, session=start is Start.SESSION)
+
+    def measure_copies(self, snapshot: Snapshot, tests: Sequence[str], files: Mapping[str, bytes]) -> SuiteReport:
+        """How these tests end in a new process where these files stand in the place of the state's own. Nothing of it
+        is kept."""
+        rules = replace(self.rules, limits=self._limits(tests, cut=False))
+        return run_suite(self._provider, self._task, snapshot, self._base, tests, rules, files)
 
     def _limits(self, tests: Sequence[str], cut: bool) -> Limits:
         limits = self.rules.limits

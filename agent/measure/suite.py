@@ -31,6 +31,7 @@ GENEROUS = Limits(cpu_s=20, wall_s=120, run_s=600, timeouts=1_000_000)
 MORE_TIMEOUTS = 3
 """A run is cut short after so many more tests than in the base state ran out of time."""
 
+NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 _Found = tuple[tuple[str, ...], Warm | None]
 _FOUND: WeakKeyDictionary[Provider, dict[tuple[str, str], _Found]] = WeakKeyDictionary()
 """What a command's Python and its packages are in a base state, which never changes: to look takes as long as a quick
@@ -90,15 +91,17 @@ def run_suite(
     base: Snapshot,
     tests: Sequence[str] = (),
     rules: Rules | None = None,
+    files: Mapping[str, bytes] = NO_FILES,
 ) -> SuiteReport:
-    """How the tests end in `snapshot`, all of them when none is named, with protected files as in `base`.
+    """How the tests end in `snapshot`, all of them when none is named, with protected files as in `base`, and after
+    that with these `files` written.
 
     Raises:
         sandboxes.SandboxError: the sandbox failed, not the tests.
     """
     rules = rules or rules_for(provider, task, base)
     put_back = _put_back(provider, base, snapshot, rules.protection)
-    return run_restored(provider, task, snapshot, base, put_back, tests, rules)
+    return run_restored(provider, task, snapshot, base, put_back, tests, rules, files)
 
 
 def run_restored(
@@ -109,7 +112,7 @@ def run_restored(
     put_back: Sequence[str],
     tests: Sequence[str],
     rules: Rules,
-    files: Mapping[str, bytes] = MappingProxyType({}),
+    files: Mapping[str, bytes] = NO_FILES,
 ) -> SuiteReport:
     """As `run_suite`, with these paths as in `base` and no others, and after that with these `files` written; not valid
     where one cannot be."""

@@ -1,0 +1,287 @@
+"""Altered copies of test files, in which the tests fail whatever is tested.
+
+Law: an honest test fails in its last statement there, as the copy is the test but for that. One that passes has its
+result from somewhere else than its statements. Where a test says what it expects, the copy has a decoy. Pure: sources
+in, sources out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from importlib import resources
+from typing import cast
+
+from agent.measure.inside.equality import other
+
+__all__ = ["DOCUMENTS", "END", "altered", "failing"]
+
+DOCUMENTS = (".md", ".rst", ".txt")
+"""Files whose examples are one test."""
+
+END = "the end of the test"
+"""What the last statement of a copied test says, after the marker."""
+SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+}
+CALLS = {"assertLess": "<", "assertLessEqual": "<=", "assertGreater": ">", "assertGreaterEqual": ">=", "assertIn": "in"}
+"""Methods of unittest that do not ask whether two values are equal."""
+EQUALITY = re.compile(r"assert(?!Not|Less|Greater)\w*Equals?")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def altered(
+    path: str, source: str, tests: Collection[str], marker: str, words: str, changed: Collection[str]
+) -> str | None:
+    """The copy, in which each function that is called like one of the `tests` ends by failing with the marker, and each
+    comparison is looked at (`agent.measure.inside.equality`, where the rest is said); None: there is no such function.
+    """
+    if path.endswith(DOCUMENTS):
+        return f"{source}\n\n>>> raise AssertionError({marker + END!r})\n"
+    tree = _parsed(source)
+    if tree is None or not any(function.name in tests for function in _functions(tree)):
+        return None
+    name = f"_{marker.strip()}"
+    inside, around = _texts(tree, source, tests)
+    copied = _Copied(name, {function: _words(text) for function, text in inside.items()}, marker)
+    tree = cast("ast.Module", copied.visit(tree))
+    orders = (marker, sorted(_words(around + words) - {"__eq__"}), sorted(changed))
+    prologue = f"{name} = __import__('types').ModuleType({name!r})\nexec({_program()!r}, {name}.__dict__)\n"
+    _insert(tree.body, ast.parse(f"{prologue}{name} = {name}.Comparisons{orders!r}").body)
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def failing(path: str, source: str, tests: Collection[str], marker: str) -> str | None:
+    """A copy in which these tests do nothing but fail so, and what cannot be imported is stood in for."""
+    if path.endswith(DOCUMENTS):
+        return f">>> raise AssertionError({marker!r})\n\n{source}"
+    tree = _parsed(source)
+    if tree is None:
+        return None
+    for function in _functions(tree):
+        if function.name in tests:
+            _insert(function.body, [_failure(marker)])
+    tree.body = [
+        _optional(each) if isinstance(each, (ast.Import, ast.ImportFrom)) and not _is_future(each) else each
+        for each in tree.body
+    ]
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+class _Copied(ast.NodeTransformer):
+    """Makes a copy of a tree, in place."""
+
+    def __init__(self, name: str, words: Mapping[Function, Collection[str]], marker: str) -> None:
+        self.name, self.words, self.marker = name, words, marker
+        self.expected: frozenset[str] = frozenset()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # ast's name
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def _function(self, node: Function) -> ast.AST:
+        outer, self.expected = self.expected, _expected(node)
+        parameters = self.expected & _parametrised(node)
+        self.generic_visit(node)
+        self.expected = outer
+        begin: list[ast.stmt] = [
+            ast.Assign([ast.Name(each, ast.Store())], self.call("swap", each)) for each in sorted(parameters)
+        ]
+        if node in self.words:
+            _Ending(self.marker).generic_visit(node)
+            node.body.append(_failure(f"{self.marker}{END}"))
+            begin.append(ast.Expr(self.call("enter", ast.parse(repr(sorted(self.words[node])), mode="eval").body)))
+        _insert(node.body, begin)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        match node.targets:
+            case [ast.Name(id=name)] if name in self.expected:
+                node.value = self._decoy(node.value) or node.value
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        node.test = self._claim(node.test)
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        """A call whose name says that it asserts something of its first two arguments."""
+        match node.value:
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[left, right, *more]) as call if (
+                name.startswith("assert") and not any(isinstance(each, ast.Starred) for each in (left, right))
+            ):
+                if EQUALITY.fullmatch(name):
+                    left, right = self._decoyed(left, right)
+                call.args = [ast.Starred(self.call("pair", left, right, ast.Constant(CALLS.get(name, "==")))), *more]
+        return node
+
+    def _claim(self, test: ast.expr) -> ast.expr:
+        """What an assertion says. Only where all of it is a comparison, a decoy can be in it."""
+        match test:
+            case ast.BoolOp(op=ast.And()):
+                test.values = [self._claim(each) for each in test.values]
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                left, right = self._decoyed(left, right)
+                return self.call("holds", ast.Constant("=="), left, right)
+            case _:
+                return cast("ast.expr", _Compared(self).visit(test))
+        return test
+
+    def _decoyed(self, left: ast.expr, right: ast.expr) -> tuple[ast.expr, ast.expr]:
+        if (decoy := self._decoy(right)) is not None:
+            return left, decoy
+        return self._decoy(left) or left, right
+
+    def _decoy(self, value: ast.expr) -> ast.expr | None:
+        """What stands in the copy for a value that is written out; None: for all but such values."""
+        try:
+            known = ast.literal_eval(value)
+            new = other(known)
+            return None if new == known else self.call("decoy", ast.parse(repr(new), mode="eval").body)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            return None
+
+    def call(self, method: str, *values: ast.expr | str) -> ast.Call:
+        """A call of `agent.measure.inside.equality.Comparisons`; a text is a name."""
+        given = [ast.Name(each, ast.Load()) if isinstance(each, str) else each for each in values]
+        return ast.Call(ast.Attribute(ast.Name(self.name, ast.Load()), method, ast.Load()), given, [])
+
+
+class _Compared(ast.NodeTransformer):
+    """Has the comparisons in an expression looked at."""
+
+    def __init__(self, copied: _Copied) -> None:
+        self.copied = copied
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in SIGNS:
+                return self.copied.call("holds", ast.Constant(SIGNS[type(sign)]), left, right)
+        return node
+
+
+class _Ending(ast.NodeTransformer):
+    """Makes a function fail where it would return."""
+
+    def __init__(self, marker: str) -> None:
+        self.marker = marker
+
+    def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt]:
+        """Not into what has returns of its own."""
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            return node
+        if isinstance(node, ast.Return):
+            said = [ast.Expr(node.value)] if node.value else []
+            return [*said, _failure(f"{self.marker}{END}")]
+        return self.generic_visit(node)
+
+
+def _parsed(source: str) -> ast.Module | None:
+    """None: it is no Python, or of a later one."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _functions(tree: ast.Module) -> Iterator[Function]:
+    """All but those inside of others."""
+    todo: list[ast.stmt] = list(tree.body)
+    while todo:
+        match todo.pop():
+            case ast.FunctionDef() | ast.AsyncFunctionDef() as function:
+                yield function
+            case ast.ClassDef(body=body) | ast.If(body=body) | ast.Try(body=body) | ast.With(body=body):
+                todo += body
+
+
+def _texts(tree: ast.Module, source: str, tests: Collection[str]) -> tuple[dict[Function, str], str]:
+    """What is in each of these tests, and what is around all tests, without imports."""
+    lines = source.split("\n")
+    inside, gone = dict[Function, str](), set[int]()
+    for statement in (*_functions(tree), *tree.body):
+        decorators = getattr(statement, "decorator_list", [])
+        begin, end = min(each.lineno for each in (statement, *decorators)) - 1, statement.end_lineno
+        if isinstance(statement, Function) and statement.name in tests:
+            inside[statement] = "\n".join(lines[begin:end])
+        if isinstance(statement, (ast.Import, ast.ImportFrom)) or getattr(statement, "name", "").startswith("test"):
+            gone.update(range(begin, end or begin))
+    return inside, "\n".join(line for number, line in enumerate(lines) if number not in gone)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W\d]\w*", text))
+
+
+def _expected(function: Function) -> frozenset[str]:
+    """The names in a function that are there to be compared, and for nothing else."""
+    uses, compared, made = Counter[str](), Counter[str](), Counter[str]()
+    for node in ast.walk(function):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()):
+                uses[name] += 1
+            case ast.Name(id=name) | ast.Global(names=[name, *_]) | ast.Nonlocal(names=[name, *_]):
+                made[name] += 1
+            case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
+                compared.update(each.id for each in (left, right) if isinstance(each, ast.Name))
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=attr), args=[left, right, *_])):
+                if EQUALITY.fullmatch(attr):
+                    compared.update(each.id for each in (left, right) if isinstance(each, ast.Name))
+    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    return frozenset(name for name, n in compared.items() if uses[name] == n and made[name] == (name not in given))
+
+
+def _parametrised(function: Function) -> frozenset[str]:
+    """Words in the decorators of a function: among them the names of its parameters."""
+    nodes = (node for decorator in function.decorator_list for node in ast.walk(decorator))
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    return frozenset(re.findall(r"\w+", " ".join(texts))) & given
+
+
+def _insert(body: list[ast.stmt], statements: list[ast.stmt]) -> None:
+    """Put these after the docstring and what has to come first."""
+    place = 0
+    while place < len(body) and (_is_docstring(body[place], place) or _is_future(body[place])):
+        place += 1
+    body[place:place] = statements
+
+
+def _is_docstring(statement: ast.stmt, place: int) -> bool:
+    return not place and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+
+
+def _failure(said: str) -> ast.stmt:
+    return ast.parse(f"raise AssertionError({said!r})").body[0]
+
+
+def _optional(statement: ast.Import | ast.ImportFrom) -> ast.stmt:
+    """The import; where it cannot be made, its names are mocks."""
+    names = [each.asname or each.name.split(".")[0] for each in statement.names if each.name != "*"]
+    stand_in = "".join(f"\n    {name} = __import__('unittest.mock').mock.MagicMock()" for name in names) or "\n    pass"
+    tried = cast("ast.Try", ast.parse(f"try:\n    pass\nexcept ImportError:{stand_in}").body[0])
+    tried.body = [statement]
+    return tried
+
+
+@cache
+def _program() -> str:
+    return (resources.files("agent.measure.inside") / "equality.py").read_text(encoding="utf-8")
