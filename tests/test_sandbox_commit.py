@@ -157,15 +157,17 @@ class TestWithoutPython:
             engine.images.remove(f"{name}:latest", force=True)
 
     def test_docker_falls_back_to_it_and_says_why(
-        self, engine: docker.DockerClient, store: Path, bare: str, caplog: pytest.LogCaptureFixture
+        self, store: Path, bare: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        for module in ("docker", "images"):
+            monkeypatch.setattr(f"sandboxes.{module}.BASE_IMAGE", "ramify-absent:latest")
         settings = load(overrides=["sandbox.kind=docker", f"sandbox.image={bare}"])
         provider = make_provider(settings, store)
         try:
             assert provider.tier.startswith("docker commit: SLOW")
             assert "NOT EXACT" in provider.tier
-            assert "Python 3.8" in provider.tier
-            assert "Python 3.8" in caplog.text
+            assert "scripts/base-image" in provider.tier
+            assert "scripts/base-image" in caplog.text
             assert not (store / "volume").exists()
         finally:
             provider.close()
