@@ -127,7 +127,7 @@ class NamespaceLauncher:
         system = skeleton.system_directories()
         workdir = workspace.mount or str(path)
         there = (*skeleton.PROGRAMS, workdir)
-        folders = _outermost([*_exposed(self._expose), *programs.folders(found)], there)
+        folders = _outermost([*_exposed(self._expose), *programs.folders(found, path)], there)
         links = [link for link in programs.links(found) if not _inside(str(link), [*there, *folders])]
         mounts = [("/", str(skeleton.make(self._store, links))), *((name, name) for name in system)]
         mounts += [(name, os.path.realpath(name)) for name in folders]

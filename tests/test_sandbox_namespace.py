@@ -36,10 +36,10 @@ class TestContract(ExactContract):
 
 
 @contextmanager
-def forked(store: Path, checkout: Path, expose: Sequence[Path] = ()) -> Iterator[Sandbox]:
+def forked(store: Path, checkout: Path, expose: Sequence[Path] = (), mount: str | None = None) -> Iterator[Sandbox]:
     """A fork of a new base state."""
     with NamespaceProvider(store, LIMITS, expose) as provider:
-        base = provider.create(Workspace(path=checkout))
+        base = provider.create(Workspace(path=checkout, mount=mount))
         with provider.at(base) as box:
             yield box
 
@@ -188,6 +188,54 @@ def test_the_environment_of_a_checkout_goes_before_our_own(
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     with forked(namespaces / "store", checkout) as box:
         assert sh(box, "command -v python").stdout.decode().strip() == f"{box.workdir}/.venv/bin/python"
+
+
+def test_the_environment_of_a_checkout_brings_the_folders_of_its_python_and_nothing_beside_them(
+    namespaces: Path, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conda = tmp_path / "home/conda"
+    made(tmp_path / "home/conda-24.1", "bin/python3.12")
+    conda.symlink_to("conda-24.1")
+    made(conda, "lib/python3.12/os.py", "share/zoneinfo/UTC", ".condarc", "envs/other/lib/secret")
+    (conda / "include").symlink_to(tmp_path)
+    made(checkout / ".venv", "pyvenv.cfg")
+    (checkout / ".venv/pyvenv.cfg").write_text(f"home = {conda}/bin\n")
+    (checkout / ".venv/bin").mkdir()
+    (checkout / ".venv/bin/python").symlink_to(conda / "bin/python3.12")
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    with forked(namespaces / "store", checkout) as box:
+        assert sh(box, "cat $(command -v python)").stdout == b"bin/python3.12"
+        found = sh(box, f"cd {conda} && find . -type f").stdout.decode().split()
+    assert sorted(found) == ["./bin/python3.12", "./lib/python3.12/os.py", "./share/zoneinfo/UTC"]
+
+
+@pytest.mark.parametrize("activated", [False, True])
+def test_a_checkout_cannot_choose_a_folder_of_this_machine_to_be_shown(
+    namespaces: Path, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, activated: bool
+) -> None:
+    project, python = tmp_path / "project", tmp_path / "python"
+    made(project, "pyvenv.cfg", "bin/private", "lib/private", ".env")
+    made(python, "bin/python", "lib/python3.12/os.py", ".secret")
+    made(checkout / ".venv", "bin/python", "lib/python3.12/os.py", "pyvenv.cfg")
+    (checkout / ".venv/pyvenv.cfg").write_text(f"home = {project}/bin\nhome = {python}/bin\n")
+    (checkout / ".venv/share").symlink_to(project)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    if activated:
+        monkeypatch.setenv("VIRTUAL_ENV", str(checkout / ".venv"))
+    for mount in (None, "/workspace"):
+        with forked(namespaces / "store", checkout, mount=mount) as box:
+            found = sh(box, f"find {tmp_path} -name private -o -name .env -o -name .secret").stdout
+        assert found == b""
+
+
+def test_a_program_of_a_checkout_that_leads_to_a_link_of_the_system_is_no_problem(
+    namespaces: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(checkout / ".venv", "pyvenv.cfg", "bin/other")
+    (checkout / ".venv/bin/python").symlink_to("/var/run")
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    with forked(namespaces / "store", checkout) as box:
+        assert sh(box, "readlink /var/run").stdout == b"/run\n"
 
 
 def test_an_environment_may_be_made_of_a_program_in_bin_which_may_be_a_link(
