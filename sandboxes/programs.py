@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["folders", "links", "pythons", "search_path", "stamp"]
+__all__ = ["folders", "links", "pythons", "search_path"]
 
 _OWN = ("bin", "include", "lib", "lib64")
 """The folders of a Python in a prefix that it shares."""
@@ -60,13 +60,6 @@ def search_path(programs: Iterable[Path], workspace: Path, workdir: str) -> Iter
         folder = program.parent
         yield str(Path(workdir) / folder.relative_to(workspace)) if folder.is_relative_to(workspace) else str(folder)
     yield from dict.fromkeys(f"{prefix}/bin" for prefix in (sys.base_prefix, "/usr/local", "/usr", ""))
-
-
-def stamp(directory: str) -> str:
-    """Changes when packages come or go."""
-    packages = (places for pattern in ("lib*/python*", "python*") for places in Path(directory).glob(pattern))
-    places = [Path(directory), *Path(directory).glob("bin"), *(place / "site-packages" for place in packages)]
-    return f"{directory}@{max(place.stat().st_mtime_ns for place in places if place.exists())}"
 
 
 def _names(programs: Iterable[Path]) -> Iterator[Path]:

@@ -209,6 +209,32 @@ def test_the_environment_of_a_checkout_brings_the_folders_of_its_python_and_noth
     assert sorted(found) == ["./bin/python3.12", "./lib/python3.12/os.py", "./share/zoneinfo/UTC"]
 
 
+def test_states_whose_python_has_changed_since_say_so_once(
+    namespaces: Path,
+    checkout: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    env, store = tmp_path / "env", namespaces / "store-of-changed"
+    made(env, "pyvenv.cfg", "bin/python", "lib/python3.12/site-packages/a-1.0.dist-info/METADATA")
+    monkeypatch.setenv("VIRTUAL_ENV", str(env))
+    with NamespaceProvider(store, LIMITS) as provider:
+        base = provider.create(Workspace(path=checkout))
+    with NamespaceProvider(store, LIMITS) as provider, provider.at(base):
+        made(env, "lib/python3.12/site-packages/__pycache__/a.pyc")
+    assert caplog.text == ""
+    with NamespaceProvider(store, LIMITS) as provider, provider.at(base):
+        (env / "lib/python3.12/site-packages/a-1.0.dist-info").rename(
+            env / "lib/python3.12/site-packages/a-1.1.dist-info"
+        )
+    assert f"{env} changed" in caplog.text
+    caplog.clear()
+    with NamespaceProvider(store, LIMITS) as provider, provider.at(base):
+        provider.create(Workspace(path=checkout))
+    assert caplog.text.count("begin a new run") == 1
+
+
 @pytest.mark.parametrize("activated", [False, True])
 def test_a_checkout_cannot_choose_a_folder_of_this_machine_to_be_shown(
     namespaces: Path, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, activated: bool
