@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -262,6 +264,37 @@ def test_a_program_of_a_checkout_that_leads_to_a_link_of_the_system_is_no_proble
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     with forked(namespaces / "store", checkout) as box:
         assert sh(box, "readlink /var/run").stdout == b"/run\n"
+
+
+_CONNECT = r"""
+import os, socket, sys
+for address in sys.argv[1:]:
+    there = socket.socket(socket.AF_UNIX)
+    try:
+        there.connect("\0" + address)
+        print("reached", address)
+    except OSError:
+        pass
+ours = socket.socket(socket.AF_UNIX)
+ours.bind("\0ours-%d" % os.getpid())
+ours.listen()
+socket.socket(socket.AF_UNIX).connect(ours.getsockname())
+print("connected to its own")
+"""
+
+
+def test_a_set_up_reaches_no_abstract_socket_but_its_own(namespaces: Path, checkout: Path) -> None:
+    if ctypes.CDLL(None).syscall(444, None, 0, 1) < 6:
+        pytest.skip("this kernel has no Landlock that can close abstract sockets")
+    (checkout / "connect.py").write_text(_CONNECT)
+    address = f"ramify-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"\0{address}")
+        listener.listen()
+        with NamespaceProvider(namespaces / "store", LIMITS) as provider:
+            setup = (f"python3 connect.py {address} > /opt/said",)
+            with provider.at(provider.create(Workspace(path=checkout, setup=setup))) as box:
+                assert box.read("/opt/said") == b"connected to its own\n"
 
 
 def test_an_environment_may_be_made_of_a_program_in_bin_which_may_be_a_link(
