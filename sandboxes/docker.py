@@ -17,11 +17,10 @@ import secrets
 import tempfile
 import threading
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandboxes import ImageMissing, Limits, SandboxError, SandboxUnavailable, Workspace, caching
+from sandboxes import ImageMissing, Limits, SandboxError, SandboxUnavailable, Workspace, caching, filters
 from sandboxes.attach import Attached, attach
 from sandboxes.engine import ENVIRONMENTS_VOLUME, connect, is_podman, labels, sweep, translated
 from sandboxes.forks import Forks
@@ -172,7 +171,7 @@ class DockerLauncher:
         file on its side, and asks in its own way to leave /proc unmasked."""
         if is_podman(self._client):
             return ["seccomp=unconfined", "unmask=ALL"]
-        return [f"seccomp={_text('seccomp.json').decode()}"]
+        return [f"seccomp={filters.of_guests()}"]
 
     def _host_config(self, rootfs: str, network: str) -> dict[str, object]:
         """Everything off that forking and running tests do not need.
@@ -293,7 +292,3 @@ def _has(client: DockerClient, image: Image, path: str) -> bool:
         return has_directory(client, container, path)
     finally:
         container.remove(v=True, force=True)
-
-
-def _text(name: str) -> bytes:
-    return resources.files("sandboxes").joinpath(name).read_bytes()
