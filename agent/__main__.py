@@ -44,6 +44,9 @@ def _command() -> None:
     log = logging.StreamHandler()
     log.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, handlers=[log])
+    if not debug:
+        for told in ("sandboxes", "agent.providers"):  # which states a run has, and whether they hold
+            logging.getLogger(told).setLevel(logging.WARNING)
     try:
         app(prog_name="ramify")
     except (RamifyError, SandboxError) as error:

@@ -19,6 +19,7 @@ __all__ = ["Finding", "examine", "sandboxes_of"]
 
 _NO_UPPER = ("overlay", "nfs", "nfs4", "fuse", "fuse.sshfs", "vfat", "ecryptfs", "9p")
 """File systems over which none can be laid."""
+_SLOW = "commit, which is slow and not exact"
 _GUEST_REMEDY = "allow user namespaces in containers (a seccomp and AppArmor policy of your engine may forbid them)"
 
 ROOM_BYTES = 2 << 30
@@ -46,9 +47,9 @@ def sandboxes_of(machine: Machine) -> Iterator[Finding]:
     namespace = not machine.namespace_problem
     docker = not (machine.engine_problem or machine.image_problem or machine.guest_problem)
     commit = not machine.engine_problem and bool(machine.guest_problem) and not machine.commit_problem
-    contained = "docker" if docker else "commit, which is slow and not exact" if commit else "none"
+    contained = "docker" if docker else _SLOW if commit else "none"
     first = "namespace" if namespace else contained
-    named = "not tried" if machine.image_problem else contained
+    named = f"{_SLOW}; not tried" if machine.image_problem else contained
     yield Finding("sandbox", first != "none", f"without --image: {first}; with --image: {named}", is_sandbox=True)
     yield _namespace(machine)
     yield _docker(machine)
@@ -101,7 +102,7 @@ def _docker(machine: Machine) -> Finding:
         reason = machine.engine_problem.partition("; ")[0]
         return Finding("docker", False, reason, _engine_remedy(reason))
     if machine.image_problem:
-        return Finding("docker", False, "an engine answers; without its image nothing was tried there")
+        return Finding("docker", False, f"an engine answers, but lacks {BASE_IMAGE}, in which states are forked")
     if machine.guest_problem:
         reason, _, remedy = machine.guest_problem.partition("; ")
         return Finding("docker", False, reason, _what_forbids_namespaces(machine) or remedy or _GUEST_REMEDY)
@@ -110,7 +111,7 @@ def _docker(machine: Machine) -> Finding:
 
 
 def _image(machine: Machine) -> Finding:
-    """What containers are made of where no other image is named."""
+    """What states are forked in, and made of where no other image is named."""
     reason, _, remedy = machine.image_problem.partition("; ")
     return Finding("image", not reason, reason or BASE_IMAGE, remedy)
 

@@ -1,5 +1,8 @@
 """Launches guests in Docker containers: a hardened container a guest, the states of a run on one volume.
 
+The guest runs in our own base image, whichever image its states are made of: that one is mounted beside it as files,
+and its programs run in actions alone.
+
 A container lives as long as the connection that started it. When this process ends, however it ends, the engine
 closes the guest's stdin, the guest ends, and the engine removes the container. Where the connection is lost without
 being closed (the engine is on another machine), the guest ends after `guest.frames.IDLE_S`. A process that is stopped,
@@ -14,11 +17,10 @@ import secrets
 import tempfile
 import threading
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandboxes import ImageMissing, Limits, SandboxError, SandboxUnavailable, Workspace, caching
+from sandboxes import ImageMissing, Limits, SandboxError, SandboxUnavailable, Workspace, caching, filters
 from sandboxes.attach import Attached, attach
 from sandboxes.engine import ENVIRONMENTS_VOLUME, connect, is_podman, labels, sweep, translated
 from sandboxes.forks import Forks
@@ -38,17 +40,6 @@ _GUEST_BYTES = 192 << 20
 """Memory of the guest itself and of what the kernel keeps for it, over what an action may use."""
 _GUEST_PIDS = 6
 """Processes of the guest and of the container itself while a command runs."""
-
-# Docker names no Python: the guest runs with the image's own, wherever that is.
-_FIND_PYTHON = """
-for python in python3 /usr/bin/python3 /opt/miniconda3/bin/python3 python; do
-    if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null; then
-        exec "$python" -BIS -c "$@"
-    fi
-done
-echo "the image has no Python 3.8 or newer" >&2
-exit 127
-"""
 
 
 class DockerLauncher:
@@ -75,6 +66,8 @@ class DockerLauncher:
         """As `Launcher.layout`; the image is pulled when the engine lacks it."""
         with translated():
             name = workspace.image or BASE_IMAGE
+            if workspace.image:
+                self._own_image()
             image = find(self._client, name)
             self._ensure_rootfs(_place(image))
             config = image.attrs["Config"]
@@ -94,11 +87,12 @@ class DockerLauncher:
     def start(self, place: str, *, network: bool) -> Attached:
         """As `Launcher.start`."""
         with translated():
+            own = self._own_image()
             rootfs = self._ensure_rootfs(place)
             settings = self._host_config(rootfs, outward(self._client) if network else "none")
             container = self._client.api.create_container(
-                place,
-                entrypoint=["sh", "-c", _FIND_PYTHON, "sh"],
+                str(own.id),
+                entrypoint=["python3", "-BIS", "-c"],
                 command=[LOADER, json.dumps(self._guest_arguments(network))],
                 user="0:0",
                 working_dir="/",
@@ -113,7 +107,7 @@ class DockerLauncher:
         except (EOFError, OSError) as error:
             said = connection.close() or error
             raise SandboxUnavailable(
-                f"the guest does not start in image {place} ({said}); an image needs sh and Python 3.8 or newer"
+                f"the guest does not start in the image {BASE_IMAGE} ({said}); it needs Python 3.8 or newer"
             ) from error
         return connection
 
@@ -136,6 +130,15 @@ class DockerLauncher:
         with translated():
             self._client.volumes.get(self._states).remove()
         (self._store / "volume").unlink(missing_ok=True)
+
+    def _own_image(self) -> Image:
+        """The image that guests run in. Programs of another would be root's out here until they are in a namespace."""
+        try:
+            return find(self._client, BASE_IMAGE)
+        except ImageMissing as error:
+            raise SandboxUnavailable(
+                f"{error}; without it states cannot be forked, whichever image they hold"
+            ) from error
 
     def _ensure_rootfs(self, place: str) -> str:
         """The volume with the root file system of the image of that place."""
@@ -168,7 +171,7 @@ class DockerLauncher:
         file on its side, and asks in its own way to leave /proc unmasked."""
         if is_podman(self._client):
             return ["seccomp=unconfined", "unmask=ALL"]
-        return [f"seccomp={_text('seccomp.json').decode()}"]
+        return [f"seccomp={filters.of_guests()}"]
 
     def _host_config(self, rootfs: str, network: str) -> dict[str, object]:
         """Everything off that forking and running tests do not need.
@@ -289,7 +292,3 @@ def _has(client: DockerClient, image: Image, path: str) -> bool:
         return has_directory(client, container, path)
     finally:
         container.remove(v=True, force=True)
-
-
-def _text(name: str) -> bytes:
-    return resources.files("sandboxes").joinpath(name).read_bytes()

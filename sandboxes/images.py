@@ -33,7 +33,8 @@ __all__ = [
 ]
 
 BASE_IMAGE = "ramify-base:latest"
-"""Made by scripts/base-image; never pulled, so that nobody else's image of that name can take its place."""
+"""What guests run in, and what states are made of where no image is named. Made by scripts/base-image; never pulled, so
+that nobody else's image of that name can take its place."""
 
 _PART = r"[a-zA-Z0-9\[][\w.:@+\[\]-]*"
 _NAME = re.compile(rf"{_PART}(?:/{_PART})*", re.ASCII)
@@ -59,7 +60,10 @@ def find(client: DockerClient, name: str) -> Image:
         if (image := _here(client, spelling)) is not None:
             return image
     if name == BASE_IMAGE:
-        raise ImageMissing(f"there is no image {name}; make it with scripts/base-image (`make image`), or name another")
+        raise ImageMissing(
+            f"there is no image {name}; make it with scripts/base-image (`make image`), or give that name to an image "
+            "that you trust and that has Python 3.8 or newer (`docker tag`)"
+        )
     _require_space(client, _PULL_SPACE_BYTES, f"pulling {name}")
     try:
         pull(client, name)

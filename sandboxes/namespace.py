@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import platform
 import subprocess
@@ -16,13 +17,15 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from sandboxes import Limits, SandboxError, SandboxUnavailable, Workspace, caching, cgroups, programs, skeleton
+from sandboxes import Limits, SandboxError, SandboxUnavailable, Workspace, beneath, caching, cgroups, programs, skeleton
 from sandboxes.forks import Forks
 from sandboxes.launch import Layout
 from sandboxes.leftover import Leftover
 from sandboxes.shipping import LOADER, STARTED, package
 
 __all__ = ["NamespaceProvider", "probe", "proven", "shared_leftovers"]
+
+log = logging.getLogger(__name__)
 
 _OLDEST_KERNEL = (5, 11)
 _STDERR_BYTES = 4000
@@ -108,6 +111,8 @@ class NamespaceLauncher:
         self._store.chmod(0o700)
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         self._environments = cache / "ramify" / "environments"
+        self._said: set[str] = set()
+        self._look_beneath()
 
     @property
     def tier(self) -> str:
@@ -127,10 +132,12 @@ class NamespaceLauncher:
         system = skeleton.system_directories()
         workdir = workspace.mount or str(path)
         there = (*skeleton.PROGRAMS, workdir)
-        folders = _outermost([*_exposed(self._expose), *programs.folders(found)], there)
+        folders = _outermost([*_exposed(self._expose), *programs.folders(found, path)], there)
         links = [link for link in programs.links(found) if not _inside(str(link), [*there, *folders])]
         mounts = [("/", str(skeleton.make(self._store, links))), *((name, name) for name in system)]
         mounts += [(name, os.path.realpath(name)) for name in folders]
+        lowers = [lower for _, lower in mounts[1:]]
+        beneath.note(self._store, lowers)
         return Layout(
             place="",
             mounts=tuple(mounts),
@@ -140,7 +147,7 @@ class NamespaceLauncher:
                 [
                     platform.platform(),
                     sys.version,
-                    *(programs.stamp(lower) for _, lower in mounts[1:]),
+                    *map(beneath.stamp, lowers),
                     *map(str, links),
                 ]
             ),
@@ -151,6 +158,7 @@ class NamespaceLauncher:
         """As `Launcher.start`."""
         if place:
             raise SandboxUnavailable(f"the snapshot belongs to {place}, not to this machine's own files")
+        self._look_beneath()
         self._environments.mkdir(parents=True, exist_ok=True)
         group = cgroups.make(self._limits)
         config: dict[str, object] = {
@@ -182,6 +190,19 @@ class NamespaceLauncher:
 
     def close(self) -> None:
         """Nothing is shared."""
+        self._look_beneath()
+
+    def _look_beneath(self) -> None:
+        """Say once of each directory that the states stand on that it has changed since."""
+        new = [place for place in beneath.changed(self._store) if place not in self._said]
+        self._said.update(new)
+        if new:
+            log.warning(
+                "%s changed on this machine since the states in %s were made, and all of them show it as it is now: "
+                "what was measured before does not compare with what is measured from now on; begin a new run",
+                ", ".join(new),
+                self._store,
+            )
 
 
 def _bounds() -> str:

@@ -1,7 +1,8 @@
 """The Pythons of this machine that tests may run with, and what each of them needs to be seen.
 
-An installation is shown whole. A home directory and its `.local` hold other things as well: of those only the folders
-of a Python are shown, where there is one; a link on the way to one is shown alone.
+An installation that the user names is shown whole. A home directory and its `.local` hold other things as well: of
+those only the folders of a Python are shown, where there is one; a link on the way to one is shown alone. What files of
+the workspace name is a stranger's choice: only where a Python is installed is it shown, and only that Python's folders.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["folders", "links", "pythons", "search_path", "stamp"]
+__all__ = ["folders", "links", "pythons", "search_path"]
 
 _OWN = ("bin", "include", "lib", "lib64")
 """The folders of a Python in a prefix that it shares."""
+_WHOLE = (*_OWN, "share", "ssl", "openssl")
+"""Those of a Python in a prefix of its own, as conda and pyenv make it. Settings and other environments lie beside."""
 
 
 def pythons(workspace: Path) -> tuple[Path, ...]:
@@ -24,12 +27,22 @@ def pythons(workspace: Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(program for program in found if program.exists()))
 
 
-def folders(programs: Iterable[Path]) -> Iterator[str]:
+def folders(programs: Iterable[Path], workspace: Path) -> Iterator[str]:
     """The directories that hold the installations of programs, and of all that their links lead to."""
-    for prefix in {name.parent.parent for name in _names(programs)}:
+    named = {program for program in programs if _is_in(program.parent, workspace)}
+    for prefix in {name.parent.parent for name in _names(set(programs) - named)}:
         if _is_installation(prefix):
-            shared = _is_shared(prefix)
-            yield from (str(prefix / own) for own in _OWN if (prefix / own).is_dir()) if shared else [str(prefix)]
+            yield from _parts(prefix, _OWN) if _is_shared(prefix) else [str(prefix)]
+    for prefix in {name.parent.parent for name in _names(named)}:
+        if _holds_library(prefix) or (_is_installation(prefix) and _is_in(prefix, workspace)):
+            yield from _parts(prefix, _OWN if _is_shared(prefix) else _WHOLE)
+
+
+def _parts(prefix: Path, names: Iterable[str]) -> Iterator[str]:
+    """The folders of those names, unless they lead elsewhere."""
+    for part in (prefix / name for name in names):
+        if part.is_dir() and _is_in(part, prefix):
+            yield str(part)
 
 
 def links(programs: Iterable[Path]) -> Iterator[Path]:
@@ -49,13 +62,6 @@ def search_path(programs: Iterable[Path], workspace: Path, workdir: str) -> Iter
     yield from dict.fromkeys(f"{prefix}/bin" for prefix in (sys.base_prefix, "/usr/local", "/usr", ""))
 
 
-def stamp(directory: str) -> str:
-    """Changes when packages come or go."""
-    packages = (places for pattern in ("lib*/python*", "python*") for places in Path(directory).glob(pattern))
-    places = [Path(directory), *Path(directory).glob("bin"), *(place / "site-packages" for place in packages)]
-    return f"{directory}@{max(place.stat().st_mtime_ns for place in places if place.exists())}"
-
-
 def _names(programs: Iterable[Path]) -> Iterator[Path]:
     """Programs by every name that leads to them: their links, and of an environment the Python that it was made of."""
     pending, seen = list(programs), set[Path]()
@@ -70,15 +76,25 @@ def _names(programs: Iterable[Path]) -> Iterator[Path]:
 
 
 def _home(settings: Path) -> Iterator[str]:
-    """Where the Python lies that an environment was made of."""
+    """Where the Python lies that an environment was made of: what the first line says that says so, as for Python."""
     for line in settings.read_text(errors="replace").splitlines() if settings.is_file() else ():
         key, _, value = line.partition("=")
-        if key.strip() == "home" and value.strip().startswith("/"):
-            yield os.path.normpath(value.strip())
+        if key.strip().lower() == "home":
+            if value.strip().startswith("/"):
+                yield os.path.normpath(value.strip())
+            return
 
 
 def _is_installation(prefix: Path) -> bool:
-    return (prefix / "pyvenv.cfg").is_file() or any(prefix.glob("lib*/py*/os.py"))
+    return (prefix / "pyvenv.cfg").is_file() or _holds_library(prefix)
+
+
+def _holds_library(prefix: Path) -> bool:
+    return any(prefix.glob("lib*/py*/os.py"))
+
+
+def _is_in(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
 
 
 def _is_shared(prefix: Path) -> bool:

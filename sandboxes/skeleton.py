@@ -64,7 +64,8 @@ def make(store: Path, alone: Sequence[Path] = ()) -> Path:
     for path in alone:
         target = building / path.relative_to("/")
         target.parent.mkdir(parents=True, exist_ok=True)
-        _copy(path, target)
+        if not os.path.lexists(target):
+            _copy(path, target)
     _rename(building, place)
     return place
 

@@ -412,6 +412,15 @@ class TestSolving:
         again = ramify("resume", "run", "--json", "--max-nodes", first["nodes"] + 2)
         assert json.loads(again.stdout)["nodes"] == first["nodes"] + 2, again.stderr
 
+    def test_a_resumed_run_says_that_the_python_beneath_its_states_has_changed(self, ramify, repo, tmp_path):
+        active = shutil.copytree(os.environ["VIRTUAL_ENV"], tmp_path / "env")
+        begun = ramify(
+            "solve", "--issue", "x", "--repo", repo, "--out", "run", "--max-nodes", "1", VIRTUAL_ENV=str(active)
+        )
+        (active / "bin/new-tool").write_text("")
+        again = ramify("resume", "run", "--max-nodes", "1", VIRTUAL_ENV=str(active))
+        assert (f"{active} changed" in begun.stderr, f"{active} changed" in again.stderr) == (False, True), again.stderr
+
     @pytest.mark.parametrize("killed", [False, True], ids=["goes on", "is killed"])
     def test_a_running_search_is_steered_and_obeys_then_or_when_it_is_resumed(
         self, ramify, environment, repo, tmp_path, killed

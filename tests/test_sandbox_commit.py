@@ -24,6 +24,7 @@ from sandboxes.commit.command import Command, run
 from sandboxes.commit.container import Box
 from sandboxes.commit.states import MAX_LAYERS
 from sandboxes.conformance import LIMITS, SandboxContract, sample, sh
+from sandboxes.conformance.given import python
 from sandboxes.conformance.hidden import Links
 from sandboxes.conformance.kernel import Unprivileged
 from sandboxes.conformance.limits import Limited
@@ -157,15 +158,17 @@ class TestWithoutPython:
             engine.images.remove(f"{name}:latest", force=True)
 
     def test_docker_falls_back_to_it_and_says_why(
-        self, engine: docker.DockerClient, store: Path, bare: str, caplog: pytest.LogCaptureFixture
+        self, store: Path, bare: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        for module in ("docker", "images"):
+            monkeypatch.setattr(f"sandboxes.{module}.BASE_IMAGE", "ramify-absent:latest")
         settings = load(overrides=["sandbox.kind=docker", f"sandbox.image={bare}"])
         provider = make_provider(settings, store)
         try:
             assert provider.tier.startswith("docker commit: SLOW")
             assert "NOT EXACT" in provider.tier
-            assert "Python 3.8" in provider.tier
-            assert "Python 3.8" in caplog.text
+            assert "scripts/base-image" in provider.tier
+            assert "scripts/base-image" in caplog.text
             assert not (store / "volume").exists()
         finally:
             provider.close()
@@ -391,3 +394,29 @@ def test_a_killed_background_process_cannot_outlive_a_command_that_replaced_the_
         beats = len(box.read("/tmp/beat"))
         time.sleep(0.3)
         assert len(box.read("/tmp/beat")) == beats > 0
+
+
+def test_a_checkout_may_hold_a_link_that_climbs_out_of_it(provider: CommitProvider, bare: str, checkout: Path) -> None:
+    (checkout / "up").symlink_to("../../elsewhere")
+    (checkout / "same.sh").hardlink_to(checkout / "max.sh")
+    with provider.at(provider.create(Workspace(path=checkout, image=bare))) as box:
+        said = sh(box, "stat -c %N up; stat -c %h same.sh; stat -c %a .").stdout
+        assert said == b"'up' -> '../../elsewhere'\n2\n755\n"
+
+
+def test_no_socket_leads_out_of_a_container_that_has_no_network(
+    engine: docker.DockerClient, provider: CommitProvider, checkout: Path
+) -> None:
+    tried = """
+        import ctypes, socket, threading
+        threading.Thread(target=print, args=("threads start",)).start()
+        libc = ctypes.CDLL(None)
+        print([libc.unshare(flag) for flag in (0x10000000, 0x40000000)])
+        for family in (socket.AF_VSOCK, socket.AF_INET):
+            try:
+                print(socket.socket(family).family)
+            except OSError as error:
+                print(error.errno)
+    """
+    with provider.at(provider.create(Workspace(path=checkout))) as box:
+        assert python(box, tried).stdout.split() == [b"threads", b"start", b"[-1,", b"-1]", b"1", b"2"]

@@ -23,9 +23,10 @@ from agent.providers import make_provider
 from agent.settings import Settings
 from sandboxes import ImageMissing, Limits, Provider, SandboxUnavailable, Snapshot, Workspace, images
 from sandboxes.conformance import LIMITS, ExactContract, sample
-from sandboxes.docker import DockerProvider, probe
+from sandboxes.docker import DockerProvider, probe, proven
 from sandboxes.engine import addresses, connect, labels, leftovers, sweep
 from sandboxes.forks import Forks
+from tests.images import bare_image, remove_image
 from tests.measuring import FIXED_PORT, Lab
 from tests.registry import registry
 
@@ -284,12 +285,33 @@ class TestImages:
             with pytest.raises(ImageMissing, match=r"localhost:\d+/no/such-image:latest.*scripts/base-image"):
                 provider.create(workspace)
 
-    def test_an_image_without_python_is_refused_by_a_sentence_that_says_so(
-        self, import_image: Callable[..., str], provider: Forks, checkout: Path
+    def test_an_image_needs_a_shell_and_no_python(
+        self, engine: docker.DockerClient, store: Path, checkout: Path, tmp_path: Path
     ) -> None:
-        image = import_image(README="no programs at all")
-        with pytest.raises(SandboxUnavailable, match=r"Python 3\.8"):
-            provider.create(Workspace(path=checkout, image=image))
+        image = bare_image(engine, "pythonless")
+        try:
+            with proven(store, LIMITS, image) as provider:
+                base = provider.create(Workspace(path=checkout, image=image, byte_code=True))
+                with provider.at(base) as box:
+                    assert box.exec(["python3", "-c", ""], timeout_s=100).exit_code == 127
+                    assert box.exec(["sh", "-c", "echo $GREETING > a.txt"], timeout_s=100).exit_code == 0
+                    assert provider.diff(base, box.snapshot()).endswith(b"-as it was\n+hello\n")
+        finally:
+            remove_image(engine, image)
+
+    def test_an_image_without_a_shell_is_refused_by_a_sentence_that_says_so(
+        self, import_image: Callable[..., str], store: Path
+    ) -> None:
+        with pytest.raises(SandboxUnavailable, match=r"/bin/sh: No such file"):
+            proven(store, LIMITS, import_image(**{"usr/README": "no programs at all"}))
+
+    def test_without_our_own_image_no_other_is_trusted_in_its_place(
+        self, import_image: Callable[..., str], store: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for module in ("docker", "images"):
+            monkeypatch.setattr(f"sandboxes.{module}.BASE_IMAGE", "ramify-absent:latest")
+        with pytest.raises(SandboxUnavailable, match=r"ramify-absent:latest; make it with scripts/base-image"):
+            proven(store, LIMITS, import_image(**{"usr/README": "no programs at all"}))
 
     def test_a_root_file_system_whose_filling_was_cut_short_is_filled_again(
         self, engine: docker.DockerClient, import_image: Callable[..., str]

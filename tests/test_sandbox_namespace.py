@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -37,10 +39,10 @@ class TestContract(ExactContract):
 
 
 @contextmanager
-def forked(store: Path, checkout: Path, expose: Sequence[Path] = ()) -> Iterator[Sandbox]:
+def forked(store: Path, checkout: Path, expose: Sequence[Path] = (), mount: str | None = None) -> Iterator[Sandbox]:
     """A fork of a new base state."""
     with NamespaceProvider(store, LIMITS, expose) as provider:
-        base = provider.create(Workspace(path=checkout))
+        base = provider.create(Workspace(path=checkout, mount=mount))
         with provider.at(base) as box:
             yield box
 
@@ -189,6 +191,111 @@ def test_the_environment_of_a_checkout_goes_before_our_own(
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     with forked(namespaces / "store", checkout) as box:
         assert sh(box, "command -v python").stdout.decode().strip() == f"{box.workdir}/.venv/bin/python"
+
+
+def test_the_environment_of_a_checkout_brings_the_folders_of_its_python_and_nothing_beside_them(
+    namespaces: Path, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conda = tmp_path / "home/conda"
+    made(tmp_path / "home/conda-24.1", "bin/python3.12")
+    conda.symlink_to("conda-24.1")
+    made(conda, "lib/python3.12/os.py", "share/zoneinfo/UTC", ".condarc", "envs/other/lib/secret")
+    (conda / "include").symlink_to(tmp_path)
+    made(checkout / ".venv", "pyvenv.cfg")
+    (checkout / ".venv/pyvenv.cfg").write_text(f"home = {conda}/bin\n")
+    (checkout / ".venv/bin").mkdir()
+    (checkout / ".venv/bin/python").symlink_to(conda / "bin/python3.12")
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    with forked(namespaces / "store", checkout) as box:
+        assert sh(box, "cat $(command -v python)").stdout == b"bin/python3.12"
+        found = sh(box, f"cd {conda} && find . -type f").stdout.decode().split()
+    assert sorted(found) == ["./bin/python3.12", "./lib/python3.12/os.py", "./share/zoneinfo/UTC"]
+
+
+def test_states_whose_python_has_changed_since_say_so_once(
+    namespaces: Path,
+    checkout: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    env, store = tmp_path / "env", namespaces / "store-of-changed"
+    made(env, "pyvenv.cfg", "bin/python", "lib/python3.12/site-packages/a-1.0.dist-info/METADATA")
+    monkeypatch.setenv("VIRTUAL_ENV", str(env))
+    with NamespaceProvider(store, LIMITS) as provider:
+        base = provider.create(Workspace(path=checkout))
+    with NamespaceProvider(store, LIMITS) as provider, provider.at(base):
+        made(env, "lib/python3.12/site-packages/__pycache__/a.pyc")
+    assert caplog.text == ""
+    with NamespaceProvider(store, LIMITS) as provider, provider.at(base):
+        (env / "lib/python3.12/site-packages/a-1.0.dist-info").rename(
+            env / "lib/python3.12/site-packages/a-1.1.dist-info"
+        )
+    assert f"{env} changed" in caplog.text
+    caplog.clear()
+    with NamespaceProvider(store, LIMITS) as provider, provider.at(base):
+        provider.create(Workspace(path=checkout))
+    assert caplog.text.count("begin a new run") == 1
+
+
+@pytest.mark.parametrize("activated", [False, True])
+def test_a_checkout_cannot_choose_a_folder_of_this_machine_to_be_shown(
+    namespaces: Path, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, activated: bool
+) -> None:
+    project, python = tmp_path / "project", tmp_path / "python"
+    made(project, "pyvenv.cfg", "bin/private", "lib/private", ".env")
+    made(python, "bin/python", "lib/python3.12/os.py", ".secret")
+    made(checkout / ".venv", "bin/python", "lib/python3.12/os.py", "pyvenv.cfg")
+    (checkout / ".venv/pyvenv.cfg").write_text(f"home = {project}/bin\nhome = {python}/bin\n")
+    (checkout / ".venv/share").symlink_to(project)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    if activated:
+        monkeypatch.setenv("VIRTUAL_ENV", str(checkout / ".venv"))
+    for mount in (None, "/workspace"):
+        with forked(namespaces / "store", checkout, mount=mount) as box:
+            found = sh(box, f"find {tmp_path} -name private -o -name .env -o -name .secret").stdout
+        assert found == b""
+
+
+def test_a_program_of_a_checkout_that_leads_to_a_link_of_the_system_is_no_problem(
+    namespaces: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(checkout / ".venv", "pyvenv.cfg", "bin/other")
+    (checkout / ".venv/bin/python").symlink_to("/var/run")
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    with forked(namespaces / "store", checkout) as box:
+        assert sh(box, "readlink /var/run").stdout == b"/run\n"
+
+
+_CONNECT = r"""
+import os, socket, sys
+for address in sys.argv[1:]:
+    there = socket.socket(socket.AF_UNIX)
+    try:
+        there.connect("\0" + address)
+        print("reached", address)
+    except OSError:
+        pass
+ours = socket.socket(socket.AF_UNIX)
+ours.bind("\0ours-%d" % os.getpid())
+ours.listen()
+socket.socket(socket.AF_UNIX).connect(ours.getsockname())
+print("connected to its own")
+"""
+
+
+def test_a_set_up_reaches_no_abstract_socket_but_its_own(namespaces: Path, checkout: Path) -> None:
+    if ctypes.CDLL(None).syscall(444, None, 0, 1) < 6:
+        pytest.skip("this kernel has no Landlock that can close abstract sockets")
+    (checkout / "connect.py").write_text(_CONNECT)
+    address = f"ramify-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"\0{address}")
+        listener.listen()
+        with NamespaceProvider(namespaces / "store", LIMITS) as provider:
+            setup = (f"python3 connect.py {address} > /opt/said",)
+            with provider.at(provider.create(Workspace(path=checkout, setup=setup))) as box:
+                assert box.read("/opt/said") == b"connected to its own\n"
 
 
 def test_an_environment_may_be_made_of_a_program_in_bin_which_may_be_a_link(

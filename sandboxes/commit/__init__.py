@@ -28,7 +28,7 @@ from sandboxes import (
     Template,
     Workspace,
 )
-from sandboxes.commit.archives import Contents
+from sandboxes.commit.archives import Contents, from_root
 from sandboxes.commit.base import Base
 from sandboxes.commit.container import Box, leased
 from sandboxes.commit.founding import found
@@ -164,8 +164,12 @@ class CommitProvider:
                 raise SandboxError(f"cannot remove {gone[0]}: {done.stderr.decode(errors='replace')}")
         there = {path for path, entry in changed.items() if entry is not None}
         if there:
-            with self._lease(wanted.snapshot) as (source, _), source.files.some(box.workdir, there) as archive:
-                box.files.put(box.workdir, archive)
+            with (
+                self._lease(wanted.snapshot) as (source, _),
+                source.files.some(box.workdir, there) as some,
+                from_root(some, box.workdir) as archive,
+            ):
+                box.files.put("/", archive)
 
     def changes(self, old: Snapshot, new: Snapshot) -> tuple[Change, ...]:
         """As `sandboxes.Provider.changes`."""

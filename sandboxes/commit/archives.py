@@ -21,7 +21,7 @@ from sandboxes.commit.manifest import Entry, Manifest, hash_of
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["Contents", "Facts", "Files", "directories"]
+__all__ = ["Contents", "Facts", "Files", "directories", "from_root"]
 
 _MOST_LINKS = 40
 _GO_TYPES = {1 << 31: "d", 1 << 27: "l", 1 << 26: "o", 1 << 25: "o", 1 << 24: "o", 1 << 21: "o", 1 << 19: "o"}
@@ -205,11 +205,12 @@ class Files:
                     if member.islnk():
                         linked.append((name, member))
                         continue
-                    member.name = name
+                    _rename(member, name)
                     tar.addfile(member, members.extractfile(member) if member.isreg() else None)
                 for name, member in linked:
                     data = self.read(f"{folder}/{name}", 1 << 40)
-                    member.name, member.type, member.size, member.linkname = name, tarfile.REGTYPE, len(data), ""
+                    _rename(member, name, "")
+                    member.type, member.size = tarfile.REGTYPE, len(data)
                     tar.addfile(member, io.BytesIO(data))
             file.seek(0)
             yield file
@@ -274,6 +275,30 @@ def _header(name: str, kind: bytes, mode: int, owner: tuple[int, int], time_s: i
     header.type, header.mode, header.mtime = kind, mode, time_s
     header.uid, header.gid = owner
     return header
+
+
+def _rename(member: tarfile.TarInfo, name: str, linkname: str | None = None) -> None:
+    """A long name, or one that is not ASCII, stands in the headers too, and would be written from there."""
+    member.name = name
+    member.linkname = member.linkname if linkname is None else linkname
+    member.pax_headers = {key: value for key, value in member.pax_headers.items() if key not in ("path", "linkpath")}
+
+
+@contextmanager
+def from_root(archive: IO[bytes], folder: str) -> Iterator[IO[bytes]]:
+    """A tar of what is in a directory, with names from the root: the engine refuses links that climb above the
+    directory in which it unpacks them."""
+    top = folder.strip("/")
+    with (
+        tempfile.TemporaryFile() as file,
+        tarfile.open(fileobj=archive, mode="r|", encoding="utf-8") as members,
+    ):
+        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as tar:
+            for member in members:
+                _rename(member, f"{top}/{member.name}", f"{top}/{member.linkname}" if member.islnk() else None)
+                tar.addfile(member, members.extractfile(member) if member.isreg() else None)
+        file.seek(0)
+        yield file
 
 
 def directories(paths: Iterable[str], owner: tuple[int, int]) -> bytes:

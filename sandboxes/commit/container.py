@@ -7,15 +7,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sandboxes import ExecResult, Limits, SandboxLost, Snapshot, SnapshotMissing, TemplateLost
+from sandboxes import ExecResult, Limits, SandboxLost, Snapshot, SnapshotMissing, TemplateLost, filters
 from sandboxes.arguments import require_command, require_text
 from sandboxes.commit.archives import Files
 from sandboxes.commit.command import FIRST_PROCESS, Command, run
 from sandboxes.commit.manifest import Entry, Manifest, delta
 from sandboxes.commit.states import State, States
-from sandboxes.engine import labels
+from sandboxes.engine import is_podman, labels
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -84,7 +85,7 @@ def _hardened(client: DockerClient, limits: Limits, network: str, capabilities: 
         network_mode=network,
         cap_drop=["ALL"],
         cap_add=list(capabilities) or None,
-        security_opt=["no-new-privileges"],
+        security_opt=["no-new-privileges", *_filters(client)],
         mem_limit=limits.memory_bytes,
         memswap_limit=limits.memory_bytes,
         pids_limit=limits.pids,
@@ -95,6 +96,13 @@ def _hardened(client: DockerClient, limits: Limits, network: str, capabilities: 
         log_config=LogConfig(type="none"),
     )
     return config
+
+
+@cache
+def _filters(client: DockerClient) -> tuple[str, ...]:
+    """Podman takes a filter only as a file on its side, and an engine without any takes none."""
+    able = any("seccomp" in option for option in client.info().get("SecurityOptions") or ())
+    return (f"seccomp={filters.of_commands()}",) if able and not is_podman(client) else ()
 
 
 class Box:

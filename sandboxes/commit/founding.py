@@ -19,7 +19,7 @@ from sandboxes import Limits, SandboxUnavailable, Workspace
 from sandboxes.accounts import ROOT, account, activated
 from sandboxes.borrow import borrow
 from sandboxes.checkout import Repository, pack, repository
-from sandboxes.commit.archives import directories
+from sandboxes.commit.archives import directories, from_root
 from sandboxes.commit.container import Box, leased, upwards
 from sandboxes.commit.states import MAX_LAYERS, State, States, flatten
 from sandboxes.engine import labels
@@ -189,5 +189,6 @@ def _copy_in(box: Box, first: State, workspace: Workspace, image: str) -> Reposi
     with tempfile.TemporaryFile() as file:
         pack(workspace.path, known.tracked or (), (), file, first.owner)
         file.seek(0)
-        box.files.put(first.workdir, file)
+        with from_root(file, first.workdir) as archive:
+            box.files.put("/", archive)
     return known

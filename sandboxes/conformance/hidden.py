@@ -33,6 +33,23 @@ class Links(Given):
             assert box.read("pkg/deep/one.txt") == b"1\n"
         assert [path.name for path in tmp_path.iterdir()] == ["canary"]
 
+    def test_a_link_that_climbs_above_the_root_stays_below_it(
+        self, provider: Provider, base: Snapshot, tmp_path: Path
+    ) -> None:
+        (tmp_path / "canary").write_text(SECRET)
+        with provider.at(base) as box:
+            assert sh(box, f"ln -s {_UP}{tmp_path} up; ln -s {_UP}etc/passwd users; mkdir -p 'lôw/er'").exit_code == 0
+            box.write("lôw/er/" + "n" * 200, b"beside")
+            assert box.read("users") == box.read("/etc/passwd")
+            with pytest.raises(FileNotFoundError):
+                box.read("up/canary")
+            linked = box.snapshot()
+        assert SECRET.encode() not in provider.diff(base, linked)
+        with provider.scratch(linked, base) as box:
+            assert box.read("lôw/er/" + "n" * 200) == b"beside"
+            with pytest.raises(FileNotFoundError):
+                box.read("up/canary")
+
 
 class Hidden(Links):
     """The host, from inside, and files that a fork leaves for whoever reads it."""
@@ -142,17 +159,3 @@ class Hidden(Links):
             assert stat.S_IMODE(int(said(box, "printf '%d' 0x$(stat -c %f up.sh)"))) == 0o6777
             left = box.snapshot()
         assert b"new file mode 100755" in provider.diff(base, left)
-
-    def test_a_link_that_climbs_above_the_root_stays_below_it(
-        self, provider: Provider, base: Snapshot, tmp_path: Path
-    ) -> None:
-        (tmp_path / "canary").write_text(SECRET)
-        with provider.at(base) as box:
-            assert sh(box, f"ln -s {_UP}{tmp_path} up; ln -s {_UP}etc/passwd users").exit_code == 0
-            assert box.read("users") == box.read("/etc/passwd")
-            with pytest.raises(FileNotFoundError):
-                box.read("up/canary")
-            linked = box.snapshot()
-        assert SECRET.encode() not in provider.diff(base, linked)
-        with provider.scratch(linked, base) as box, pytest.raises(FileNotFoundError):
-            box.read("up/canary")

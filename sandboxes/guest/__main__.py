@@ -23,6 +23,7 @@ def main() -> None:
     except (OSError, Refused) as error:
         reply(failure(error))
         sys.exit(1)
+    sys.path.clear()  # what is imported from now on, in a fork, would be a file of the fork's
     gc.freeze()
     server.serve()
 

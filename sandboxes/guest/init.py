@@ -10,7 +10,14 @@ import socket
 from contextlib import suppress
 from typing import List, NoReturn, Optional, Sequence, Tuple
 
-from .confine import be_closed, close_proc, filter_program, give_up_privileges, mount_proc
+from .confine import (
+    be_closed,
+    close_abstract_sockets,
+    close_proc,
+    filter_program,
+    give_up_privileges,
+    mount_proc,
+)
 from .door import set_limits
 from .files import find_program
 from .frames import OVER, Json, write_all
@@ -123,6 +130,8 @@ class Init:
         close_proc()
         for descriptor in (self.stdin, 1, 2):  # a user may open again what it is given, as /dev/stdout and the like
             os.fchown(descriptor, *self.user)
+        if self.capabilities:  # a set-up, in the network of others
+            close_abstract_sockets()
         give_up_privileges(filter_program(), self.capabilities, self.user)
         die_with_parent()
         be_closed()
