@@ -115,8 +115,8 @@ class Journal:
         return list(read_events(self.path))
 
     def append(self, event: Event) -> None:
-        """Write one event and wait until it is on disk. Not for the beginning of a choice: where the whole machine fails,
-        it is chosen anew."""
+        """Write one event and wait until it is on disk; not for the beginning of a choice, which is chosen anew where
+        the whole machine fails."""
         line = encode(event)
         with self._lock:
             append(self._file, line, sync=not isinstance(event, Begun))
