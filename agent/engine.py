@@ -1,7 +1,8 @@
 """grow(): select -> fork -> propose -> act -> measure -> record, by as many workers as are asked for.
 
 Laws: an expansion that goes wrong is an event, not a retry for ever; a worker stops between two steps and never in the
-middle of a record, so that whatever ends the search leaves a tree that can be resumed.
+middle of a record, so that whatever ends the search leaves a tree that can be resumed; what was in flight then is begun
+again before anything else is.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from agent.steering import choose
 from agent.task import Task
 from agent.tickets import InFlight, Ticket
 from agent.tree import Node, NodeId
+from agent.underway import TRIES
 from agent.value import Once
 from sandboxes import SandboxError, StateDamaged, StoreFull
 
@@ -120,14 +122,34 @@ class Grower:
     def begin(self) -> Ticket | None:
         """The next choice, in flight from now on; None: there is none now, or the search is to stop."""
         with self._changed:
-            while self._reason_to_stop() is None:
+            while self._reason_to_stop() is None and not self._in_flight.suspect:
                 number = self._run.tree.ended_expansions + self._run.tree.in_flight
+                for order in new_orders(self._run):
+                    self._record(order)
+                if (lost := self._lost(number)) is not None:
+                    return None if lost.suspect and self._run.tree.in_flight else self._begin(lost)
                 if (choice := self._choose(Random(f"{self._parts.seed}/select/{number}"), number)) is None:
                     break
                 if (ticket := self._ticket(choice, number)) is not None:
-                    self._in_flight.begin(ticket)
-                    return ticket
+                    return self._begin(ticket)
             return None
+
+    def _begin(self, ticket: Ticket) -> Ticket:
+        self._record(ticket.event)
+        self._in_flight.begin(ticket)
+        return ticket
+
+    def _lost(self, number: int) -> Ticket | None:
+        """What was in flight when it was lost, and is to be begun again as it was; None: nothing is."""
+        tree, underway = self._run.tree, self._run.underway
+        for each in underway:
+            choice, policy = each.choice, self._panel.member(each.policy_id)
+            asks = choice.act == "expand"
+            if self._in_flight.has(each) or tree.pruned(choice.node) or (asks and policy is None):
+                continue
+            serial, lost = self._in_flight.begun, underway.times(each)
+            return Ticket(choice, policy, each.index, number, serial, each.nodes, each.attempts, lost)
+        return None
 
     def _next(self) -> Ticket | None:
         """Begin the next choice; wait while only work in flight can open new ones."""
@@ -149,15 +171,13 @@ class Grower:
             if policy is None:
                 self._record(Exhausted(node))
                 return None
-        index = tree.begun(node, choice.act, choice.other, policy.policy_id if policy else "")
+        index = self._run.next((node, choice.act, choice.other, policy.policy_id if policy else ""))
         return Ticket(choice, policy, index, number, self._in_flight.begun, len(tree), len(self._run.attempts(node)))
 
     def _choose(self, rng: Random, number: int) -> Choice | None:
         """What people ordered, else the line of work that waits, else what the search selects. Several policies on one
         tree take turns with that."""
         run, parts = self._run, self._parts
-        for order in new_orders(run):
-            self._record(order)
         continuing = parts.lines is not None and not (self._mixed and number % 2)
         room = None if self._mixed else self._room()
         orders = self._in_flight.orders
@@ -225,6 +245,8 @@ class Grower:
             self._end(Stop.FAILED)
 
     def _act(self, ticket: Ticket, made: Drafts) -> None:
+        if ticket.lost >= TRIES:
+            raise PolicyError(f"the process that carried it out was killed each of {ticket.lost} times")
         match ticket.choice.act:
             case "expand":
                 child, error = self._acts.expand(ticket, made)

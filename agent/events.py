@@ -17,13 +17,14 @@ from agent.models import Completion
 from agent.rollouts import Briefing, Summary
 from agent.search import Choice
 from agent.steering import Order
-from agent.tree import Node, NodeId
+from agent.tree import Node, NodeId, Work
 from agent.value import Evaluation
 from sandboxes import Snapshot
 
 __all__ = [
     "Added",
     "Asked",
+    "Begun",
     "Ended",
     "Event",
     "Exhausted",
@@ -100,6 +101,30 @@ class Refused:
     node: NodeId | None = None
     purpose: str = ""
     kind: Literal["refused"] = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A choice is in flight from now on, until an event whose `flight` has its number. Where none follows, it was lost
+    with its process."""
+
+    choice: Choice
+    number: int
+    """How many had begun before it; of what is begun again, another one each time."""
+    index: int
+    """The how-manieth of that policy at the node it is; of what is begun again, the same."""
+    policy_id: str = ""
+    """Who proposes; empty where no policy is asked."""
+    nodes: int = 0
+    """That there were when it began first: of those that came later its policy is shown none."""
+    attempts: int = 0
+    """Expansions of the node that had ended then, likewise."""
+    kind: Literal["begun"] = "begun"
+
+    @property
+    def work(self) -> Work:
+        """As the tree counts it."""
+        return self.choice.node, self.choice.act, self.choice.other, self.policy_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +266,7 @@ Event = (
     | Spent
     | Asked
     | Refused
+    | Begun
     | Added
     | Merged
     | Remeasured

@@ -1,7 +1,7 @@
 """The append-only log of events that a run consists of.
 
-Law: the run is its journal. An event is on disk before anybody acts on it; kill -9 at any byte loses at most what was
-in flight, and a torn last line is cut off on opening.
+Law: the run is its journal. An event is on disk before anybody acts on it; kill -9 at any byte loses nothing but what
+was in flight, which is known and begun again; a torn last line is cut off on opening.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import IO, Annotated, Any, Self
 
 from agent.errors import JournalError, RunInUse
-from agent.events import Event
+from agent.events import Begun, Event
 from agent.lines import append, cut_torn_line, whole_lines
 
 __all__ = ["Journal", "read_events", "to_json"]
@@ -120,10 +120,11 @@ class Journal:
         return list(read_events(self.path))
 
     def append(self, event: Event) -> None:
-        """Write one event and wait until it is on disk."""
+        """Write one event and wait until it is on disk; not for the beginning of a choice, which is chosen anew where
+        the whole machine fails."""
         line = encode(event)
         with self._lock:
-            append(self._file, line)
+            append(self._file, line, sync=not isinstance(event, Begun))
 
     def put_blob(self, data: bytes) -> str:
         """Store bytes by content; returns their SHA-256 in hex."""

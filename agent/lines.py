@@ -23,8 +23,9 @@ def whole_lines(path: Path, start: int = 0) -> Iterator[tuple[bytes, int]]:
             yield line, start
 
 
-def append(file: IO[bytes], line: bytes) -> None:
-    """Write a line, newline included, and wait until it is on disk. The file is unbuffered and opened for appending.
+def append(file: IO[bytes], line: bytes, *, sync: bool = True) -> None:
+    """Write a line, newline included, and wait until it is on disk; without `sync` a crash of the machine may lose it
+    until a later one is. The file is unbuffered and opened for appending.
 
     Raises:
         OSError: it cannot be written (the disk is full); nothing of it is in the file then.
@@ -34,7 +35,8 @@ def append(file: IO[bytes], line: bytes) -> None:
         rest = line
         while rest:
             rest = rest[file.write(rest) :]
-        os.fsync(file.fileno())
+        if sync:
+            os.fsync(file.fileno())
     except OSError:
         file.truncate(before)
         raise

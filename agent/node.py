@@ -11,12 +11,14 @@ from agent.measure import SuiteReport
 from agent.value import Evaluation
 from sandboxes import Snapshot
 
-__all__ = ["ROOT", "Act", "Attempt", "Node", "NodeId", "Step"]
+__all__ = ["ROOT", "Act", "Attempt", "Node", "NodeId", "Step", "Work"]
 
 NodeId = int
 ROOT: NodeId = 0
 Act = Literal["expand", "fuse", "measure"]
 """What may be done at a node (`agent.search.Choice.act`)."""
+Work = tuple[NodeId, Act, NodeId | None, str]
+"""At which node, what, with which other branch, and by which policy."""
 
 
 @dataclass(frozen=True, slots=True)

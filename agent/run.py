@@ -16,6 +16,7 @@ from agent.errors import JournalError
 from agent.events import (
     Added,
     Asked,
+    Begun,
     Ended,
     Event,
     Exhausted,
@@ -37,7 +38,8 @@ from agent.node import ROOT
 from agent.rollouts import Briefing, Rollout, Summary, rollouts
 from agent.steering import Steering
 from agent.subtree import Since, Subtree
-from agent.tree import Act, Attempt, Node, NodeId, Tree
+from agent.tree import Act, Attempt, Node, NodeId, Tree, Work
+from agent.underway import Underway
 
 __all__ = ["Mark", "Run"]
 
@@ -69,7 +71,8 @@ class Run:
         """All requests that a server did not take, oldest first."""
         self.conversations = Conversations()
         self.begun = 0
-        """How many choices had begun when the last one ended that is known to have."""
+        """How many choices have begun, as far as is known."""
+        self.underway = Underway()
         self.elapsed_s = 0.0
         self.notes: dict[tuple[NodeId, str], Any] = {}
         self.steering = Steering()
@@ -166,8 +169,14 @@ class Run:
 
     def before(self, node: NodeId, policy_id: str) -> int:
         """Expansions of a node by a policy that earlier waves began as if there had been none: of the base state."""
-        attempts = self.tree.attempts(node)[: self._since.attempts] if node == ROOT else ()
-        return sum(attempt.policy_id == policy_id for attempt in attempts)
+        if node != ROOT:
+            return 0
+        ended = sum(each.policy_id == policy_id for each in self.tree.attempts(node)[: self._since.attempts])
+        return max(ended, self.underway.first((node, "expand", None, policy_id)))
+
+    def next(self, work: Work) -> int:
+        """The index that the work gets where it is begun for the first time: no other had it or will have it."""
+        return max(self.tree.begun(*work), self.underway.next(work))
 
     def children(self, node: NodeId) -> list[Node]:
         """The nodes whose edit was made in a state, oldest first; of those of the base state, this wave's."""
@@ -207,6 +216,9 @@ class Run:
                 self.started = event
             case Spent() | Asked() | Refused():
                 self._fold_use(event)
+            case Begun():
+                self.begun = event.number + 1
+                self.underway.begin(event)
             case Added() | Merged() | Remeasured() | Failed():
                 self._fold_growth(event)
             case Exhausted():
@@ -223,6 +235,7 @@ class Run:
                 self._fold_wave(event)
             case Ended():
                 self.ended = event
+                self.underway.stand_still()
                 self.elapsed_s = event.elapsed_s
             case _:
                 assert_never(event)
@@ -258,7 +271,8 @@ class Run:
         self.elapsed_s = event.elapsed_s
 
     def _fold_flight(self, flight: Flight | None) -> None:
-        """When what has ended began."""
+        """What has ended, and when it began."""
+        self.underway.end(flight)
         self.begun = flight.begun if flight else self.begun
 
     def _fold_wave(self, event: Summarised | Voted | Round) -> None:
@@ -270,6 +284,7 @@ class Run:
                 self.ballots.append(event.ballot)
             case Round():
                 self.rounds.append(event)
+                self.underway.begin_wave()
                 self.tree.forget(self._since)
                 self._since = Since.now(self.tree, ROOT)
                 self.marks.append(self.mark)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agent.events import Begun
 from agent.flights import Flight
 from agent.policy import Policy
 from agent.run import Run
 from agent.search import Choice
-from agent.tree import Act, NodeId
+from agent.tree import NodeId, Work
+from agent.underway import SUSPECT
 
 __all__ = ["InFlight", "Ticket"]
 
@@ -27,6 +29,8 @@ class Ticket:
     """That there were then: of those that came later its policy is shown none."""
     attempts: int
     """Expansions of the node that had ended then, likewise."""
+    lost: int = 0
+    """How often it was lost before with the process that carried it out."""
 
     @property
     def node(self) -> NodeId:
@@ -39,9 +43,19 @@ class Ticket:
         return self.policy.policy_id if self.policy else ""
 
     @property
-    def work(self) -> tuple[NodeId, Act, NodeId | None, str]:
+    def work(self) -> Work:
         """As the tree counts it."""
         return self.choice.node, self.choice.act, self.choice.other, self.policy_id
+
+    @property
+    def suspect(self) -> bool:
+        """Whether it may be what ends the process."""
+        return self.lost >= SUSPECT
+
+    @property
+    def event(self) -> Begun:
+        """That it has begun."""
+        return Begun(self.choice, self.began, self.index, self.policy_id, self.nodes, self.attempts)
 
 
 class InFlight:
@@ -58,6 +72,15 @@ class InFlight:
     def orders(self) -> set[int | None]:
         """The numbers of the orders that are being obeyed."""
         return {ticket.choice.order for ticket in self._tickets}
+
+    @property
+    def suspect(self) -> bool:
+        """Whether nothing may be begun beside what is in flight."""
+        return any(ticket.suspect for ticket in self._tickets)
+
+    def has(self, begun: Begun) -> bool:
+        """Whether that is in flight."""
+        return any((ticket.work, ticket.index) == (begun.work, begun.index) for ticket in self._tickets)
 
     def begin(self, ticket: Ticket) -> None:
         """It is in flight from now on."""

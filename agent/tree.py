@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agent.edges import Edges
 from agent.lineage import Lineage
-from agent.node import ROOT, Act, Attempt, Node, NodeId, Step
+from agent.node import ROOT, Act, Attempt, Node, NodeId, Step, Work
 from agent.proposals import Proposals, proposal_of
 from agent.subtrees import Subtrees
 from agent.value import Evaluation
 from agent.views import View, Views
 
-__all__ = ["Act", "Attempt", "Node", "NodeId", "Step", "Tree", "View"]
+__all__ = ["Act", "Attempt", "Node", "NodeId", "Step", "Tree", "View", "Work"]
 
 if TYPE_CHECKING:
     import networkx as nx
 
 _V = TypeVar("_V", bound=View)
-_Work = tuple[NodeId, Act, NodeId | None, str]
-"""At which node, what, with which other branch, and by which policy."""
 
 
 class Tree:
@@ -43,7 +41,7 @@ class Tree:
         self._attempts: list[list[Attempt]] = []
         self._failures: dict[NodeId, list[str]] = {}
         self._measured_again: dict[NodeId, list[Evaluation]] = {}
-        self._works: Counter[_Work] = Counter()
+        self._works: Counter[Work] = Counter()
         self._left: set[tuple[NodeId, str]] = set()
         self._closed: set[NodeId] = set()
         self._pruned: set[NodeId] = set()
@@ -282,7 +280,7 @@ class Tree:
         """Take back one `begin`."""
         self._fly((node_id, act, other, policy_id), -1)
 
-    def _fly(self, work: _Work, change: int) -> None:
+    def _fly(self, work: Work, change: int) -> None:
         node_id, act, _, _ = work
         self.in_flight += change
         self._works[work] += change

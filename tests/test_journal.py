@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from agent.actions import Edit, Invalid, Observation, Replacement, Submit
 from agent.budget import Usage
 from agent.errors import JournalError
-from agent.events import Added, Ended, Exhausted, Failed, Merged, Noted, Remeasured, Spent, Started, Steered
+from agent.events import Added, Begun, Ended, Exhausted, Failed, Merged, Noted, Remeasured, Spent, Started, Steered
+from agent.flights import Flight
 from agent.journal import Journal, decode, encode
 from agent.measure import Outcome, SuiteReport
 from agent.run import Run
@@ -45,10 +46,12 @@ EVENTS = [
         ),
         elapsed_s=2.0,
     ),
+    Begun(Choice(0, reasons=(Reason(0, {"score": 0.5}),)), 0, 1, "mutate/1", 2, 1),
+    Begun(Choice(1, "fuse", 0), 1, 0),
     Merged(1, 0),
     Merged(1, 0, "the same", "mutate/1", choice=Choice(1, "fuse", 0)),
     Failed(1, "the fork is gone", elapsed_s=3.0),
-    Failed(1, "conflict in a.py", choice=Choice(1, "fuse", 0)),
+    Failed(1, "conflict in a.py", choice=Choice(1, "fuse", 0), flight=Flight(1, 2, 0)),
     Remeasured(1, Evaluation(0.25), SuiteReport({"t::c": Outcome.FAILED}), 4.0, Choice(1, "measure")),
     Exhausted(0, "mutate/1"),
     Spent(Usage(model_calls=1, cost_usd=0.25), "model", 1),
@@ -77,6 +80,8 @@ def facts(run):
         run.ended,
         run.elapsed_s,
         vars(run.steering),
+        [(each, run.underway.times(each), run.next(each.work)) for each in run.underway],
+        run.begun,
     )
 
 
