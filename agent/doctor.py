@@ -129,7 +129,7 @@ def _git() -> Finding:
     path = shutil.which("git")
     if path is None:
         return Finding("git", False, "not found", "install git (Debian, Ubuntu: apt install git)")
-    return Finding("git", True, f"{version().removeprefix('git version ')} ({path})")
+    return Finding("git", True, f"{version()} ({path})")
 
 
 def _disk() -> Finding:

@@ -24,7 +24,7 @@ __all__ = ["Location", "View", "locate", "opened"]
 
 _SMALL_BYTES = 16 << 20
 """Files of a git directory that people or git write by hand are smaller."""
-_STATUS_S = 30.0
+STATUS_S = 30.0
 _TAKEN_OVER = (
     *("autocrlf", "checkstat", "eol", "filemode", "ignorecase", "precomposeunicode", "sharedrepository"),
     *("sparsecheckout", "sparsecheckoutcone", "symlinks", "trustctime"),
@@ -92,7 +92,7 @@ class View:
         listing = self.git.run(
             *("status", "--porcelain", "--no-renames", "--ignore-submodules=all", "-z"),
             env={f"GIT_CONFIG_{name}": value for name, value in ignores.items()},
-            timeout_s=_STATUS_S,
+            timeout_s=STATUS_S,
         )
         return [entry for entry in listing.split(b"\0") if entry]
 

@@ -133,12 +133,12 @@ def users_excludes() -> str:
 
 
 def version() -> str:
-    """What `git --version` prints.
+    """That of git, as it says it.
 
     Raises:
         GitFailed, GitTooSlow: as `Git.run`.
     """
-    return _run(("--version",), {}).decode(errors="replace").strip()
+    return _run(("--version",), {}).decode(errors="replace").strip().removeprefix("git version ")
 
 
 def _run(

@@ -1,6 +1,8 @@
 """What is shipped, what depends on what, and what importing costs."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -45,12 +47,12 @@ class TestWheel:
 
 class TestImporting:
     def test_the_library_loads_nothing_heavy(self):
-        heavy = "{'pydantic', 'networkx', 'typer', 'rich', 'docker', 'git', 'libcst', 'litellm', 'openai', 'jinja2'}"
+        heavy = "{'pydantic', 'networkx', 'typer', 'rich', 'docker', 'libcst', 'litellm', 'openai', 'jinja2'}"
         said = python("-c", f"import sys, agent, sandboxes; print(sorted({heavy} & set(sys.modules)))")
         assert said.stdout.strip() == "[]", said.stderr
 
     def test_the_help_loads_no_search_and_no_model(self):
-        heavy = "{'networkx', 'docker', 'git', 'libcst', 'litellm', 'openai', 'rich', 'agent.engine', 'agent.build'}"
+        heavy = "{'networkx', 'docker', 'libcst', 'litellm', 'openai', 'rich', 'agent.engine', 'agent.build'}"
         program = (
             "import sys, agent.cli\n"
             "try: agent.cli.app(['--help'])\n"
@@ -91,3 +93,67 @@ def test_a_shell_completes_the_names_of_commands() -> None:
     asked = {"_RAMIFY_COMPLETE": "complete_bash", "COMP_WORDS": "ramify sol", "COMP_CWORD": "1"}
     done = subprocess.run([sys.executable, "-m", "agent"], env=os.environ | asked, capture_output=True, text=True)
     assert done.stdout.split() == ["solve"]
+
+
+TOOLS = ("benchmarks/perf/", "sandboxes/conformance/")  # they time and test Ramify on repositories of their own
+
+
+@pytest.fixture(scope="module")
+def syntax():
+    """The nodes of each module's syntax."""
+    files = {file.relative_to(ROOT).as_posix(): file for name in SHIPPED for file in (ROOT / name).rglob("*.py")}
+    return {
+        name: list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+        for name, file in files.items()
+        if not name.startswith(TOOLS)
+    }
+
+
+class TestGit:
+    """`sandboxes.git` decides by what settings git runs on this machine; whoever starts git past it obeys those of
+    strangers."""
+
+    DOOR = "sandboxes/git.py"
+    INSIDE = (  # what they name is run in a sandbox, or is a pattern of what others run there
+        "agent/diagnosis/commands.py",
+        "agent/verify.py",
+        "benchmarks/harness/script.py",
+        "benchmarks/sources/classic.py",
+        "benchmarks/sources/scripts.py",
+        "sandboxes/preparing.py",
+    )
+
+    def test_nothing_but_the_door_names_a_command_of_git_and_those_who_name_one_inside_start_no_program(self, syntax):
+        naming = {name for name, each in syntax.items() if any(map(_is_command_of_git, each))} - {self.DOOR}
+        starting = {name for name, each in syntax.items() if any(map(_starts_programs, each))}
+        assert self.DOOR in starting
+        assert naming == set(self.INSIDE)
+        assert naming & starting == set()
+
+    def test_nothing_uses_a_library_that_runs_git(self, syntax):
+        assert [name for name, each in syntax.items() if any(_imported(node) & LIBRARIES for node in each)] == []
+
+
+LIBRARIES = {"dulwich", "git", "gitdb", "pygit2"}
+
+
+def _is_command_of_git(node):
+    """A list that begins with git, or a line of shell that does."""
+    if isinstance(node, (ast.List, ast.Tuple)) and node.elts:
+        first = node.elts[0]
+        return isinstance(first, ast.Constant) and re.fullmatch(r"(.*/)?git", str(first.value)) is not None
+    said = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(said, str) and re.match(r"git -|git [a-z-]+ (-|HEAD|\.|$)", said) is not None
+
+
+def _starts_programs(node):
+    return bool(_imported(node) & {"asyncio", "pexpect", "pty", "subprocess"}) or (
+        isinstance(node, ast.Attribute)
+        and re.match(r"exec[lv]|p?spawn|posix_spawn|system$|popen", node.attr) is not None
+    )
+
+
+def _imported(node):
+    if isinstance(node, ast.Import):
+        return {name.name.partition(".")[0] for name in node.names}
+    return {node.module.partition(".")[0]} if isinstance(node, ast.ImportFrom) and node.module else set()

@@ -71,6 +71,22 @@ class Patches(Given):
         assert [os.access(checkout / path, os.X_OK) for path in ("tool.sh", "pkg/deep/one.txt")] == [False, True]
         assert not (checkout / "pkg/deep/two.txt").exists()
 
+    def test_names_that_git_would_take_for_patterns_are_names(self, provider: Provider, base: Snapshot) -> None:
+        names = (":!x", ":(exclude)a", ":^y", ":/z", "*.py", "-")
+        with provider.at(base) as box:
+            for name in names:
+                box.write(name, b"new\n")
+            box.write(":!x.log", b"ignored\n")
+            ours = box.snapshot()
+        with provider.at(base) as box:
+            box.write("no_newline.txt", b"theirs")
+            theirs = box.snapshot()
+        patch = provider.diff(base, ours)
+        assert all(f"+++ b/{name}\n".encode() in patch for name in names)
+        assert b".log" not in patch
+        merged = provider.merge(base, theirs, ours)
+        assert (merged.patch, merged.conflicts) == (patch, ())
+
     def test_the_checkout_is_never_written(self, provider: Provider, workspace: Workspace) -> None:
         assert workspace.path
         tree = json.dumps(sorted((str(p), p.lstat().st_mtime_ns, p.lstat().st_mode) for p in workspace.path.rglob("*")))

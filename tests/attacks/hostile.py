@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.projects import commit, git
 
-__all__ = ["ALL_AT_ONCE", "HOSTILE", "PATCH", "Hostile", "hook", "monitor", "seen", "template"]
+__all__ = ["ALL_AT_ONCE", "HOSTILE", "PATCH", "Hostile", "clean_by_info", "hook", "seen", "template"]
 
 PATCH = "fix.diff"
 """Lies beside the repository."""
@@ -44,7 +44,7 @@ def template(repo: Path, files: dict[str, str]) -> Path:
     """A repository with these files, two folders, and a patch beside it that takes one of them away."""
     commit(repo, {**files, "kept/a.py": "A = 1\n", "left/b.py": "B = 1\n"})
     (repo / "kept" / "a.py").write_text("A = 2\n")
-    (repo.parent / PATCH).write_text(git(repo, "diff"))
+    (repo.parent / PATCH).write_text(git(repo, "diff", "--full-index"))
     git(repo, "checkout", "-q", "--", ".")
     return repo
 
@@ -207,7 +207,7 @@ HOSTILE = {
     ),
     "diff.external": Hostile(external_diff, (("diff",),)),
 }
-_FIT_TOGETHER = (clean_by_work_tree, smudge, process, monitor, hooks, submodule, programs)
+_FIT_TOGETHER = (clean_by_work_tree, smudge, monitor, hooks, submodule, programs)
 
 
 def _all_at_once(repo: Path, program: str) -> None:

@@ -29,7 +29,7 @@ from benchmarks.instances import InstanceBroken
 from sandboxes import Provider, SandboxError, Workspace
 from sandboxes.foreign import locate, opened
 from sandboxes.namespace import NamespaceProvider
-from tests.attacks.hostile import ALL_AT_ONCE, HOSTILE, PATCH, Hostile, hook, monitor, seen, template
+from tests.attacks.hostile import ALL_AT_ONCE, HOSTILE, PATCH, Hostile, clean_by_info, hook, seen, template
 from tests.halves import LOW, SOURCE, TESTS, Doing, Planned
 from tests.projects import GOAL, git, means, task
 from tests.projects import SOURCE as MEANS
@@ -212,8 +212,9 @@ class TestAFolderOfStrangers:
     def test_brings_no_settings_along(self, ground: Ground, tmp_path: Path) -> None:
         for control in (False, True):
             folder = template(tmp_path / str(control) / "folder", FILES)
-            monitor(folder, str(ground.folder / "program"))
+            clean_by_info(folder, str(ground.folder / "program"))
             ground.canary.unlink(missing_ok=True)
+            os.utime(folder / "halves.py", (0, 0))
             git(folder, "add", "-A") if control else clones.create(folder)
             assert ground.canary.exists() == control
 
@@ -221,7 +222,8 @@ class TestAFolderOfStrangers:
         folder = tmp_path / "folder"
         inner = template(folder / "inner", FILES)
         clones.create(folder)
-        monitor(inner, str(ground.folder / "program"))
+        clean_by_info(inner, str(ground.folder / "program"))
+        os.utime(inner / "halves.py", (0, 0))
         ground.canary.unlink(missing_ok=True)
         clones.seal(folder)
         assert not ground.canary.exists()
