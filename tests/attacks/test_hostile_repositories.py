@@ -85,7 +85,7 @@ def inspected(ground: Ground) -> None:
 
 def applied(ground: Ground) -> None:
     before = (ground.repo / "kept" / "a.py").read_text()
-    checkout.apply(ground.repo, (ground.folder / PATCH).read_bytes())
+    checkout.apply(ground.repo, (ground.folder / PATCH).read_bytes(), ground.folder / "run")
     assert (ground.repo / "kept" / "a.py").read_text() != before
 
 
