@@ -98,13 +98,11 @@ def apply(path: Path, patch: bytes, run: Path) -> None:
                 f"{refused}: {_listed(changed)} changed since the run began; commit what you changed, and merge the "
                 f"patch: {merge}"
             )
-        made = applied(patch, partial(_side, path), guarded=True)
+        exchange(path, applied(patch, partial(_side, path), guarded=True))
     except SandboxError as error:
         raise RamifyError(f"{refused}: {error}") from error
-    try:
-        exchange(path, made)
     except OSError as error:
-        raise RamifyError(f"{refused}: {error.filename} cannot be written ({error.strerror})") from error
+        raise RamifyError(f"{refused}: {error.filename} cannot be read or written ({error.strerror})") from error
 
 
 def _listed(paths: Sequence[str]) -> str:

@@ -93,7 +93,7 @@ def weight(root: Path, leave_out: Collection[Path]) -> int:
 def _size(source: Path | bytes) -> int:
     if isinstance(source, bytes):
         return len(source)
-    with suppress(FileNotFoundError):
+    with suppress(OSError):  # `pack` will name it
         facts = source.lstat()
         return facts.st_size if stat.S_ISREG(facts.st_mode) else 0
     return 0

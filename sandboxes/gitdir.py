@@ -7,6 +7,7 @@ Law: only a directory that knows its work tree is copied. A file `.git` can name
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def detached(folder: Path, root: Path) -> list[tuple[Path | bytes, str]]:
     in them, files, and texts, each with its name in the git directory of the copy, "" first. It is what git needs to
     read: no hooks, no logs, nothing of other work trees. Nothing, where the file is none or can stay: it leads to a
     place that is copied, too, or to one that knows nothing of this folder."""
-    if (folder / ".git").is_symlink() or not (folder / ".git").is_file():
+    if not _is_file(folder / ".git"):
         return []
     found = locate(folder)
     if found is None or found.work_tree != folder.resolve():
@@ -72,4 +73,12 @@ def _settings(found: Location) -> Iterator[tuple[bytes, str]]:
 
 
 def _text(path: Path) -> bytes:
-    return path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+    return path.read_bytes() if _is_file(path) else b""
+
+
+def _is_file(path: Path) -> bool:
+    """And no link."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False

@@ -27,6 +27,7 @@ LONG = [
     "docs",
     "sandbox_commit",
     "sandbox_docker",
+    "checkouts",
     "waves",
     "sandbox_namespace",
     "solving",
