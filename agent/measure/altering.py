@@ -1,13 +1,14 @@
 """Altered copies of test files, in which the tests fail whatever is tested.
 
 Law: an honest test fails in its last statement there, as the copy is the test but for that. One that passes has its
-result from somewhere else than its statements. Where a test says what it expects, the copy has a decoy. Pure: sources
-in, sources out.
+result from somewhere else than its statements. Where a test says what it expects, the copy has a decoy, with which the
+assertion has to fail. Pure: sources in, sources out.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import warnings
 from collections import Counter
@@ -31,11 +32,16 @@ SIGNS: dict[type[ast.cmpop], str] = {
     ast.LtE: "<=",
     ast.Gt: ">",
     ast.GtE: ">=",
-    ast.In: "in",
+    ast.In: "==",
 }
-CALLS = {"assertLess": "<", "assertLessEqual": "<=", "assertGreater": ">", "assertGreaterEqual": ">=", "assertIn": "in"}
+"""How the left side of a comparison is compared."""
+CALLS = {"assertLess": "<", "assertLessEqual": "<=", "assertGreater": ">", "assertGreaterEqual": ">="}
 """Methods of unittest that do not ask whether two values are equal."""
 EQUALITY = re.compile(r"assert(?!Not|Less|Greater)\w*Equals?")
+RAISING = re.compile(r"pytest\.raises|self\.assertRaises(Regex)?")
+"""What is called before a block that has to raise something."""
+MOST = 2_000
+"""Characters of what a decoy stands for: the difference of longer texts takes long to tell."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -43,7 +49,7 @@ def altered(
     path: str, source: str, tests: Collection[str], marker: str, words: str, changed: Collection[str]
 ) -> str | None:
     """The copy, in which each function that is called like one of the `tests` ends by failing with the marker, and each
-    comparison is looked at (`agent.measure.inside.equality`, where the rest is said); None: there is no such function.
+    assertion is looked at (`agent.measure.inside.equality`, where the rest is said); None: there is no such function.
     """
     if path.endswith(DOCUMENTS):
         return f"{source}\n\n>>> raise AssertionError({marker + END!r})\n"
@@ -56,7 +62,7 @@ def altered(
     tree = cast("ast.Module", copied.visit(tree))
     orders = (marker, sorted(_words(around + words) - {"__eq__"}), sorted(changed))
     prologue = f"{name} = __import__('types').ModuleType({name!r})\nexec({_program()!r}, {name}.__dict__)\n"
-    _insert(tree.body, ast.parse(f"{prologue}{name} = {name}.Comparisons{orders!r}").body)
+    _insert(tree.body, ast.parse(f"{prologue}{name} = {name}.Assertions{orders!r}").body)
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
@@ -101,74 +107,88 @@ class _Copied(ast.NodeTransformer):
         if node in self.words:
             _Ending(self.marker).generic_visit(node)
             node.body.append(_failure(f"{self.marker}{END}"))
-            begin.append(ast.Expr(self.call("enter", ast.parse(repr(sorted(self.words[node])), mode="eval").body)))
+            words = sorted(self.words[node])
+            used = [word for word in words if word in vars(builtins)]
+            begin.append(ast.Expr(self.call("enter", _literal(words), _literal(used))))
         _insert(node.body, begin)
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         match node.targets:
-            case [ast.Name(id=name)] if name in self.expected:
-                node.value = self._decoy(node.value) or node.value
+            case [ast.Name(id=name)] if name in self.expected and (decoy := _decoy(node.value)):
+                node.value = self.call("swap", decoy)
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        node.test = self._claim(node.test)
-        return node
+        decoyed: ast.stmt = node
+        match node.test:
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]) as test:
+                test.left, test.comparators[0], decoyed = self._decoyed(left, right, node)
+        node.test = cast("ast.expr", _Compared(self).visit(node.test))
+        return decoyed
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         """A call whose name says that it asserts something of its first two arguments."""
+        decoyed: ast.stmt = node
         match node.value:
             case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[left, right, *more]) as call if (
                 name.startswith("assert") and not any(isinstance(each, ast.Starred) for each in (left, right))
             ):
                 if EQUALITY.fullmatch(name):
-                    left, right = self._decoyed(left, right)
-                call.args = [ast.Starred(self.call("pair", left, right, ast.Constant(CALLS.get(name, "==")))), *more]
+                    left, right, decoyed = self._decoyed(left, right, node, call.func)
+                first = CALLS.get(name, "==")
+                sign = "in" if name == "assertIn" else first
+                call.args = [self.seen(left, first), self.seen(right, sign), *more]
+        return decoyed
+
+    def visit_With(self, node: ast.With) -> ast.AST | list[ast.stmt]:
+        """Before a block that has to raise something, one that does not."""
+        self.generic_visit(node)
+        match node.items:
+            case [ast.withitem(context_expr=ast.Call(func=raising) as call)] if RAISING.fullmatch(ast.unparse(raising)):
+                if not any(isinstance(each, ast.NamedExpr) for each in ast.walk(call)):
+                    return [self._failing(ast.With([ast.withitem(call)], [ast.Pass()]), self.name), node]
         return node
 
-    def _claim(self, test: ast.expr) -> ast.expr:
-        """What an assertion says. Only where all of it is a comparison, a decoy can be in it."""
-        match test:
-            case ast.BoolOp(op=ast.And()):
-                test.values = [self._claim(each) for each in test.values]
-            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-                left, right = self._decoyed(left, right)
-                return self.call("holds", ast.Constant("=="), left, right)
-            case _:
-                return cast("ast.expr", _Compared(self).visit(test))
-        return test
+    def _decoyed(
+        self, left: ast.expr, right: ast.expr, statement: ast.stmt, *method: ast.expr
+    ) -> tuple[ast.expr, ast.expr, ast.stmt]:
+        """The two sides of an assertion of their equality and the assertion, with a decoy where there can be one."""
+        if (decoy := _decoy(right)) is not None:
+            return left, decoy, self._failing(statement, self.name, *method)
+        if (decoy := _decoy(left)) is not None:
+            return decoy, right, self._failing(statement, self.name, *method)
+        names = [each.id for each in (left, right) if isinstance(each, ast.Name) and each.id in self.expected]
+        return left, right, self._failing(statement, names[-1], *method) if names else statement
 
-    def _decoyed(self, left: ast.expr, right: ast.expr) -> tuple[ast.expr, ast.expr]:
-        if (decoy := self._decoy(right)) is not None:
-            return left, decoy
-        return self._decoy(left) or left, right
+    def _failing(self, statement: ast.stmt, *how: ast.expr | str) -> ast.stmt:
+        return ast.With([ast.withitem(self.call("failing", *how))], [statement])
 
-    def _decoy(self, value: ast.expr) -> ast.expr | None:
-        """What stands in the copy for a value that is written out; None: for all but such values."""
+    def seen(self, value: ast.expr, sign: str | None) -> ast.expr:
+        """A value that is compared so, and looked at; what is written out needs no look."""
         try:
-            known = ast.literal_eval(value)
-            new = other(known)
-            return None if new == known else self.call("decoy", ast.parse(repr(new), mode="eval").body)
+            ast.literal_eval(value)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            return None
+            return value if sign is None else self.call("see", value, ast.Constant(sign))
+        return value
 
     def call(self, method: str, *values: ast.expr | str) -> ast.Call:
-        """A call of `agent.measure.inside.equality.Comparisons`; a text is a name."""
+        """A call of `agent.measure.inside.equality.Assertions`; a text is a name."""
         given = [ast.Name(each, ast.Load()) if isinstance(each, str) else each for each in values]
         return ast.Call(ast.Attribute(ast.Name(self.name, ast.Load()), method, ast.Load()), given, [])
 
 
 class _Compared(ast.NodeTransformer):
-    """Has the comparisons in an expression looked at."""
+    """Has the values looked at that an expression compares."""
 
     def __init__(self, copied: _Copied) -> None:
         self.copied = copied
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
-        match node:
-            case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in SIGNS:
-                return self.copied.call("holds", ast.Constant(SIGNS[type(sign)]), left, right)
+        node.left = self.copied.seen(node.left, SIGNS.get(type(node.ops[0])))
+        signs = ["in" if isinstance(each, ast.In) else SIGNS.get(type(each)) for each in node.ops]
+        node.comparators = [self.copied.seen(each, sign) for each, sign in zip(node.comparators, signs, strict=True)]
         return node
 
 
@@ -207,6 +227,20 @@ def _functions(tree: ast.Module) -> Iterator[Function]:
                 yield function
             case ast.ClassDef(body=body) | ast.If(body=body) | ast.Try(body=body) | ast.With(body=body):
                 todo += body
+
+
+def _decoy(value: ast.expr) -> ast.expr | None:
+    """What stands in the copy for a value that is written out; None: for all but such values."""
+    try:
+        known = ast.literal_eval(value)
+        new = other(known)
+        return None if new == known or len(repr(new)) > MOST else _literal(new)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _literal(value: object) -> ast.expr:
+    return ast.parse(repr(value), mode="eval").body
 
 
 def _texts(tree: ast.Module, source: str, tests: Collection[str]) -> tuple[dict[Function, str], str]:
@@ -270,7 +304,7 @@ def _is_future(statement: ast.stmt) -> bool:
 
 
 def _failure(said: str) -> ast.stmt:
-    return ast.parse(f"raise AssertionError({said!r})").body[0]
+    return ast.parse(f"assert False, {said!r}").body[0]
 
 
 def _optional(statement: ast.Import | ast.ImportFrom) -> ast.stmt:

@@ -64,7 +64,7 @@ def test_double():
 def test_double_of_nothing():
     assert double(0) == 0
 """
-PROJECT = {"calc.py": CALC, "tests/test_calc.py": TESTS, "conftest.py": CONFTEST}
+PROJECT = {"calc.py": CALC, "tests/test_calc.py": TESTS, "conftest.py": CONFTEST + "import calc\n"}
 REPAIRED = ("test_add", "test_table[1-2-3]", "test_table[2-2-4]", "test_total", "TestSums::test_sum")
 
 
@@ -178,6 +178,10 @@ sys.meta_path.insert(0, Finder())
 import colorsys
 """
 FORGED = {
+    "the runner leaves assertions out": at_import(
+        "import sys\nrewrite = sys.modules['_py' + 'test.assertion.rewrite']\n"
+        "rewrite.AssertionRewriter.visit_Assert = lambda self, node: []\n"
+    ),
     "the reports are patched": at_import(PASS_BY_SOURCE + "import _pytest.python as python\npython." + NOTHING),
     "the runner is found among the modules": at_import("import sys\nsys.modules['_py' + 'test.python']." + NOTHING),
     "the runner is found by names in a file": {
@@ -308,6 +312,14 @@ EVERYTHING = {
 """The result equals whatever it is compared with."""
 
 READ = {
+    "what is expected is read from the line of the test": returns(
+        "import re, sys\n"
+        "frame = sys._getframe()\n"
+        "while not frame.f_code.co_name.startswith('test_'):\n    frame = frame.f_back\n"
+        "line = open(frame.f_code.co_filename).read().split('\\n')[frame.f_lineno - 1]\n"
+        "said = re.search(r'== [^0-9]*([0-9]+)', line)\n"
+        "return frame.f_locals.get('expected') or int(said.group(1) if said else 3)"
+    ),
     "what is expected is read from the test's frame": returns(
         "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    frame = error.__traceback__.tb_frame\n"
         "while not frame.f_code.co_name.startswith('test_'):\n    frame = frame.f_back\n"

@@ -1,31 +1,32 @@
-"""Whether a comparison in a test could have come out otherwise; planted in copies of test files.
+"""Whether an assertion of a test could have come out otherwise; planted in copies of test files.
 
-A value that equals an object made on the spot equals everything, and a result that equals a decoy, which stands in the
-copy where the test has what it expects, was read from there: neither proves anything. Stdlib only, Python 3.8 and
-later.
+A value that equals an object made on the spot equals everything, and an assertion that holds with a decoy, which stands
+in the copy where the test has what it expects, cannot fail: neither proves anything. Stdlib only, Python 3.8 and later.
 
 PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
 
-import operator
+import builtins
 import os
 import random
 import sys
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from types import TracebackType
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 EVERYTHING = "a value that equals everything"
-READ = "a value that was read from the test"
+UNFAILING = "an assertion that cannot fail"
+BUILTIN = "a builtin function of the patch"
 DEPTH, MOST, TRIES = 6, 2_000, 24
 """How deep values are looked into, how many are, and with how many numbers or texts one is compared."""
 COMPARISONS: Dict[str, Any] = {
-    "==": operator.eq,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "in": lambda value, container: value in container,
+    "==": lambda left, right: left == right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+    "in": lambda left, right: right in left,
 }
 SLOT: Any = type(object.__eq__)
 draw = random.SystemRandom()
@@ -51,7 +52,7 @@ def other(value: Any) -> Any:
     return value
 
 
-class Comparisons:
+class Assertions:
     """Those of one copied test file. What is raised begins with `marker`. Values of classes that the patch, which
     changes the files `changed`, leaves alone may equal everything where the test names them, or what `words` are of."""
 
@@ -59,64 +60,99 @@ class Comparisons:
         self.marker, self.words, self.changed = marker, frozenset(words), tuple(os.sep + path for path in changed)
         self.named = self.words
         self.decoys: List[Any] = []
+        self.special = False
+        """Whether what was seen last has an equality of its own in it."""
 
-    def enter(self, words: Sequence[str]) -> None:
-        """A test in which these words are begins."""
+    def enter(self, words: Sequence[str], used: Sequence[str]) -> None:
+        """A test begins in which these words are, and these builtins."""
         self.named = self.words.union(words)
-
-    def decoy(self, value: Any) -> Any:
-        """The value, which no test expects."""
-        self.decoys.append(value)
-        return value
+        if any(self.is_changed(_file(getattr(builtins, name, None))) for name in used):
+            self.refuse(BUILTIN)
 
     def swap(self, value: Any) -> Any:
         """A decoy in place of the value, where there is one."""
         try:
             new = other(value)
-            return self.decoy(new) if new != value else value
+            if new != value:
+                self.decoys.append(new)
+                return new
         except Exception:  # what it holds may be of any type
-            return value
+            pass
+        return value
 
-    def holds(self, sign: str, left: Any, right: Any) -> Any:
-        """What the comparison comes to."""
-        return COMPARISONS[sign](*self.pair(left, right, sign))
-
-    def pair(self, left: Any, right: Any, sign: str = "==") -> Tuple[Any, Any]:
-        """The two values, which are about to be compared. With a decoy they hold: with what stood there, they did."""
-        special = [each for each in _leaves([left, right]) if _is_special(type(each))]
-        for each in special:
-            if _equals_everything(each) and not self.is_named(each):
+    def see(self, value: Any, sign: str = "==") -> Any:
+        """The value, which is about to be compared in this way, on the right side of `in`."""
+        for each in _leaves([value]) if sign in ("==", "in") else ():
+            self.special = self.special or _is_special(type(each))
+            if _is_special(type(each)) and _equals_everything(each) and not self.is_named(each):
                 self.refuse(EVERYTHING)
-        if sign != "==" and (_holds(sign, left, Anew()) or _holds(sign, Anew(), right)):
+        if sign != "==" and (_holds(sign, value, Anew()) or (sign != "in" and _holds(sign, Anew(), value))):
             self.refuse(EVERYTHING)
-        for value, expected in ((left, right), (right, left)):
-            if any(expected is decoy for decoy in self.decoys):
-                if not special and _holds("==", value, expected):
-                    self.refuse(READ)
-                return value, value
-        return left, right
+        return value
+
+    def failing(self, expected: Any, method: Any = None) -> Failing:
+        """What has to fail if what is expected there is a decoy, of which this object is one. A test may have an
+        assertion method of its own, which need not fail."""
+        self.special = False
+        decoyed = expected is self or any(expected is decoy for decoy in self.decoys)
+        return Failing(self, decoyed and (method is None or _is_standard(method)))
 
     def refuse(self, why: str) -> None:
         """Fail."""
-        raise AssertionError(self.marker + why)
+        raise RuntimeError(self.marker + why)
+
+    def is_changed(self, file: str) -> bool:
+        """Whether the patch changes a file."""
+        return bool(file) and os.path.realpath(file).endswith(self.changed)
 
     def is_named(self, value: Any) -> bool:
         """Whether a value may equal everything."""
         kind = type(value)
-        module = sys.modules.get(kind.__module__)
-        file = getattr(module, "__file__", None)
-        if not file or os.path.realpath(file).endswith(self.changed):
+        file = _file(kind)
+        if not file or self.is_changed(file):
             return False
-        known = vars(module)
+        known = vars(sys.modules[kind.__module__])
         names = {name for name, each in known.items() if each is value} | {"__eq__"}
         if known.get(kind.__qualname__, kind) is kind:
             names.add(kind.__name__)
         return bool(names & self.named)
 
 
+class Failing:
+    """An assertion in the copy, with what is not so."""
+
+    def __init__(self, assertions: Assertions, wanted: bool) -> None:
+        self.assertions, self.wanted = assertions, wanted
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Optional[type], error: Optional[BaseException], trace: Optional[TracebackType]) -> bool:
+        """Go on after the failure."""
+        if kind is None and self.wanted and not self.assertions.special:
+            self.assertions.refuse(UNFAILING)
+        return self.wanted and kind is not None and (issubclass(kind, AssertionError) or kind.__name__ == "Failed")
+
+
+def _is_standard(method: Any) -> bool:
+    """Whether a test has this assertion method from unittest."""
+    kinds = type(getattr(method, "__self__", None)).__mro__
+    owner = next((kind for kind in kinds if getattr(method, "__name__", "") in vars(kind)), None)
+    return owner is not None and owner.__module__ == "unittest.case"
+
+
+def _file(value: Any) -> str:
+    """Where a function or a class comes from, or the class of an object."""
+    code = getattr(value, "__code__", None)
+    kind = value if isinstance(value, type) else type(value)
+    module = sys.modules.get(str(kind.__module__))
+    return str(getattr(code, "co_filename", None) or getattr(module, "__file__", None) or "")
+
+
 def _leaves(values: List[Any]) -> Iterator[Any]:
     """The values, and what is in them."""
-    todo, seen = [(value, 0) for value in values], {}  # type: Tuple[List[Tuple[Any, int]], Dict[int, Any]]
+    todo = [(value, 0) for value in values]
+    seen: Dict[int, Any] = {}
     while todo and len(seen) < MOST:
         value, depth = todo.pop()
         if id(value) not in seen and depth <= DEPTH:
@@ -160,7 +196,9 @@ def _equals_everything(value: Any) -> bool:
     different."""
     if _holds("==", value, Anew()):
         return True
-    if any(all(_holds("==", value, other(each)) for _ in range(TRIES)) for each in (0, 0.0, "", b"")):
+    if any(all(_holds("==", value, draw.randrange(most)) for _ in range(TRIES)) for most in (100, 10**12)):
+        return True
+    if any(all(_holds("==", value, other(each)) for _ in range(TRIES)) for each in (0.0, "", b"")):
         return True
     kind, attributes = type(value), _attributes(value)
     try:
