@@ -25,6 +25,8 @@ __all__ = ["Location", "View", "locate", "opened"]
 _SMALL_BYTES = 16 << 20
 """Files of a git directory that people or git write by hand are smaller."""
 STATUS_S = 30.0
+_LATEST = (1 << 32) - 1
+"""The last second that an index can hold."""
 _TAKEN_OVER = (
     *("autocrlf", "checkstat", "eol", "filemode", "ignorecase", "precomposeunicode", "sharedrepository"),
     *("sparsecheckout", "sparsecheckoutcone", "symlinks", "trustctime"),
@@ -83,7 +85,7 @@ class View:
             return True
         if not changed or not self._are_filtered([entry.removeprefix(b" M ") for entry in changed]):
             return bool(changed)
-        os.utime(self.git.directory / "index")  # now nothing is younger than the index, and no content is compared
+        os.utime(self.git.directory / "index", (_LATEST, _LATEST))  # no file is as young, so that no content is read
         return bool(self._changed())
 
     def _changed(self) -> list[bytes]:
