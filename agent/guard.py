@@ -197,7 +197,7 @@ def cap(evaluation: Evaluation, base: Evaluation, flags: tuple[Flag, ...]) -> Ev
     flags = tuple(flag for flag in flags if not flag.harmless)
     if not flags:
         return evaluation
-    notes = "\n".join([MANIPULATION, *map(str, flags[:10]), "The patch does not count as solved."])
+    notes = "\n".join([MANIPULATION, *map(str, flags[:10])])
     parts = {name: part for name, part in evaluation.parts.items() if name not in ("accept", "reproduction")}
     if "tests" in parts:
         parts["tests"] = min(parts["tests"], base.value)
