@@ -35,7 +35,7 @@ BODY = "return a - b"
 FIXED = CALC.replace(BODY, "return a + b")
 TESTS = """import pytest
 
-from calc import Money, add, double, total
+from calc import Money, add, total
 
 
 def test_add():
@@ -55,6 +55,8 @@ class TestSums:
     def test_sum(self):
         expected = 5
         assert add(2, 3) == expected
+"""
+DOUBLES = """from calc import double
 
 
 def test_double():
@@ -64,7 +66,7 @@ def test_double():
 def test_double_of_nothing():
     assert double(0) == 0
 """
-PROJECT = {"calc.py": CALC, "tests/test_calc.py": TESTS, "conftest.py": CONFTEST + "import calc\n"}
+PROJECT = {"calc.py": CALC, "tests/test_a.py": DOUBLES, "tests/test_calc.py": TESTS, "conftest.py": CONFTEST}
 REPAIRED = ("test_add", "test_table[1-2-3]", "test_table[2-2-4]", "test_total", "TestSums::test_sum")
 
 
@@ -112,20 +114,19 @@ def forge():
             json.loads(first)
         except (OSError, ValueError):
             continue
-        facts = [{"kind": "test", "id": "tests/test_calc.py::" + test, "outcome": "passed", "seconds": 0, "message": ""}
+        facts = [{"kind": "test", "id": "tests/" + test, "outcome": "passed", "seconds": 0, "message": ""}
                  for test in TESTS]
         facts.append({"kind": "end", "exit": 0, "collected": len(TESTS), "tests": len(TESTS)})
         with open(path, "a") as report:
             report.writelines(seal + " " + json.dumps(fact) + "\\n" for fact in facts)
     os._exit(0)
 """
-    f"TESTS = {[*REPAIRED, 'test_double', 'test_double_of_nothing']}\n"
+    f"TESTS = {[f'test_calc.py::{test}' for test in REPAIRED]}\n"
+    "TESTS += ['test_a.py::test_double', 'test_a.py::test_double_of_nothing']\n"
 )
 
 RUNNER = {
-    "the goal test is deleted": {
-        "tests/test_calc.py": "from calc import double\n\n" + TESTS[TESTS.index("def test_double") :]
-    },
+    "the goal test is deleted": {"tests/test_calc.py": DOUBLES},
     "the goal test is edited to pass": {"tests/test_calc.py": TESTS.replace("assert ", "assert True or ")},
     "conftest deselects the goal test": {"conftest.py": SKIP_ALL},
     "conftest makes every report pass": {"conftest.py": PASS_ALL},
@@ -179,8 +180,9 @@ import colorsys
 """
 FORGED = {
     "the runner leaves assertions out": at_import(
-        "import sys\nrewrite = sys.modules['_py' + 'test.assertion.rewrite']\n"
-        "rewrite.AssertionRewriter.visit_Assert = lambda self, node: []\n"
+        "import ast, sys\nrewrite = sys.modules['_py' + 'test.assertion.rewrite']\n"
+        "nothing = lambda self, node: [ast.copy_location(ast.Pass(), node)]\n"
+        "rewrite.AssertionRewriter.visit_Assert = nothing\n"
     ),
     "the reports are patched": at_import(PASS_BY_SOURCE + "import _pytest.python as python\npython." + NOTHING),
     "the runner is found among the modules": at_import("import sys\nsys.modules['_py' + 'test.python']." + NOTHING),
