@@ -38,10 +38,22 @@ Copier = Callable[[str, Collection[str]], str | None]
 
 
 class Controls:
-    """Controls the states of one task, each once. Thread-safe."""
+    """Controls the states of one task, each once. Thread-safe.
 
-    def __init__(self, provider: Provider, base: Snapshot, baseline: SuiteReport, measurer: Measurer) -> None:
+    `among_all`: the copies are run among all tests, as their results were found; otherwise by themselves.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        base: Snapshot,
+        baseline: SuiteReport,
+        measurer: Measurer,
+        *,
+        among_all: bool = False,
+    ) -> None:
         self._provider, self._base, self._baseline, self._measurer = provider, base, baseline, measurer
+        self._among_all = among_all
         self._lock = threading.Lock()
         self._known: dict[tuple[str, ...], tuple[Flag, ...]] = {}
 
@@ -77,7 +89,7 @@ class Controls:
         files, tests = _copies(claimed, texts, copied)
         if not tests:
             return (), 0
-        report = self._measurer.measure_copies(snapshot, tests, files)
+        report = self._measurer.measure_copies(snapshot, () if self._among_all else tests, files)
         found = {test: _why(report, test, marker) for test in tests}
         passing = [test for test in tests if report.passed(test)]
         found |= dict.fromkeys(self._able_to_fail(passing, texts), FORGED)

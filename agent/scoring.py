@@ -79,7 +79,8 @@ class GoalsFirst:
         self._slow = baseline.duration_s > slow_s
         self._refused_one = False
         self._measurer = Measurer(provider, self.task, base, baseline, folder)
-        self._controls = Controls(provider, base, baseline, self._measurer)
+        alone = bool(self.task.goal_tests) or self._slow
+        self._controls = Controls(provider, base, baseline, self._measurer, among_all=not alone)
         self.own = OwnTests(provider, self.task, base, self._measurer.rules)
         """The tests that states add of their own."""
         self.root = value.evaluate(Case(self.task, (), baseline))

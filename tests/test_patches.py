@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandboxes import SandboxError
-from sandboxes.patches import Side, applied
+from sandboxes.patches import Difference, Side, applied
 
 EDIT = b"""diff --git a/NAME b/NAME
 --- a/NAME
@@ -21,7 +21,8 @@ def before(path):
 
 
 def test_a_patch_is_applied_to_what_was_there():
-    assert applied(EDIT.replace(b"NAME", b"src/a.py"), before) == {"src/a.py": Side("f", 0o644, b"new\n")}
+    made = [Difference("src/a.py", before("src/a.py"), Side("f", 0o644, b"new\n"))]
+    assert applied(EDIT.replace(b"NAME", b"src/a.py"), before) == made
 
 
 @pytest.mark.parametrize("name", [b"../outside", b"src/../../outside", b"a/.."])

@@ -178,12 +178,13 @@ class Finder:
 sys.meta_path.insert(0, Finder())
 import colorsys
 """
+LEFT_OUT = at_import(
+    "import ast, sys\nrewrite = sys.modules['_py' + 'test.assertion.rewrite']\n"
+    "nothing = lambda self, node: [ast.copy_location(ast.Pass(), node)]\n"
+    "rewrite.AssertionRewriter.visit_Assert = nothing\n"
+)
+"""The runner leaves assertions out of the test files that it reads from then on."""
 FORGED = {
-    "the runner leaves assertions out": at_import(
-        "import ast, sys\nrewrite = sys.modules['_py' + 'test.assertion.rewrite']\n"
-        "nothing = lambda self, node: [ast.copy_location(ast.Pass(), node)]\n"
-        "rewrite.AssertionRewriter.visit_Assert = nothing\n"
-    ),
     "the reports are patched": at_import(PASS_BY_SOURCE + "import _pytest.python as python\npython." + NOTHING),
     "the runner is found among the modules": at_import("import sys\nsys.modules['_py' + 'test.python']." + NOTHING),
     "the runner is found by names in a file": {

@@ -4,6 +4,7 @@ nothing."""
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.attacks.cheats import (
     BLUNT,
     CALC,
     FIXED,
+    LEFT_OUT,
     PROJECT,
     TESTS,
     TRICKS,
@@ -76,6 +78,19 @@ def test_a_trick_that_makes_pytest_succeed_gains_nothing(lab, trick):
     evaluation, base = lab.judge(state)
     assert not evaluation.solved
     assert evaluation.value <= base.value
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_trick_that_needs_other_tests_before_gains_nothing(provider, tmp_path, known):
+    """Goals that are known are run by themselves."""
+    lab = Lab(provider, tmp_path / "repo", PROJECT)
+    lab.task = replace(lab.task, goal_failing=known)
+    state = lab.state(LEFT_OUT)
+    with provider.at(state) as box:
+        assert box.exec(["/bin/sh", "-c", PYTEST], timeout_s=100).exit_code == 0
+    _, evaluation, _ = lab.scorer.score(state, (lab.root,))
+    assert not evaluation.solved
+    assert evaluation.value <= lab.scorer.root.value
 
 
 @pytest.mark.parametrize("trick", BLUNT)
