@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.errors import JournalError, UsageError
+from agent.errors import UsageError
 from agent.export import Compares, Exporter
 from agent.export.card import card
 from agent.export.counting import Tally
@@ -62,8 +61,7 @@ def export(runs: Sequence[Path], order: Order, out: Path) -> dict[str, Any]:
         _show(runs, order.exporter)
     with Files(folder, FORMATS[order.format].aside, order.parquet) as files:
         for run in _read(runs):
-            with _whole(run):
-                sources.append(_source(run, _rows(run, order, files)))
+            sources.append(_source(run, _rows(run, order, files)))
     order.tally.refused["the run is a copy of another"] += len(runs) - len(sources)
     manifest = _manifest(order, sources, files)
     write_atomically(folder / "manifest.json", json.dumps(manifest, indent=1).encode() + b"\n")
@@ -102,18 +100,6 @@ def _read(runs: Sequence[Path]) -> Iterator[Run]:
             if run.started is None or journal_digest(run) not in seen:
                 seen.add(journal_digest(run))
                 yield run
-
-
-@contextmanager
-def _whole(run: Run) -> Iterator[None]:
-    """Raises JournalError where a file is missing that the journal names."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        name = Path(error.filename or str(error)).name
-        raise JournalError(
-            f"{run.journal.directory}/blobs has no {name}, which the journal names: put it back, or leave the run out"
-        ) from error
 
 
 def _rows(run: Run, order: Order, files: Files) -> int:
