@@ -158,7 +158,9 @@ class TestTheCommand:
         made.note(1, "verdict", {"solved": True, "patch": made.run.journal.put_blob(b"--- a/x\n")})
         made.run.close()
         shutil.rmtree(tmp_path / "run" / "blobs")
-        with pytest.raises(JournalError, match=r"run/blobs has no '\w+', which the journal names: put it back, or leave"):
+        with pytest.raises(
+            JournalError, match=r"run/blobs has no '\w+', which the journal names: put it back, or leave"
+        ):
             export(tmp_path / "run", "--format", "trajectories", "--out", tmp_path / "out")
 
     def test_counts_tokens_where_it_is_given_a_tokenizer(self, tmp_path: Path) -> None:
