@@ -14,6 +14,7 @@ from agent.cli import app
 from agent.errors import RamifyError
 from agent.models.deadlines import READER
 from agent.secrets import RedactingFormatter, redacted
+from agent.untrusted import escaped
 from sandboxes import SandboxError
 
 __all__ = ["main"]
@@ -52,19 +53,36 @@ def _command() -> None:
     except (RamifyError, SandboxError) as error:
         if debug:
             _print_traceback()
-        print(f"ramify: {error}", file=sys.stderr)  # noqa: T201  # the terminal is this module's output
+        _say(str(error))
         sys.exit(error.exit_code if isinstance(error, RamifyError) else RamifyError.exit_code)
     except Exception as error:  # the border: Python's own exit code 1 would read as "no patch found"
         if _is_full(error):
-            print(f"ramify: {FULL}", file=sys.stderr)  # noqa: T201
+            _say(FULL)
+            sys.exit(RamifyError.exit_code)
+        if isinstance(error, OSError) and error.filename is not None:
+            if debug:
+                _print_traceback()
+            _say(_place(error))
             sys.exit(RamifyError.exit_code)
         _print_traceback()
-        print("ramify: this is a defect in Ramify; please report it with the lines above", file=sys.stderr)  # noqa: T201
+        _say("this is a defect in Ramify; please report it with the lines above")
         sys.exit(RamifyError.exit_code)
+
+
+def _say(text: str) -> None:
+    """Without orders to the terminal, which the name of a file may hold."""
+    lines = "\n".join(map(escaped, text.splitlines()))
+    print(f"ramify: {lines}", file=sys.stderr)  # noqa: T201  # the terminal is this module's output
 
 
 def _print_traceback() -> None:
     sys.stderr.write(redacted(traceback.format_exc()))
+
+
+def _place(error: OSError) -> str:
+    """What this machine could not do, and where."""
+    name = error.filename if isinstance(error.filename, str) else os.fsdecode(error.filename)
+    return f"{name}: {error.strerror}; see that it is there, of the right kind, and may be read and written"
 
 
 def _is_full(error: Exception) -> bool:

@@ -92,11 +92,10 @@ def _steer(run: Path, act: Literal["fork", "prune", "pin", "unpin"], node: int, 
 
 
 def _explain(run: Path, node: int, as_json: bool) -> None:
-    from agent.journal import read_events
-    from agent.places import journal_of
     from agent.report.why import explain
 
-    found = explain(read_events(journal_of(run)), node)
+    with _existing(run) as opened:
+        found = explain(opened.journal.events(), node)
     if as_json:
         sys.stdout.write(json.dumps(found.as_json()) + "\n")
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -124,4 +124,5 @@ def _counts(tree: Tree) -> dict[str, int]:
 
 
 def _forked(run: Run) -> Forked:
-    return Forked(**(run.note(0, "forked") or {}))
+    noted = run.note(0, "forked") or {}
+    return Forked(**{each.name: noted[each.name] for each in fields(Forked) if each.name in noted})

@@ -11,6 +11,7 @@
      +-- MeasureError             6    the tests cannot be run at all: nothing collected, command not found
      +-- JournalError             6    the run directory is not a run, or belongs to a newer version
      |    +-- RunInUse            6    another process holds the run
+     |    +-- BlobLost            6    a file that the journal names is missing, or is another
      +-- MemoryUnusable           6    the memory file is none, or belongs to a newer version
 
 `sandboxes.SandboxError` (exit 6) is not a RamifyError: that package knows nothing of this one.
@@ -21,6 +22,7 @@ from __future__ import annotations
 from agent.budget import Usage
 
 __all__ = [
+    "BlobLost",
     "ConfigError",
     "JournalError",
     "MeasureError",
@@ -90,6 +92,10 @@ class JournalError(RamifyError):
 
 class RunInUse(JournalError):
     """Another process holds the run."""
+
+
+class BlobLost(JournalError, FileNotFoundError):
+    """A file that the journal names is missing, or is another."""
 
 
 class MemoryUnusable(RamifyError):

@@ -7,30 +7,29 @@ was in flight, which is known and begun again; a torn last line is cut off on op
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from enum import Enum
 from functools import cache
+from math import isfinite
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Annotated, Any, Self
 
-from agent.errors import JournalError, RunInUse
+from agent.errors import BlobLost, JournalError, RunInUse
 from agent.events import Begun, Event
 from agent.lines import append, cut_torn_line, whole_lines
+from agent.parsing import loads, reason
 
 __all__ = ["Journal", "read_events", "to_json"]
 
-log = logging.getLogger(__name__)
-
 _BLOB = re.compile("[0-9a-f]{64}")
 """A name leads to no other folder, whoever wrote the journal."""
-_SHOWN = 64
-"""Characters of a name that is none."""
+_LONG = re.compile(rb"[0-9]{19}")
+"""Digits that may be a number which no event holds: others would be counted one by one, which takes time."""
 
 
 @cache
@@ -59,8 +58,23 @@ def encode(event: Event) -> bytes:
 
 def decode(line: bytes) -> Event:
     """Raises ValueError when the line is not an event."""
-    event: Event = _adapter().validate_python(json.loads(line), strict=False)
+    numbers: dict[str, Callable[[str], Any]] = {"parse_float": _finite, "parse_constant": _finite}
+    if _LONG.search(line):
+        numbers["parse_int"] = _small
+    event: Event = _adapter().validate_python(loads(line, **numbers), strict=False)
     return event
+
+
+def _finite(text: str) -> float:
+    if not isfinite(number := float(text)):
+        raise ValueError(f"{text[:40]} is no number of an event")
+    return number
+
+
+def _small(text: str) -> int:
+    if len(text) > 19:
+        raise ValueError(f"{text[:40]}... is no number of an event")
+    return int(text)
 
 
 def read_events(path: Path) -> Iterator[Event]:
@@ -74,8 +88,19 @@ def read_events(path: Path) -> Iterator[Event]:
         try:
             yield decode(line)
         except ValueError as error:
-            reason = str(error).splitlines()[0]
-            raise JournalError(f"{path}:{number} is not an event of this version of ramify: {reason}") from error
+            said = f"is not an event of this version of ramify: {reason(error)}"
+            raise JournalError(f"{path}:{number} {said}") from error
+
+
+def _made(directory: Path) -> IO[bytes]:
+    """The journal of a run directory, which is made where it is not there."""
+    try:
+        (directory / "blobs").mkdir(parents=True, exist_ok=True)
+        return (directory / "journal.jsonl").open("a+b", buffering=0)
+    except (FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+        raise JournalError(
+            f"{directory} cannot hold a run: {error.filename}: {error.strerror}; name another"
+        ) from error
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -98,8 +123,7 @@ class Journal:
         if read_only:
             self._file: IO[bytes] = _opened(self.path)
             return
-        (directory / "blobs").mkdir(parents=True, exist_ok=True)
-        self._file = self.path.open("a+b", buffering=0)
+        self._file = _made(directory)
         self._hold()
         cut_torn_line(self._file)
 
@@ -140,17 +164,22 @@ class Journal:
         """What `put_blob` stored.
 
         Raises:
-            JournalError: the run is damaged: there is no such blob, or that is no name of one.
+            BlobLost: it is not there, or something else is, whoever wrote the journal.
         """
+        from hashlib import sha256
+
+        path = self.directory / "blobs" / name
         try:
-            if _BLOB.fullmatch(name):
-                return (self.directory / "blobs" / name).read_bytes()
-        except OSError as error:
-            log.debug("a blob cannot be read: %s", error)
-        raise JournalError(
-            f"the run is damaged: {self.directory}/blobs has no {name[:_SHOWN]!r}, which the journal names; "
-            "put it back, or leave the run out"
-        )
+            data = path.read_bytes() if _BLOB.fullmatch(name) and path.is_file() else None
+        except OSError:
+            data = None
+        if data is None or sha256(data).hexdigest() != name:
+            kind = "has no" if data is None else "has another"
+            raise BlobLost(
+                f"the run is damaged: {path.parent} {kind} {name[:64]!r}, which the journal names; put it "
+                "back, or leave the run out"
+            )
+        return data
 
     def _hold(self) -> None:
         import fcntl

@@ -10,6 +10,7 @@ from pathlib import Path
 from agent.errors import UsageError
 from agent.events import Started
 from agent.journal import read_events
+from agent.task import load_task
 
 __all__ = ["PARTS", "STORE", "checkout_of", "journal_of", "new_run_dir", "runs_dir", "slug", "store_of"]
 
@@ -57,10 +58,10 @@ def checkout_of(run: Path, otherwise: str) -> Path:
         agent.errors.UsageError: no such run, or it began from an image.
     """
     started = next((event for event in read_events(journal_of(run)) if isinstance(event, Started)), None)
-    path = started.task["workspace"]["path"] if started else None
+    path = load_task(started.task).workspace.path if started else None
     if path is None:
         raise UsageError(f"{run} knows no checkout; {otherwise}")
-    return Path(path)
+    return path
 
 
 def store_of(run: Path) -> Path:

@@ -35,7 +35,9 @@ from agent.events import (
 from agent.flights import Flight
 from agent.journal import Journal
 from agent.node import ROOT
+from agent.parsing import reason
 from agent.rollouts import Briefing, Rollout, Summary, rollouts
+from agent.sound import require_sound
 from agent.steering import Steering
 from agent.subtree import Since, Subtree
 from agent.tree import Act, Attempt, Node, NodeId, Tree, Work
@@ -93,9 +95,9 @@ class Run:
         try:
             for event in journal.events() if events is None else events:
                 self._fold(event)
-        except (LookupError, ValueError) as error:
+        except (LookupError, ValueError, ArithmeticError) as error:
             journal.close()
-            raise JournalError(f"{journal.directory}: its events do not fit together: {error}") from error
+            raise JournalError(f"{journal.directory}: its events do not fit together: {reason(error)}") from error
         except BaseException:
             journal.close()
             raise
@@ -211,6 +213,7 @@ class Run:
         return rollouts(self.tree, self.starts)
 
     def _fold(self, event: Event) -> None:
+        require_sound(event, len(self.tree))
         match event:
             case Started():
                 self.started = event

@@ -7,6 +7,8 @@ from functools import cache
 from shlex import quote
 from typing import Any
 
+from agent.errors import JournalError
+from agent.parsing import reason
 from sandboxes import Provider, Snapshot, Workspace
 
 __all__ = ["Task", "dump_task", "load_task", "settled"]
@@ -54,8 +56,15 @@ def dump_task(task: Task) -> dict[str, Any]:
 
 
 def load_task(dumped: dict[str, Any]) -> Task:
-    """The inverse of `dump_task`. Raises ValueError when it is none."""
-    task: Task = _adapter().validate_python(dumped)
+    """The inverse of `dump_task`.
+
+    Raises:
+        agent.errors.JournalError: it is none.
+    """
+    try:
+        task: Task = _adapter().validate_python(dumped)
+    except ValueError as error:
+        raise JournalError(f"the journal describes no task of this version of ramify: {reason(error)}") from error
     return task
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -83,3 +84,39 @@ def test_a_repository_with_everything_odd_gets_a_patch_that_applies(tmp_path):
     assert repaired.count(b"\r\n") == SOURCE.count("\n") - 1
     assert not repaired.endswith(b"\n")
     assert git(repo, "status", "--porcelain").split() == ["M", "means.py"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("solve", "--issue", "x", "-c", "deep.toml"), 3, "deep.toml is not TOML"),
+        (("solve", "--issue", "x", "-c", "long.toml"), 3, "long.toml is not TOML"),
+        (("solve", "--issue", "x", "--out", "deep.toml/run"), 6, "deep.toml/run"),
+        (("solve", "--issue", "x", "--out", "a" * 300), 6, "File name too long"),
+        (("solve", "--issue", "x", "--from-junit", "bomb.xml"), 2, "a document type, which no test runner writes"),
+        (("solve", "--issue", "x", "--from-junit", "encoded.xml"), 2, "an encoding that cannot be read"),
+        (("diagnose", "deep.json"), 2, "nested too deeply"),
+        (("show", "\x1b[2J\u202e"), 2, "\\x1b[2J\\u202e is not a run"),
+        (("export", "run", "--format", "sft", "--out", "o", "--exclude", "deep.json"), 2, "nested too deeply"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_no_defect_and_its_name_orders_nothing(tmp_path, arguments, code, says):
+    means(tmp_path / "repo")
+    (tmp_path / "deep.toml").write_text("x = " + "[" * 100_000)
+    (tmp_path / "long.toml").write_text("workers = " + "9" * 5000)
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    (tmp_path / "bomb.xml").write_text('<!DOCTYPE a [<!ENTITY b "b"><!ENTITY c "&b;&b;">]><testsuites>&c;</testsuites>')
+    (tmp_path / "encoded.xml").write_text('<?xml version="1.0" encoding="zz"?><a/>')
+    repo = ("--repo", "repo") if arguments[0] == "solve" else ()
+    command = [sys.executable, "-m", "agent", *arguments, *repo]
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment, timeout=500, check=False)
+    assert done.returncode == code
+    assert says in last_line(done)
+    assert "\x1b" not in done.stderr.decode()
+    assert "defect" not in done.stderr.decode()
+
+
+def test_a_package_that_is_nested_too_deeply_names_no_test_runner(tmp_path):
+    files = {"means.py": SOURCE, "test_means.py": TESTS, "package.json": "[" * 100_000}
+    assert solve(commit(tmp_path / "repo", files), tmp_path / "run").returncode == 0

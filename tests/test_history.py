@@ -240,7 +240,8 @@ class TestPromoting:
 
     def test_a_run_without_a_checkout_says_what_to_do_instead(self, tmp_path):
         with Run.open(tmp_path / "run") as opened:
-            opened.record(Started({"workspace": {"path": None}}, {}, Snapshot("0", "0")))
+            task = {"id": "a", "statement": "b", "test_command": "true", "workspace": {"path": None}}
+            opened.record(Started(task, {}, Snapshot("0", "0")))
         with pytest.raises(UsageError, match=r"run knows no checkout; say where the branch goes: --repo DIR"):
             ramify("promote", tmp_path / "run", 0, "--branch", "new")
         with pytest.raises(UsageError, match=r"leave --apply out, .*: ramify show .*run --patch"):

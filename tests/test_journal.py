@@ -55,7 +55,7 @@ EVENTS = [
     Remeasured(1, Evaluation(0.25), SuiteReport({"t::c": Outcome.FAILED}), 4.0, Choice(1, "measure")),
     Exhausted(0, "mutate/1"),
     Spent(Usage(model_calls=1, cost_usd=0.25), "model", 1),
-    Noted(0, "spectrum", {"a.py": [1, 2]}),
+    Noted(0, "lines", {"a.py": [1, 2]}),
     Steered(Order("fork", 1, "a hint\udcff")),
     Steered(Order("fork", 0), inbox_bytes=9),
     Steered(Order("pin", 1)),

@@ -6,7 +6,6 @@ and where it read one.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +21,7 @@ from agent.export.changes import added, written
 from agent.export.duplicates import words
 from agent.export.provenance import repository
 from agent.export.splits import plain
+from agent.parsing import loads
 from agent.patches import parse
 from agent.run import Run
 
@@ -131,7 +131,7 @@ def _entries(path: Path, data: bytes) -> Iterator[Mapping[str, Any] | str]:
 
 def _listed(path: Path, text: str) -> list[Any]:
     try:
-        found: list[Any] = json.loads(text)
+        found: list[Any] = loads(text)
     except ValueError as error:
         raise UsageError(f"--exclude {path} begins like a list and is none: {error}") from error
     return found
@@ -139,7 +139,7 @@ def _listed(path: Path, text: str) -> list[Any]:
 
 def _entry(place: str, line: str) -> Any:
     try:
-        return json.loads(line) if line.startswith(("{", "[")) else line
+        return loads(line) if line.startswith(("{", "[")) else line
     except ValueError as error:
         raise UsageError(f"{place}: neither a name nor JSON: {error}") from error
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from agent.export import Row
 from agent.export.provenance import never_said
+from agent.parsing import loads
 from agent.secrets import redactor
 
 __all__ = ["clean", "scrubbed"]
@@ -105,7 +106,7 @@ def _is_public(address: str) -> bool:
 def _clean_json(text: str, hide: Callable[[str], str]) -> str:
     """The arguments of a call as text, each by itself; as any text where it is no JSON."""
     try:
-        given = json.loads(text)
+        given = loads(text)
     except ValueError:
         return str(_clean(text, hide))
     kept = _clean(given, hide)

@@ -6,7 +6,6 @@ edits as calls of tools, and what was measured in between.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from agent.events import Asked
 from agent.models import Message
 from agent.models.wire import sendable
 from agent.node import NodeId, Step
+from agent.parsing import loads
 from agent.policy.briefing import introduction, measured
 from agent.policy.forms import NATIVE, TEXT, accepted
 from agent.policy.transcript import unpack
@@ -195,7 +195,7 @@ def _with_objects(message: Message) -> Message:
 
 def _with_object(function: Mapping[str, Any]) -> Mapping[str, Any]:
     given = function["arguments"]
-    return {**function, "arguments": json.loads(given or "{}") if isinstance(given, str) else given}
+    return {**function, "arguments": loads(given or "{}") if isinstance(given, str) else given}
 
 
 def _said(message: Message) -> tuple[object, ...]:

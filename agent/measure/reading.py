@@ -6,7 +6,6 @@ own status and the command's exit code agree. Of pytest nothing on stdout is rea
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -14,6 +13,7 @@ from typing import Any
 
 from agent.measure import Outcome, SuiteReport
 from agent.measure.inside.cutting import ending
+from agent.parsing import loads
 from sandboxes import ExecResult
 
 __all__ = ["COMMAND", "NO_TESTS", "Told", "from_exit_code", "from_told", "read"]
@@ -80,7 +80,7 @@ def read(data: bytes, nonce: str) -> Told:
         if seal.decode(errors="replace") != sha256(f"{nonce}{number}".encode() + fact).hexdigest():
             told.doubts.append("something else than the plugin wrote to the report")
             break
-        _sort(told, json.loads(fact))
+        _sort(told, loads(fact))
     return told
 
 

@@ -5,7 +5,6 @@ Law: a result that was kept is the one that was found. What cannot be read is fo
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Any
 
 from agent.journal import to_json, write_atomically
 from agent.measure import SuiteReport
+from agent.parsing import loads
 
 __all__ = ["Key", "Results"]
 
@@ -82,7 +82,7 @@ class Results:
 
 def _decode(data: bytes) -> SuiteReport:
     """Raises ValueError when it is no report."""
-    report: SuiteReport = _adapter().validate_python(json.loads(data))
+    report: SuiteReport = _adapter().validate_python(loads(data))
     return report
 
 

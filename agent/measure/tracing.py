@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from agent.guard import Protection
@@ -11,6 +10,7 @@ from agent.measure.planting import plan, plant_reporter, plant_tracer
 from agent.measure.reading import from_told
 from agent.measure.spectrum import Lines, Spectrum
 from agent.measure.suite import rules_for, run_planned
+from agent.parsing import loads
 from agent.task import Task
 from sandboxes import Change, Provider, Snapshot
 
@@ -35,7 +35,9 @@ def trace(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport,
         if not report.valid:
             return Spectrum(report.outcomes, problem=report.problem)
         try:
-            found = json.loads(box.read(lines_file))
+            found = loads(box.read(lines_file))
+        except ValueError as error:
+            return Spectrum(report.outcomes, problem=f"the tests changed what coverage had written: {error}")
         except FileNotFoundError:
             return Spectrum(report.outcomes, problem="no coverage package works with the Python of the tests")
     lines = {test: _sources(files, rules.protection) for test, files in found.items()}

@@ -16,6 +16,7 @@ from agent.errors import UsageError
 from agent.journal import write_atomically
 from agent.memory.items import Source, load_source
 from agent.memory.skills import Book, Skill
+from agent.parsing import loads
 
 __all__ = ["read", "write"]
 
@@ -47,7 +48,7 @@ def read(directory: Path) -> tuple[list[Source], list[tuple[str, tuple[str, ...]
         UsageError: it holds none, those of a newer version, or one of a run that it does not describe.
     """
     try:
-        facts = json.loads((directory / INDEX).read_bytes())
+        facts = loads((directory / INDEX).read_bytes())
         if facts["format"] > FORMAT:
             raise UsageError(
                 f"{directory / INDEX} has format {facts['format']}, this ramify knows {FORMAT}: upgrade it"

@@ -6,7 +6,6 @@ own, so that identifiers are found by their parts, on whatever SQLite there is.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from agent.errors import MemoryUnusable
 from agent.memory.items import Experience, Insight, Item, Kind, Source, load, load_source, to_json
 from agent.memory.ranking import Corpus
 from agent.memory.words import words
+from agent.parsing import loads
 
 __all__ = ["Store"]
 
@@ -95,13 +95,13 @@ class Store:
         """All runs that are remembered, by id, the oldest first."""
         with self._reading() as db:
             rows = db.execute("SELECT id, body FROM sources ORDER BY added, id").fetchall()
-        return {name: load_source(json.loads(body)) for name, body in rows}
+        return {name: load_source(loads(body)) for name, body in rows}
 
     def named_sources(self, names: Iterable[str]) -> list[Source]:
         """Those of the runs that are remembered, in this order."""
         with self._reading() as db:
             rows = [db.execute("SELECT body FROM sources WHERE id = ?", (name,)).fetchone() for name in names]
-        return [load_source(json.loads(row[0])) for row in rows if row]
+        return [load_source(loads(row[0])) for row in rows if row]
 
     def items(self, kind: Kind | None = None) -> list[Item]:
         """All that is remembered, in the order of ids."""
@@ -254,7 +254,7 @@ def _replace_insights(db: sqlite3.Connection, learn: Callable[[list[Insight]], l
 def _load(db: sqlite3.Connection, name: str, body: str) -> Item:
     """An item, with the runs that stand behind it now."""
     rows = db.execute("SELECT source FROM origins WHERE item = ? ORDER BY source", (name,)).fetchall()
-    return load(json.loads(body) | {"sources": [source for (source,) in rows]})
+    return load(loads(body) | {"sources": [source for (source,) in rows]})
 
 
 def _get(db: sqlite3.Connection, names: Sequence[str]) -> Iterator[Item]:

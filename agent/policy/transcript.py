@@ -12,6 +12,7 @@ from typing import Any
 
 from agent.actions.excerpt import excerpt
 from agent.models import Message
+from agent.parsing import loads
 from agent.policy import tagged
 from agent.policy.forms import Form
 from agent.prompts import render
@@ -93,7 +94,7 @@ def _words(content: object) -> str:
 def unpack(message: str) -> dict[str, Any] | None:
     """What `pack` stored; None when another policy took the turn."""
     try:
-        stored = json.loads(message)
+        stored = loads(message)
     except ValueError:
         return None
     packed = isinstance(stored, dict) and stored.keys() - {"left_out", "plan"} == {"given", "answer"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from agent.deeds import Deed
 from agent.errors import UsageError
+from agent.parsing import loads
 
 __all__ = ["Trajectory", "read_trajectory"]
 
@@ -34,7 +34,7 @@ def read_trajectory(path: Path) -> Trajectory:
         agent.errors.UsageError: it cannot be read, or is none of these.
     """
     try:
-        data = json.loads(path.read_bytes())
+        data = loads(path.read_bytes())
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:

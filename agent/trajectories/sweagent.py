@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 from agent.actions import Action, Edit, Observation, Shell, Submit, View, Write
 from agent.deeds import Deed, deed
+from agent.parsing import loads
 from agent.trajectories import Trajectory
 from agent.trajectories.typed import typed
 
@@ -66,7 +66,7 @@ def _places(steps: Sequence[_Step]) -> tuple[str, ...]:
         state = step.state
         if isinstance(state, str):
             try:
-                state = json.loads(state)
+                state = loads(state)
             except ValueError:
                 state = None
         if isinstance(state, dict) and state.get("working_dir"):

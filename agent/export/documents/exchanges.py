@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -12,6 +11,7 @@ from agent.actions import Action, Observation, as_call
 from agent.export.turns import Turn
 from agent.models import Message
 from agent.node import NodeId
+from agent.parsing import loads
 from agent.run import Run
 
 __all__ = ["Call", "Exchange", "exchanges", "patch_of", "winner"]
@@ -82,4 +82,4 @@ def _calls(turn: Turn, named: Sequence[Any]) -> Iterator[Call]:
     for number, (action, seen) in enumerate(zip(turn.step.actions, observed, strict=False)):
         name, arguments = as_call(action)
         made = f"call_{turn.node}_{turn.number}_{number}"
-        yield Call(ids[number] if ids else made, name, json.loads(arguments), action, seen)
+        yield Call(ids[number] if ids else made, name, loads(arguments), action, seen)

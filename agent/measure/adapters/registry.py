@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -15,6 +14,7 @@ from agent.measure.adapters.go import GO
 from agent.measure.adapters.javascript import JEST, NODE, VITEST
 from agent.measure.adapters.junit import GRADLE, JUNIT, MAVEN
 from agent.measure.adapters.unittests import UNITTEST
+from agent.parsing import loads
 
 __all__ = ["ADAPTERS", "FRAMEWORKS", "choose"]
 
@@ -95,7 +95,7 @@ def _detect(repo: Path, command: str) -> str:
 def _of_package(file: Path) -> str | None:
     """What a package.json says: in its test script, else among what it depends on, else node's own runner."""
     try:
-        package = json.loads(file.read_bytes())
+        package = loads(file.read_bytes())
     except (OSError, ValueError):
         return None
     if not isinstance(package, dict):

@@ -88,7 +88,7 @@ def contexts(path: str, data: bytes, lines: Iterable[int]) -> list[Context]:
     try:
         text = data.decode().replace("\r\n", "\n")
         functions = _functions(ast.parse(text))
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     rows = _lines(text)
     wanted = set(lines)

@@ -21,6 +21,7 @@ from agent.errors import ConfigError
 from agent.export.credit import outcome, worths
 from agent.journal import write_atomically
 from agent.node import NodeId
+from agent.parsing import loads
 from agent.policy.edit.features import features
 from agent.policy.edit.record import Ranked
 from agent.run import Run
@@ -77,7 +78,7 @@ class Counts:
     def read(cls, path: Path) -> Counts:
         """Raises ConfigError where the file is none."""
         try:
-            data = json.loads(path.read_bytes())
+            data = loads(path.read_bytes())
             by = {feature: (tried, right) for feature, (tried, right) in data["by"].items()}
             return cls(data["tried"], data["right"], by, data["runs"], tuple(data["policies"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

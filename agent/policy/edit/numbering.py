@@ -55,7 +55,7 @@ def parsed(text: str) -> ast.Module:
     try:
         with warnings.catch_warnings(action="ignore"):
             return ast.parse(f"if 1:\n{text}" if text[:1].isspace() else text)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])
 
 

@@ -112,7 +112,7 @@ def compiles(data: bytes) -> bool:
         warnings.simplefilter("ignore")
         try:
             compile(data, "candidate", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             return False
     return True
 

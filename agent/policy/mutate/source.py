@@ -237,7 +237,7 @@ def _parse(path: str, data: bytes) -> cst.Module:
         text = data.decode("utf-8")
         compile(data, path, "exec", dont_inherit=True)
         module = cst.parse_module(text)
-    except (UnicodeDecodeError, SyntaxError, ValueError, RecursionError, cst.ParserSyntaxError) as error:
+    except (UnicodeDecodeError, SyntaxError, ValueError, RecursionError, MemoryError, cst.ParserSyntaxError) as error:
         raise Unsupported(f"{path}: {error}") from error
     if text.startswith("\ufeff") or re.search(r"\r(?!\n)", text) or module.code != text:
         raise Unsupported(f"{path}: byte order mark or unusual line ends")
