@@ -40,6 +40,8 @@ def run(tmp_path, monkeypatch):
     with Run.open(tmp_path / "run") as made:
         made.record(Started({}, {}, Snapshot("0", "0")))
         made.record(Added(trees.node(0)))
+        for number in range(1, N + 1):
+            made.record(Added(trees.node(number, 0)))
     return tmp_path / "run"
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -16,9 +20,12 @@ from hypothesis import strategies as st
 
 from agent.events import Added, Failed
 from agent.journal import read_events
+from agent.run import Run
 from agent.underway import TRIES
-from tests.attacks.searching import EDITS, MORE, Plan
-from tests.projects import means
+from tests.attacks.searching import EDITS, MORE, Plan, text
+from tests.projects import BUG, means
+from tests.scripted_server import Reply, ScriptedServer, says
+from tests.test_interruption import ramify
 from tests.test_killed import traces, wait_for
 
 pytestmark = pytest.mark.namespace
@@ -77,3 +84,54 @@ def test_a_proposal_that_kills_the_process_each_time_fails_at_last_and_takes_no_
     assert [search(repo, run, Plan(workers=3, kills=1)) for _ in range(TRIES + 1)] == [None] * TRIES + ["no_patch"]
     failed = f"the process that carried it out was killed each of {TRIES} times"
     assert tried(run) == Counter([*EVERY_EDIT, failed]) - Counter(["edit 1", "edit 1 0"])
+
+
+def test_what_a_model_had_answered_a_line_of_work_is_not_asked_again(repo: Path, tmp_path: Path) -> None:
+    """Although another line has ended since, which the model would be told of."""
+    run, killed, stalled = tmp_path / "run", threading.Event(), threading.Event()
+    first = itertools.count()
+
+    def reply(body: Mapping[str, Any]) -> Reply:
+        told = json.dumps(body["messages"])
+        if "tools" not in body:
+            return says("It changed a line.")
+        if '"assistant"' not in told:
+            return says("I change it.", ("edit", {"path": "means.py", "old": BUG, "new": text(next(first))}))
+        if text(0).strip() in told and not killed.is_set():
+            stalled.set()
+            return says("never").fails("stall", 0)
+        return says("It is done.", ("submit", {}))
+
+    def asked() -> Counter[str]:
+        return Counter(json.dumps([request["messages"], request.get("seed")]) for request in server.requests)
+
+    with ScriptedServer(reply) as server:
+        lines = ("search.name='best_of_n'", "search.n=2", "rollouts=2", "workers=2", "tournament.judge='none'")
+        own = (f"model.base_url='{server.url}'", *lines, 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}')
+        options = [word for setting in own for word in ("-c", setting)]
+        begin = (
+            "solve",
+            "--issue",
+            "mean([]) fails",
+            "--repo",
+            repo,
+            "--out",
+            run,
+            "--policy",
+            "openai/tiny",
+            *options,
+        )
+        process = ramify(*begin)
+        wait_for(lambda: stalled.is_set() and (run / "journal.jsonl").read_bytes().count(b'"kind": "added"') == 2)
+        process.kill()
+        process.communicate()
+        before = asked()
+        killed.set()
+        process = ramify("resume", run)
+        process.communicate()
+        repeated = [times for times in asked().values() if times > 1]
+    assert max(before.values()) == 1
+    assert repeated == [2], "what was not answered is asked again, and nothing else"
+    assert next(first) == 2
+    with Run.read(run) as opened:
+        assert [node.submitted for node in opened.tree] == [False, True, True]
