@@ -38,6 +38,12 @@ class SuiteReport:
     """Every test was asked for and none left out. False: only some (the goal tests) were, or the run was cut short."""
     left_out: int = 0
     """Tests that were not run any more, because enough had failed that passed in the base state."""
+    late: Mapping[str, int] = field(default_factory=dict)
+    """How many tests, by their file, were not run because the time of the run was up."""
+    asked: tuple[str, ...] = ()
+    """The tests, or the files of tests, that were asked for; empty where all were."""
+    scope: str = ""
+    """Which part of all tests this is, in words, where a state is measured by the part that its change can reach."""
     valid: bool = True
     """The runner came to its end, collected something, and its exit code agrees with the outcomes."""
     problem: str = ""

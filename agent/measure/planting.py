@@ -29,6 +29,8 @@ done; true
 """
 REPORTER = ["alarm", "channel", "wanted", "cutting", "failures", "reporter"]
 """The programs that report, each after those that it imports."""
+KILL_AFTER_S = 30.0
+"""What a run has, when its time is up, to end the test that runs and to close its report."""
 OMITTED = ["*/site-packages/*", "*/dist-packages/*", "*/.venv/*", "*/venv/*"]
 
 
@@ -41,13 +43,21 @@ class Limits:
     wall_s: float
     """Seconds on the clock of one test."""
     run_s: float
-    """Seconds on the clock of the whole run."""
+    """Seconds on the clock of the whole run. Tests that it leaves no time for are reported as late, where the runner
+    can tell; a run that goes on for KILL_AFTER_S more is killed."""
     timeouts: int
     """Tests that may run out of time before the rest is skipped."""
     must_pass: frozenset[str] = frozenset()
     """Tests that are regressions when they do not pass."""
     regressions: int = 1_000_000
     """Regressions after which the rest is left out."""
+    jobs: int = 1
+    """Processes that run tests at the same time, where the runner can do that."""
+
+    @property
+    def kill_s(self) -> float:
+        """Seconds after which the run is killed."""
+        return self.run_s + KILL_AFTER_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,14 @@ own status and the command's exit code agree. Of pytest nothing on stdout is rea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
 from agent.measure import Outcome, SuiteReport
+from agent.measure.ids import file_of
 from agent.measure.inside.cutting import ending
 from agent.parsing import loads
 from sandboxes import ExecResult
@@ -43,6 +45,8 @@ class Told:
     tests: dict[str, dict[str, Any]] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
+    late: list[str] = field(default_factory=list)
+    """Tests for which the run had no time."""
     ends: list[dict[str, Any]] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     values: list[dict[str, Any]] = field(default_factory=list)
@@ -102,6 +106,8 @@ def _sort(told: Told, fact: dict[str, Any]) -> None:
             told.values.append(fact)
         case "left":
             told.left_out.add(fact["id"])
+        case "late":
+            told.late.append(fact["id"])
         case "end":
             told.ends.append(fact)
 
@@ -118,8 +124,10 @@ def from_told(told: Told, result: ExecResult, wanted: Sequence[str] = (), adapte
         outcomes=outcomes,
         duration_s=result.duration_s,
         collected=told.ends[-1]["collected"] if told.ends else 0,
-        complete=not wanted and not told.left_out,
+        complete=not wanted and not told.left_out and not told.late,
         left_out=len(told.left_out),
+        late=Counter(map(file_of, told.late)),
+        asked=tuple(wanted),
         exit_code=result.exit_code,
         timed_out=result.timed_out,
         adapter=adapter,
@@ -175,7 +183,8 @@ def _problems(told: Told, result: ExecResult, report: SuiteReport, wanted: Seque
     for name, code in ((f"{report.adapter}'s status", end["exit"]), ("the command's exit code", result.exit_code)):
         if (code != 0) != bool(report.failures or report.unexpected):
             yield f"{name} is {code}, but {len(report.failures)} tests failed"
-    missing = [t for t in wanted if t not in told.left_out and report.outcome(t) is None]
+    untold = {*told.left_out, *told.late}
+    missing = [t for t in wanted if "::" in t and t not in untold and report.outcome(t) is None]
     if missing:
         yield f"not reported: {', '.join(missing[:3])}{' and more' if len(missing) > 3 else ''}"
 

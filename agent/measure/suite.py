@@ -122,7 +122,7 @@ def run_restored(
         if rules.adapter == "exit-code":
             return from_exit_code(run_script(box, task.test_command, timeout_s=rules.limits.run_s))
         if adapter := ADAPTERS.get(rules.adapter):
-            return run_adapted(box, adapter, task.test_command, tests, rules.limits.run_s)
+            return run_adapted(box, adapter, task.test_command, tests, rules.limits)
         told, result = _run_planted(box, task.test_command, tests, rules)
     report = from_told(told, result, tests)
     return replace(report, command=_by_path(task.test_command, tests)) if rules.by_path else report

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
-from agent.measure.planting import Plan
+from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
 
 __all__ = ["PROC", "Adapter", "Left", "Order", "inside"]
@@ -57,8 +57,9 @@ class Adapter:
     """What runs all tests, where nobody says."""
     named: re.Pattern[str]
     """Found in a command that means to run this framework."""
-    order: Callable[[Plan, str, Sequence[str]], Order]
-    """How to run this command with these tests only, or with all where none is named or `selects` is not set."""
+    order: Callable[[Plan, str, Sequence[str], Limits], Order]
+    """How to run this command with these tests only, or with all where none is named or `selects` is not set. Of the
+    limits an adapter keeps what its runner allows; the whole run is killed by whoever carries the order out."""
     read: Callable[[Left], Told]
     tests: tuple[str, ...] = ()
     """Files that hold tests or what tests need."""

@@ -14,7 +14,7 @@ from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.inside.cutting import cut, ending
 from agent.measure.logs.cargo import cargo
-from agent.measure.planting import Plan
+from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
 from agent.untrusted import terminal_text
 
@@ -28,7 +28,7 @@ DOCUMENTED = re.compile(r"(.+?) \(line (\d{1,9})\)(.*)")
 MESSAGE_BYTES = 1500
 
 
-def order(planned: Plan, command: str, wanted: Sequence[str]) -> Order:
+def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Order:
     """Every target runs, also after one that failed: an alias cannot do that, so the command itself is amended."""
     script = COMMAND.sub(r"cargo\1 \2 --no-fail-fast", command)
     return Order(f"export CARGO_TERM_COLOR=never\n{script}", captured=True)

@@ -15,7 +15,7 @@ from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.inside.cutting import cut
 from agent.measure.logs.go import ENDS, read_events
-from agent.measure.planting import Plan
+from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
 
 __all__ = ["GO"]
@@ -23,7 +23,7 @@ __all__ = ["GO"]
 MESSAGE_BYTES = 1500
 
 
-def order(planned: Plan, command: str, wanted: Sequence[str]) -> Order:
+def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Order:
     """Flags that the command itself gives in GOFLAGS are kept."""
     flags = ["-json", *([f"-run=^({'|'.join(_functions(wanted))})$"] if wanted else [])]
     ours = f"GOFLAGS='{' '.join(flags)} '"

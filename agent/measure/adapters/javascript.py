@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from agent.measure.adapters import PROC, Adapter, Left, Order, inside
-from agent.measure.planting import Plan
+from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
 from agent.measure.reading import read as read_sealed
 
@@ -48,7 +48,7 @@ TRICKS = re.compile(
 BUILT = ("node_modules/*", "*/node_modules/*")
 
 
-def order(planned: Plan, command: str, wanted: Sequence[str], *, program: str, options: str) -> Order:
+def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits, *, program: str, options: str) -> Order:
     """Options that the command itself gives to node are kept."""
     folder = planned.folder
     given = options.format(program=f"{folder}/{program}")

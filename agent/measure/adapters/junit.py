@@ -17,7 +17,7 @@ from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.documents import root
 from agent.measure.inside.cutting import cut
-from agent.measure.planting import Plan
+from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
 
 __all__ = ["GRADLE", "JUNIT", "MAVEN", "read"]
@@ -69,12 +69,19 @@ def _seconds(case: ET.Element) -> float:
     return seconds if 0 <= seconds < float("inf") else 0.0
 
 
-def _ask(planned: Plan, command: str, wanted: Sequence[str]) -> Order:
+def _ask(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Order:
     return Order(f"export RAMIFY_JUNIT={planned.report}\nmkdir -p {planned.folder}\n{command}")
 
 
 def _build(
-    planned: Plan, command: str, wanted: Sequence[str], *, tool: str, whole: str, where: tuple[str, ...]
+    planned: Plan,
+    command: str,
+    wanted: Sequence[str],
+    limits: Limits,
+    *,
+    tool: str,
+    whole: str,
+    where: tuple[str, ...],
 ) -> Order:
     """A part of the project whose tests fail does not keep the others from being tested."""
     return Order(re.sub(tool, rf"\g<0> {whole}", command, count=1), gather=where)

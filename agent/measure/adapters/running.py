@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from agent.measure import SuiteReport
 from agent.measure.adapters import Adapter, Left, Order
-from agent.measure.planting import Plan, plan
+from agent.measure.planting import Limits, Plan, plan
 from agent.measure.reading import from_told
 from sandboxes import Sandbox
 
@@ -24,10 +24,11 @@ FILE_BYTES = 50_000_000
 FILES = 20_000
 
 
-def run_adapted(box: Sandbox, adapter: Adapter, command: str, wanted: Sequence[str], timeout_s: float) -> SuiteReport:
+def run_adapted(box: Sandbox, adapter: Adapter, command: str, wanted: Sequence[str], limits: Limits) -> SuiteReport:
     """How these tests end, all of them when none is named or the adapter cannot select."""
     planned = plan(())
-    order = adapter.order(planned, command, wanted)
+    timeout_s = limits.kill_s
+    order = adapter.order(planned, command, wanted, limits)
     for path, content in order.files.items():
         box.write(path, content)
     if order.gather:

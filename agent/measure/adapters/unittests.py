@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from agent.measure.adapters import Adapter, Left, Order, inside
-from agent.measure.planting import Plan
+from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
 from agent.measure.reading import read as read_sealed
 
@@ -20,7 +20,7 @@ __all__ = ["UNITTEST"]
 NAMED = re.compile(r"-m\s+unittest\b")
 
 
-def order(planned: Plan, command: str, wanted: Sequence[str]) -> Order:
+def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Order:
     """`python -m PACKAGE` in place of `python -m unittest`, its orders in its own source."""
     package, folder = planned.plugins[-1], planned.folder
     orders = {"report": planned.report, "nonce": planned.nonce, "folder": folder}
