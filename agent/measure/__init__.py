@@ -71,6 +71,12 @@ class SuiteReport:
     unexpected: tuple[str, ...] = ()
     """Tests that passed although they are marked as strict expected failures: for the runner they failed."""
 
+    @property
+    def conclusive(self) -> bool:
+        """Whether the run was of all tests, or of all in the scope of the state, but for those that it had no time for:
+        it was not cut short because tests broke."""
+        return self.complete or (bool(self.scope or self.late) and not self.left_out)
+
     def passed(self, test_id: str) -> bool:
         """Whether the test ran and passed in a valid run; a skipped test has not passed."""
         return self.valid and self.outcome(test_id) is Outcome.PASSED

@@ -117,3 +117,11 @@ def _inside(file: str, key: str) -> str:
     """The id of a dotted name in this file; empty where it is not in it."""
     _, found, rest = f".{key}".rpartition(f".{_key(file)}.")
     return f"{file}::{rest.replace('.', '::')}" if found else ""
+
+
+def likely_file(name: str, files: Collection[str]) -> str | None:
+    """Which of these files of tests a name means that stands for a test; None where none is meant."""
+    file = file_of(name)
+    if file in files:
+        return file
+    return max((each for each in files if f".{_key(name)}.".find(f".{_key(each)}.") >= 0), key=len, default=None)

@@ -120,6 +120,7 @@ def _orders(planned: Plan, wanted: Sequence[str], limits: Limits, by_path: bool)
         "by_path": by_path,
         "cpu_s": limits.cpu_s,
         "wall_s": limits.wall_s,
+        "run_s": limits.run_s,
         "max_timeouts": limits.timeouts,
         "must_pass": sorted(limits.must_pass),
         "max_regressions": limits.regressions,

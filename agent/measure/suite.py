@@ -144,7 +144,7 @@ def copy_run(
     edited = _edited([change for change in changes if not protection.covers(change)]) if session else None
     report, nonce = f"/tmp/{secrets.token_hex(16)}", secrets.token_hex(16)  # noqa: S108  # inside the sandbox
     with provider.scratch(snapshot, base, put_back, warm.template) as box:
-        result = box.perform(warm.order(tests, edited, report, nonce, limits), timeout_s=limits.run_s)
+        result = box.perform(warm.order(tests, edited, report, nonce, limits), timeout_s=limits.kill_s)
         told = _told(box, report, nonce, result)
     return replace(from_told(told, result, tests), start=told.start)
 
@@ -178,7 +178,7 @@ def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules)
 
 def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tuple[Told, ExecResult]:
     """Run the command with what was planted, and read what it told; nothing when the fork was lost."""
-    result = box.exec(shell(command, planned), timeout_s=limits.run_s)
+    result = box.exec(shell(command, planned), timeout_s=limits.kill_s)
     return _told(box, planned.report, planned.nonce, result), result
 
 

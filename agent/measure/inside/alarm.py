@@ -6,6 +6,7 @@ PYTEST_DONT_REWRITE
 from __future__ import annotations
 
 import ctypes
+import math
 import platform
 import signal
 import struct
@@ -48,10 +49,13 @@ class Alarm:
             self.rang = True
             raise OutOfTime("ran out of time", pytrace=True)
 
-    def arm(self) -> None:
+    def arm(self, left_s: float = math.inf, *, cpu: bool = True) -> None:
+        """`left_s`: seconds on the clock that the whole run has left, more than 0. Not `cpu`: only those count."""
         self.armed = True
-        set_timer(signal.ITIMER_PROF, self.cpu_s, 1.0)
-        for clock, delay_s in zip(self._clocks, (self.wall_s, self.wall_s + MERCY_S)):  # noqa: B905 - Python 3.8
+        if cpu:
+            set_timer(signal.ITIMER_PROF, self.cpu_s, 1.0)
+        wall_s = min(self.wall_s, left_s) if cpu else left_s
+        for clock, delay_s in zip(self._clocks, (wall_s, wall_s + MERCY_S)):  # noqa: B905 - Python 3.8
             clock.set(delay_s)
 
     def disarm(self) -> None:

@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -30,7 +30,9 @@ SELECTION = {
     "pyargs": False,
 }
 """Options by which a command selects tests, and what they are without it."""
-FAILURES = ("error", "failed", "timeout")
+FAILURES = ("error", "failed", "timeout", "late")
+SHORTEST_S = 0.1
+"""What a test has that began just before the time of the run was up."""
 
 # Tests patch this (frozen clocks); the report must not depend on what they leave there.
 clock = time.perf_counter
@@ -61,12 +63,15 @@ class Reporter:
         self.wanted = Wanted(orders["wanted"])
         self.by_path = orders.get("by_path", False)
         self.attempt: Attempt | None = None
+        self.alarm: Alarm | None = None
         self.failures = Failures()
         self.unread: dict[str, str] = {}
         """What is wrong with files that cannot be collected."""
         self.found = 0
         self.told: set[str] = set()
         self.left_out: set[str] = set()
+        self.ends_at = float("inf")
+        """When the time of the run is up, by `clock`."""
         self.broken: list[str] = []
         self.say("open")
 
@@ -76,6 +81,7 @@ class Reporter:
         self.must_pass = frozenset(orders["must_pass"])
         self.regressions_left = orders["max_regressions"]
         self.alarm = Alarm(orders["cpu_s"], orders["wall_s"])
+        self.ends_at = clock() + orders["run_s"]
         self.channel.open(orders["report"], orders["nonce"])
 
     # -- before the tests
@@ -121,8 +127,11 @@ class Reporter:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
-        result: Any = yield
+        result: Any = yield from self.guarded(cpu=False)
         report = result.get_result()
+        if report.failed and self.is_late():  # the time was up while the file was imported
+            report.outcome, report.longrepr, report.result = "passed", None, []
+            self.say("late", id=report.nodeid)
         call = getattr(report, "call", None)  # there until this hook ends
         if report.failed and call is not None and call.excinfo is not None:
             error = call.excinfo.value
@@ -149,6 +158,9 @@ class Reporter:
             self.left_out.add(item.nodeid)
             self.say("left", id=item.nodeid)
             return True
+        if clock() >= self.ends_at:
+            self.say("late", id=item.nodeid)
+            return True
         if self.timeouts_left <= 0:
             self.attempt = Attempt(item.nodeid)
             self.attempt.learn("skipped", "not run: too many tests before it ran out of time")
@@ -158,17 +170,30 @@ class Reporter:
         self.attempt = Attempt(item.nodeid)
         return None
 
-    def guarded(self) -> Iterator[None]:
-        self.alarm.arm()
+    def guarded(self, *, cpu: bool = True) -> Generator[None, Any, Any]:
+        """Until the alarm rings; at the latest when the time of the run is up. A template has no alarm."""
+        if self.alarm is None:
+            return (yield)
+        self.alarm.arm(max(self.ends_at - clock(), SHORTEST_S), cpu=cpu)
         try:
-            yield
+            return (yield)
         finally:
             self.alarm.disarm()
+
+    def is_late(self) -> bool:
+        """Whether the test that runs was ended by the time of the run, and not by its own."""
+        return self.rang and clock() >= self.ends_at
+
+    @property
+    def rang(self) -> bool:
+        """Whether the alarm has ended what was running."""
+        return self.alarm is not None and self.alarm.rang
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
         self.attempt = Attempt(item.nodeid)  # a plugin that runs a failed test again begins here
-        self.alarm.rang = False
+        if self.alarm is not None:
+            self.alarm.rang = False
         yield from self.guarded()
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -184,6 +209,10 @@ class Reporter:
         result: Any = yield
         report = result.get_result()
         if self.attempt is not None and self.attempt.nodeid == item.nodeid:
+            if self.is_late():
+                report.outcome, report.longrepr = "skipped", (item.nodeid, 0, "the time of the run is up")
+                self.attempt.outcome = "late"
+                return
             outcome = self.judge(report, call)
             if outcome == "failed" and _is_unexpected_pass(item, report, call):
                 outcome, self.attempt.unexpected = "passed", True
@@ -210,7 +239,7 @@ class Reporter:
 
     def judge(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
         raised = call.excinfo
-        if self.alarm.rang or (report.failed and raised is not None and _is_timeout(raised.value)):
+        if self.rang or (report.failed and raised is not None and _is_timeout(raised.value)):
             return "timeout"
         if report.failed:
             return "failed" if report.when == "call" else "error"
@@ -233,6 +262,9 @@ class Reporter:
 
     def finish(self, done: Attempt) -> None:
         self.attempt = None
+        if done.outcome == "late":
+            self.say("late", id=done.nodeid)
+            return
         if not done.outcome:
             done.learn("error", "the test was not called")
         self.timeouts_left -= done.outcome == "timeout"
