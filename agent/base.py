@@ -84,7 +84,7 @@ def measure(sitting: Sitting, base: Snapshot) -> GoalsFirst:
     for node in run.tree:
         scorer.remember(node)
     if not len(run.tree):
-        report = reduce(joined, found, report)
+        report = replace(reduce(joined, found, report), first=0)
         sitting.record(Added(Node(0, (), (), base, report, scorer.root, label="base"), parts.budget.elapsed_s))
     if parts.localise:
         _localise(sitting, scorer, base)

@@ -253,7 +253,7 @@ class Tree:
         self._views.changed_below(node_id)
 
     def extend(self, report: SuiteReport) -> None:
-        """Record what more is known of the base state's tests."""
+        """Record what more is known of the base state's tests: the root's report has it from now on."""
         self._nodes[ROOT] = replace(self.root, report=joined(self.root.report, report))
 
     def leave(self, node_id: NodeId, policy_id: str) -> None:

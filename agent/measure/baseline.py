@@ -90,7 +90,8 @@ def joined(report: SuiteReport, more: SuiteReport) -> SuiteReport:
     late = {file: count for file, count in report.late.items() if file not in run} | dict(more.late)
     return replace(
         report,
-        outcomes={**more.outcomes, **report.outcomes},
+        outcomes={**report.outcomes, **more.outcomes, **report.outcomes},
+        first=report.first or len(report.outcomes),
         durations={**more.durations, **report.durations},
         messages={**more.messages, **report.messages},
         flaky=tuple(dict.fromkeys((*report.flaky, *more.flaky))),

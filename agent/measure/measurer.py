@@ -11,7 +11,7 @@ from pathlib import Path
 from agent.errors import MeasureError
 from agent.guard import Protection
 from agent.measure import SuiteReport
-from agent.measure.adapters.registry import ADAPTERS
+from agent.measure.adapters.registry import ADAPTERS, named_in
 from agent.measure.baseline import Baseline, joined
 from agent.measure.flaky import unsteady
 from agent.measure.ids import file_of
@@ -63,7 +63,8 @@ class Measurer:
         self._provider, self._task, self._base = provider, task, base
         self._timing = timing or Timing()
         self.rules = rules_for(provider, task, base, baseline)
-        self.rules = replace(self.rules, limits=replace(self.rules.limits, jobs=self._timing.jobs))
+        if self._timing.jobs > 1:  # a template is copied into one process
+            self.rules = replace(self.rules, limits=replace(self.rules.limits, jobs=self._timing.jobs), warm=None)
         self.baseline = Baseline(baseline, self._of_base, learned)
         self._trust = Trust(self.baseline, lambda tests: self.measure_afresh(base, tests, start=Start.SESSION))
         self._results = Results(folder, _described(self.rules, task, base))
@@ -290,18 +291,28 @@ def _without_tests(report: SuiteReport) -> SuiteReport:
 def _first_run(provider: Provider, task: Task, base: Snapshot, timing: Timing, untested: bool) -> SuiteReport:
     """A valid run with generous limits, read by the best adapter that works for the command."""
     rules = rules_for(provider, task, base)
-    run_s = timing.whole_s if _selects(rules.adapter) else max(timing.whole_s, timing.final_s)
-    rules = replace(rules, limits=replace(rules.limits, run_s=run_s, jobs=timing.jobs))
+    rules = replace(rules, limits=_first_limits(task, rules.adapter, timing))
     report = run_suite(provider, task, base, base, rules=rules)
     if not report.valid and not report.outcomes and not _means_framework(report, task):
         report = run_suite(provider, task, base, base, rules=replace(rules, adapter="exit-code"))
     if untested:
         report = _without_tests(report)
-        if report.timed_out and not report.outcomes:
+        if report.timed_out:
             return _too_long(report, task.test_command)
     if not report.valid or report.exit_code in (126, 127):
         raise MeasureError(_complaint(report, task.test_command))
     return report
+
+
+def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
+    """A runner that reports tests as late ends by itself when its time is up; of one that cannot select there is nothing
+    but runs of all tests, and what an unknown command runs is not known."""
+    limits, longest_s = replace(GENEROUS, jobs=timing.jobs), max(timing.whole_s, timing.final_s)
+    if not _selects(adapter):
+        return replace(limits, run_s=longest_s)
+    known = task.framework or named_in(task.test_command)
+    grace_s = limits.grace_s if known else max(limits.grace_s, longest_s - timing.whole_s)
+    return replace(limits, run_s=timing.whole_s, grace_s=grace_s)
 
 
 def _too_long(report: SuiteReport, command: str) -> SuiteReport:

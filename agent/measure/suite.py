@@ -16,6 +16,7 @@ from agent.measure import Outcome, SuiteReport
 from agent.measure.adapters.registry import ADAPTERS
 from agent.measure.adapters.running import run_adapted
 from agent.measure.ids import file_of
+from agent.measure.parts import run_in_parts
 from agent.measure.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
 from agent.measure.reading import Told, from_exit_code, from_told, read
 from agent.measure.warm import Warm, find_warm
@@ -171,6 +172,8 @@ def _write(box: Sandbox, files: Mapping[str, bytes]) -> str:
 
 
 def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules) -> tuple[Told, ExecResult]:
+    if rules.limits.jobs > 1 and not rules.by_path:
+        return run_in_parts(box, command, tests, rules.site_packages, rules.limits)
     planned = plan(rules.site_packages)
     plant_reporter(box, planned, tests, rules.limits, by_path=rules.by_path)
     return run_planned(box, command, planned, rules.limits)

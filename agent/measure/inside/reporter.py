@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Generator, Iterator
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -30,6 +31,7 @@ SELECTION = {
     "pyargs": False,
 }
 """Options by which a command selects tests, and what they are without it."""
+SHARED_FILES = ("__init__.py", "conftest.py")
 FAILURES = ("error", "failed", "timeout", "late")
 SHORTEST_S = 0.1
 """What a test has that began just before the time of the run was up."""
@@ -62,6 +64,8 @@ class Reporter:
         self.say = self.channel.say
         self.wanted = Wanted(orders["wanted"])
         self.by_path = orders.get("by_path", False)
+        self.part, self.parts = orders.get("part", (0, 1))
+        """Which part of all files this process runs, and how many there are; each process runs one."""
         self.attempt: Attempt | None = None
         self.alarm: Alarm | None = None
         self.failures = Failures()
@@ -106,12 +110,22 @@ class Reporter:
     if hasattr(pytest, "version_tuple"):
 
         def pytest_ignore_collect(self, collection_path: object) -> bool | None:
-            return self.wanted.ignores(str(collection_path))
+            return self.ignores(str(collection_path))
 
     else:  # pytest 6
 
         def pytest_ignore_collect(self, path: object) -> bool | None:  # type: ignore[misc]  # pytest goes by the name
-            return self.wanted.ignores(str(path))
+            return self.ignores(str(path))
+
+    def ignores(self, path: str) -> bool | None:
+        """Whether a file or folder is passed over: no wanted test is in it, or another process runs it."""
+        if self.elsewhere(path) and os.path.isfile(path) and os.path.basename(path) not in SHARED_FILES:
+            return True
+        return self.wanted.ignores(path)
+
+    def elsewhere(self, path: str) -> bool:
+        """Whether the file is another process's."""
+        return bool(self.parts > 1 and crc32(path.encode("utf-8", "surrogateescape")) % self.parts != self.part)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self, collector: pytest.Collector, name: str) -> list[pytest.Item] | None:
@@ -120,6 +134,7 @@ class Reporter:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
+        items[:] = [item for item in items if not self.elsewhere(_file(item))]
         self.found = len(items)
         yield
         if self.wanted.ids:
@@ -289,6 +304,10 @@ class Reporter:
         self.say(
             "end", exit=int(session.exitstatus), collected=self.found, tests=len(self.told), left_out=len(self.left_out)
         )
+
+
+def _file(item: Any) -> str:
+    return str(getattr(item, "path", None) or item.fspath)
 
 
 def _is_unexpected_pass(item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:
