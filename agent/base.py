@@ -83,6 +83,7 @@ def measure(sitting: Sitting, base: Snapshot) -> GoalsFirst:
     )
     for node in run.tree:
         scorer.remember(node)
+    scorer.prepare()
     if not len(run.tree):
         report = replace(reduce(joined, found, report), first=0)
         sitting.record(Added(Node(0, (), (), base, report, scorer.root, label="base"), parts.budget.elapsed_s))

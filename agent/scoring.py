@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -93,6 +95,10 @@ class GoalsFirst:
         """What is known of the base state's tests now."""
         return self._measurer.baseline.report
 
+    def prepare(self) -> None:
+        """Begin with what measuring states will need and nobody waits for yet."""
+        self._measurer.prepare()
+
     def remember(self, node: Node) -> None:
         """Take what an earlier sitting measured as known."""
         self._measurer.remember(node.snapshot, node.report)
@@ -100,11 +106,13 @@ class GoalsFirst:
     def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """The report of a state below `path`, its evaluation, and how many runs of the tests they took."""
         trial = Trial(self._measurer, self.task.goal_tests, snapshot, self._strict)
-        report = self._known(snapshot) or trial.report()
+        with self._own_tests_beside(snapshot) as own:
+            report = self._known(snapshot) or trial.report()
         case = self._case(snapshot, path, report)
         if self._ask is not None:
             case = replace(case, ask=self._ask(path[-1].id))
         finding, runs = self.reproduction(snapshot, report)
+        runs += own()
         evaluation, more = self._valued(case, finding, snapshot)
         return report, evaluation, trial.runs + runs + more
 
@@ -120,11 +128,26 @@ class GoalsFirst:
     def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
         """As `agent.parts.Scorer.run_tests`. Tests that the task's own command does not run are run by their path."""
         wanted, selected = self._named(snapshot, tests)
-        if selected:
-            report, made = self._measurer.ask(snapshot, wanted, keep=True)
-        else:
+        if not selected:
             report, made = self.own.run(snapshot, wanted)
-        return report, int(made)
+            return report, int(made)
+        if wanted:
+            report, made = self._measurer.ask(snapshot, wanted, keep=True)
+            return report, int(made)
+        with self._own_tests_beside(snapshot) as own:
+            report, made = self._measurer.ask(snapshot, keep=True)
+        return report, int(made) + own()
+
+    @contextmanager
+    def _own_tests_beside(self, snapshot: Snapshot) -> Iterator[Callable[[], int]]:
+        """While the block runs tests that take long, run those that the state adds: what they say is known afterwards.
+        What is given tells how many runs that took."""
+        if not self._measurer.by_scopes or not self._reproducible:
+            yield lambda: 0
+            return
+        with ThreadPoolExecutor(1) as beside:
+            looking = beside.submit(self.own.look, snapshot)
+            yield lambda: finding.runs if (finding := looking.result()) else 0
 
     def _named(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
         """The ids of the tests that are meant, and whether the task's own command runs them all.
@@ -182,9 +205,13 @@ class GoalsFirst:
 
     def reproduction(self, snapshot: Snapshot, report: SuiteReport) -> tuple[Finding | None, int]:
         """As `agent.parts.Scorer.reproduction`."""
-        wanted = not self.task.goal_tests and report.valid and self._baseline.adapter == "pytest"
-        finding = self.own.look(snapshot) if wanted else None
+        finding = self.own.look(snapshot) if self._reproducible and report.valid else None
         return finding, finding.runs if finding else 0
+
+    @property
+    def _reproducible(self) -> bool:
+        """Whether tests that a state adds count: no goal is known, and they can be run."""
+        return not self.task.goal_tests and self._baseline.adapter == "pytest"
 
     def _valued(self, case: Case, finding: Finding | None, snapshot: Snapshot) -> tuple[Evaluation, int]:
         """What the state is worth, and the runs of tests that this took. Of workers that come to a state at once, one

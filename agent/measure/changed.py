@@ -138,7 +138,9 @@ def _users(spans: list[_Span], touched: Collection[str], lines: list[str]) -> di
     for removes in range(1, ROUNDS + 1):
         ends = {part for name in wanted for part in name.split(".") if not part.startswith("__")}
         wanted = {
-            name for name, used in words.items() if name not in users and name not in touched and not ends.isdisjoint(used)
+            name
+            for name, used in words.items()
+            if name not in users and name not in touched and not ends.isdisjoint(used)
         }
         users.update(dict.fromkeys(wanted, removes))
     return users

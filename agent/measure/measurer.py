@@ -11,7 +11,7 @@ from pathlib import Path
 from agent.errors import MeasureError
 from agent.guard import Protection
 from agent.measure import SuiteReport
-from agent.measure.adapters.registry import ADAPTERS, named_in
+from agent.measure.adapters.registry import named_in
 from agent.measure.baseline import Baseline, joined
 from agent.measure.flaky import unsteady
 from agent.measure.ids import file_of
@@ -20,7 +20,7 @@ from agent.measure.planting import Limits
 from agent.measure.reading import NO_TESTS
 from agent.measure.regressions import must_pass, regressions
 from agent.measure.results import Results
-from agent.measure.scopes import Scope, Scopes
+from agent.measure.scopes import Scope, Scopes, by_scopes, selects
 from agent.measure.spectrum import Spectrum
 from agent.measure.suite import GENEROUS, Rules, calibrate, copy_run, rules_for, run_suite
 from agent.measure.timing import Timing
@@ -70,7 +70,7 @@ class Measurer:
         self._results = Results(folder, _described(self.rules, task, base))
         self._results.put((base.digest,), baseline)
         self._scopes: Scopes | None = None
-        if _selects(baseline.adapter) and _slow(baseline, self._timing):
+        if by_scopes(baseline, self._timing):
             self._scopes = Scopes(provider, base, self.baseline, self.rules.protection, self._timing, spectrum)
 
     @property
@@ -82,6 +82,11 @@ class Measurer:
     def by_scopes(self) -> bool:
         """Whether a state is measured by the tests that its change can reach, and not by all."""
         return self._scopes is not None
+
+    def prepare(self) -> None:
+        """Begin with what choosing scopes will need, and return at once."""
+        if self._scopes is not None:
+            self._scopes.prepare()
 
     def cover_goals(self, goals: Sequence[str]) -> None:
         """Make known how these tests end in the base state, where a first run did not come to them."""
@@ -305,10 +310,10 @@ def _first_run(provider: Provider, task: Task, base: Snapshot, timing: Timing, u
 
 
 def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
-    """A runner that reports tests as late ends by itself when its time is up; of one that cannot select there is nothing
-    but runs of all tests, and what an unknown command runs is not known."""
+    """A runner that reports tests as late ends by itself when its time is up. One that cannot select has only runs of
+    all tests; what an unknown command runs is not known, and may be either."""
     limits, longest_s = replace(GENEROUS, jobs=timing.jobs), max(timing.whole_s, timing.final_s)
-    if not _selects(adapter):
+    if not selects(adapter):
         return replace(limits, run_s=longest_s)
     known = task.framework or named_in(task.test_command)
     grace_s = limits.grace_s if known else max(limits.grace_s, longest_s - timing.whole_s)
@@ -319,16 +324,6 @@ def _too_long(report: SuiteReport, command: str) -> SuiteReport:
     """The report of a run that was killed: it says nothing of any test, and is no reason not to work on the issue."""
     problem = f"{command!r} was ended after {report.duration_s:.0f} s and had said nothing of any test by then"
     return replace(report, outcomes={}, valid=True, complete=False, problem=problem)
-
-
-def _selects(adapter: str) -> bool:
-    """Whether some of the tests can be run alone."""
-    return adapter == "pytest" or (adapter in ADAPTERS and ADAPTERS[adapter].selects)
-
-
-def _slow(baseline: SuiteReport, timing: Timing) -> bool:
-    """Whether all tests take too long to be run in every state."""
-    return bool(baseline.late) or baseline.duration_s > timing.every_s
 
 
 def _needed_s(baseline: SuiteReport) -> float:

@@ -142,7 +142,10 @@ class Modules:
         return () if rest else (module,)
 
     def _locate(self, root: str, dotted: str) -> tuple[str, ...]:
-        found = (self._deepest(each, dotted.split(".")) for each in self._roots(f"{root}/x".lstrip("/"), dotted.split(".", 1)[0]))
+        found = (
+            self._deepest(each, dotted.split("."))
+            for each in self._roots(f"{root}/x".lstrip("/"), dotted.split(".", 1)[0])
+        )
         return tuple(module for module, rest in found if not rest)
 
     def _roots(self, path: str, first: str) -> Iterable[str]:

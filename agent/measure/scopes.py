@@ -9,13 +9,14 @@ Law: a state has one scope for as long as a process measures it.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from agent.guard import Protection
 from agent.measure import SuiteReport
+from agent.measure.adapters.registry import ADAPTERS
 from agent.measure.baseline import Baseline
 from agent.measure.ids import file_of
 from agent.measure.related import Changed, Index, Near, changed_of, read_index, related
@@ -23,9 +24,11 @@ from agent.measure.selection import affected
 from agent.measure.spectrum import Spectrum
 from agent.measure.timing import Timing
 from agent.patches import parse
-from sandboxes import Change, Provider, Sandbox, Snapshot
+from sandboxes import Change, Provider, Sandbox, SandboxError, Snapshot
 
-__all__ = ["Scope", "Scopes"]
+__all__ = ["Scope", "Scopes", "by_scopes", "selects", "state_s"]
+
+log = logging.getLogger(__name__)
 
 ESTIMATED = 0.25
 """The part of the time of a run of a scope that its tests take by estimate: estimates err, and runs have to begin."""
@@ -36,6 +39,22 @@ FILE_S = 1.0
 SOURCE_BYTES = 2_000_000
 """A larger source is compared by its name alone."""
 NAMED = 3
+
+
+def selects(adapter: str) -> bool:
+    """Whether some of the tests can be run alone."""
+    return adapter == "pytest" or (adapter in ADAPTERS and ADAPTERS[adapter].selects)
+
+
+def by_scopes(baseline: SuiteReport, timing: Timing) -> bool:
+    """Whether states are measured by scopes: all tests take too long to be run in every state, and some can be run."""
+    return selects(baseline.adapter) and (bool(baseline.late) or baseline.duration_s > timing.every_s)
+
+
+def state_s(baseline: SuiteReport, timing: Timing) -> float:
+    """Seconds that the tests of a state take at most, by what is known of the base state: a scope may have to be run
+    there, too."""
+    return min(baseline.duration_s, 2 * timing.scope_s) if by_scopes(baseline, timing) else baseline.duration_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +93,8 @@ class Scopes:
         self._protection, self._timing, self._spectrum = protection, timing, spectrum
         self._lock = threading.Lock()
         self._known: dict[str, Scope] = {}
+        self._reading = threading.Lock()
+        self._index: Index | None = None
 
     def of(self, snapshot: Snapshot) -> Scope:
         """The scope of a state."""
@@ -82,11 +103,24 @@ class Scopes:
                 self._known[snapshot.digest] = self._chosen(snapshot)
             return self._known[snapshot.digest]
 
-    @cached_property
+    def prepare(self) -> None:
+        """Read the sources of the base state in a thread of its own: to do so takes seconds, and nobody waits yet."""
+        threading.Thread(target=self._prepare, daemon=True).start()
+
+    def _prepare(self) -> None:
+        try:
+            _ = self.index
+        except (SandboxError, OSError, ValueError) as error:  # the run may be over; whoever needs it tries again
+            log.debug("the sources of the base state were not read: %s", error)
+
+    @property
     def index(self) -> Index:
         """What the sources of the base state import and define."""
-        with self._provider.at(self._base) as box:
-            return read_index(box)
+        with self._reading:
+            if self._index is None:
+                with self._provider.at(self._base) as box:
+                    self._index = read_index(box)
+            return self._index
 
     def test_files(self) -> tuple[str, ...]:
         """All files of tests that are known, and where no run has told of any, those that are named like tests."""

@@ -45,7 +45,9 @@ CHAIN = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0
 QUOTED = re.compile(r"""["']([\w./\-]{3,%d})["']""" % MENTION)
 DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 LITERAL_IMPORT = re.compile(r"""\b(?:import_module|__import__|importorskip)\(\s*["']([\w.]+)["']""")
-OTHER_IMPORT = re.compile(r"""\b(?:import_module|__import__|iter_modules|walk_packages|module_from_spec)\((?!\s*["'])""")
+OTHER_IMPORT = re.compile(
+    r"""\b(?:import_module|__import__|iter_modules|walk_packages|module_from_spec)\((?!\s*["'])"""
+)
 IMPORT_LINE = re.compile(r"^([ \t]*)import[ \t]+([\w.]+)(?:[ \t]+as[ \t]+(\w+))?", re.M)
 FROM_LINE = re.compile(r"^([ \t]*)from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#]*)", re.M)
 NAME_LINE = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.M)

@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Collection, Generator, Iterator
+from fnmatch import fnmatch
 from typing import Any
 from zlib import crc32
 
@@ -31,6 +32,8 @@ SELECTION = {
     "pyargs": False,
 }
 """Options by which a command selects tests, and what they are without it."""
+NOTHING_COLLECTED = 5
+FUNCTION = re.compile(r"^[ \t]*(?:async )?def (test\w*)", re.M)
 SHARED_FILES = ("__init__.py", "conftest.py")
 FAILURES = ("error", "failed", "timeout", "late")
 SHORTEST_S = 0.1
@@ -67,6 +70,10 @@ class Reporter:
         self.part, self.parts = orders.get("part", (0, 1))
         """Which part of all files this process runs, and how many there are; each process runs one."""
         self.attempt: Attempt | None = None
+        self.root = ""
+        self.unread_late = False
+        """Whether there was no time to read a file of tests."""
+        self.patterns: list[str] = []
         self.alarm: Alarm | None = None
         self.failures = Failures()
         self.unread: dict[str, str] = {}
@@ -98,7 +105,8 @@ class Reporter:
         option.tbstyle = "native"  # pytest's own takes seconds for a thousand frames of a recursion
         if hasattr(option, "numprocesses"):  # xdist: its workers would not report here
             option.numprocesses, option.dist, option.tx = None, "no", []
-        root = str(config.rootpath)
+        root = self.root = str(config.rootpath)
+        self.patterns = config.getini("python_files")
         self.failures = Failures(root, os.getcwd())
         self.wanted.look_in(root)
         if self.by_path and self.wanted.ids:
@@ -121,7 +129,19 @@ class Reporter:
         """Whether a file or folder is passed over: no wanted test is in it, or another process runs it."""
         if self.elsewhere(path) and os.path.isfile(path) and os.path.basename(path) not in SHARED_FILES:
             return True
-        return self.wanted.ignores(path)
+        if self.wanted.ignores(path):
+            return True
+        if clock() >= self.ends_at and self.has_tests(path):
+            file = os.path.relpath(path, self.root).replace(os.sep, "/")
+            for name in _functions(path) or [""]:
+                self.say("late", id=file + name)
+            self.unread_late = True
+            return True
+        return None
+
+    def has_tests(self, path: str) -> bool:
+        """Whether the file is named as files of tests are."""
+        return any(fnmatch(os.path.basename(path), pattern) for pattern in self.patterns) and os.path.isfile(path)
 
     def elsewhere(self, path: str) -> bool:
         """Whether the file is another process's."""
@@ -301,9 +321,20 @@ class Reporter:
         yield
         if self.attempt is not None:
             self.finish(self.attempt)
+        if self.unread_late and not self.found and session.exitstatus == NOTHING_COLLECTED:
+            session.exitstatus, self.found = 0, 1  # there are tests, and there was no time to collect one
         self.say(
             "end", exit=int(session.exitstatus), collected=self.found, tests=len(self.told), left_out=len(self.left_out)
         )
+
+
+def _functions(path: str) -> list[str]:
+    """The tests in a file, as far as a look at its lines tells."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as text:
+            return ["::" + name for name in FUNCTION.findall(text.read())]
+    except OSError:
+        return []
 
 
 def _file(item: Any) -> str:
