@@ -29,8 +29,10 @@ SAME_PLACE = 0.4
 WORDS_ALIKE = 0.8
 SATURATION, LENGTH = 1.2, 0.6
 """k1 and b of BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009)."""
-NAMED, USER, WORD = 3.0, 1.5, 1.0
-"""What a hit counts: a changed name, a name that uses it at first hand, and a word of the changed lines."""
+NAMED, HOLDER = 3.0, 2.0
+"""What a hit counts: a changed name, and a class that it lies in."""
+WORDS, USERS = 4.0, 4.0
+"""What the words of the changed lines share, and the names that use what is changed; none has more than 1."""
 
 
 class Likeness:
@@ -100,14 +102,14 @@ def _terms(changed: Mapping[str, Changed]) -> dict[str, float]:
 
     for change in changed.values():
         for word in change.words:
-            add(word, WORD)
+            add(word, min(1.0, WORDS / len(change.words)))
         for name, removes in change.users.items():
-            add(name.rsplit(".", 1)[-1], USER / removes)
+            add(name.rsplit(".", 1)[-1], min(1.0, USERS / len(change.users)) / removes)
         for name in change.names:
             *holders, last = name.split(".")
             add(last, NAMED)
             for holder in holders:
-                add(holder, NAMED)
+                add(holder, HOLDER)
     return dict(sorted(terms.items()))
 
 

@@ -17,8 +17,9 @@ from agent.measure.modules import Modules, Place
 __all__ = ["Edge", "Graph", "Way"]
 
 IMPORT = 1.0
-OTHER_NAMES = 0.75
-"""More where a file imports other names of a changed file than those that are changed or use what is."""
+REMOVE, OTHER_NAMES = 0.25, 0.75
+"""More where a file imports names of a changed file that use what is changed, for each remove; and at most, which goes
+for other names, too."""
 MENTION = 1.5
 BESIDE_MENTION = 2.5
 """The modules of a package that is named in a string."""
@@ -63,9 +64,9 @@ class Graph:
                 if needed != path and needed in index.files:
                     _keep(self._needed_by.setdefault(needed, {}), path, edge)
 
-    def ways(self, touched: Mapping[str, Collection[str] | None]) -> dict[str, Way]:
+    def ways(self, touched: Mapping[str, Mapping[str, int] | None]) -> dict[str, Way]:
         """The nearest way from each file that there is one from, to changed files: each with the names at its top level
-        that are changed or use what is; None: all of them are."""
+        that are changed (0) or use what is at so many removes; None: it may be any."""
         found: dict[str, Way] = {}
         pending: list[tuple[float, str, str, str]] = []
         for path, names in sorted(touched.items()):
@@ -82,12 +83,15 @@ class Graph:
                     heappush(pending, (steps + edge.cost, user, path, end))
         return found
 
-    def _users(self, path: str, names: Collection[str] | None) -> Iterator[tuple[str, float]]:
+    def _users(self, path: str, names: Mapping[str, int] | None) -> Iterator[tuple[str, float]]:
         if path not in self._index.files:
             yield from self._mentioned(path)
         for user, edge in self._needed_by.get(path, {}).items():
-            other = names is not None and edge.names is not None and edge.names.isdisjoint(names)
-            yield user, edge.cost + OTHER_NAMES * other
+            more = 0.0
+            if names is not None and edge.names is not None:
+                removes = min((names[name] for name in edge.names & names.keys()), default=OTHER_NAMES / REMOVE)
+                more = min(OTHER_NAMES, REMOVE * removes)
+            yield user, edge.cost + more
 
     def _mentioned(self, path: str) -> Iterator[tuple[str, float]]:
         """The files that have the name of a file that is no Python, or the end of its path, in a string."""

@@ -40,7 +40,7 @@ FEW = 20
 MENTION = 120
 """The most characters of a mention."""
 
-WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]{3,}")
+WORD = re.compile(r"[A-Za-z_]\w+", re.A)
 CHAIN = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0,3})")
 QUOTED = re.compile(r"""["']([\w./\-]{3,%d})["']""" % MENTION)
 DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
