@@ -330,7 +330,8 @@ def test_no_time_at_all_lists_the_tests(lab, measurer):
     report = run_suite(lab.provider, lab.task, lab.base, lab.base, (), timed(measurer, 0.0))
     assert report.valid
     assert not report.outcomes
-    assert report.late == Counter(map(file_of, lab.baseline.outcomes))
+    names = {test.split("[")[0] for test in lab.baseline.outcomes}  # parameters are not known before they are made
+    assert report.late == Counter(map(file_of, names))
 
 
 def test_a_file_that_sleeps_while_it_is_imported_is_late(provider, tmp_path):
