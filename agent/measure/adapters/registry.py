@@ -10,16 +10,18 @@ from pathlib import Path
 from agent.errors import UsageError
 from agent.measure.adapters import Adapter
 from agent.measure.adapters.cargo import CARGO
+from agent.measure.adapters.django import DJANGO
 from agent.measure.adapters.go import GO
 from agent.measure.adapters.javascript import JEST, NODE, VITEST
 from agent.measure.adapters.junit import GRADLE, JUNIT, MAVEN
+from agent.measure.adapters.sympy import SYMPY
 from agent.measure.adapters.unittests import UNITTEST
 from agent.parsing import loads
 
 __all__ = ["ADAPTERS", "FRAMEWORKS", "choose"]
 
 ADAPTERS: Mapping[str, Adapter] = {
-    each.name: each for each in (UNITTEST, GO, CARGO, MAVEN, GRADLE, NODE, JEST, VITEST, JUNIT)
+    each.name: each for each in (UNITTEST, DJANGO, SYMPY, GO, CARGO, MAVEN, GRADLE, NODE, JEST, VITEST, JUNIT)
 }
 FRAMEWORKS = ("pytest", *ADAPTERS, "exit-code")
 """What can be named. pytest is measured by a plugin of its own (`agent.measure.planting`); `exit-code`, the weakest, is
@@ -47,7 +49,7 @@ def choose(repo: Path | None, command: str | None, framework: str | None) -> tup
         agent.errors.UsageError: there is no such framework; none is recognised; or it has no command of its own.
     """
     if framework is None:
-        found = named_in(command or "") or (_detect(repo, command or "") if repo else "pytest")
+        found = named_in(command or "", repo) or (_detect(repo, command or "") if repo else "pytest")
         return ("" if found == "pytest" else found), command or _command(found)
     if framework not in FRAMEWORKS:
         near = get_close_matches(framework, FRAMEWORKS, n=1)
@@ -58,11 +60,13 @@ def choose(repo: Path | None, command: str | None, framework: str | None) -> tup
     return framework, command or _command(framework)
 
 
-def named_in(command: str) -> str | None:
-    """The framework that a command names, pytest before others; None where it names none, or several others."""
+def named_in(command: str, repo: Path | None = None) -> str | None:
+    """The framework that a command names, pytest before others; None where it names none, or several others. `repo`: as
+    in `choose`."""
     if PYTEST.search(command):
         return "pytest"
-    named = [name for name, adapter in ADAPTERS.items() if adapter.named.search(command)]
+    found = (each for each in ADAPTERS.values() if each.named.search(command))
+    named = [adapter.name for adapter in found if adapter.fits(repo, command)]
     return named[0] if len(named) == 1 else None
 
 
