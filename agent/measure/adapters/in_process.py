@@ -39,6 +39,7 @@ def begun_by(
         "report": planned.report,
         "nonce": planned.nonce,
         "wanted": list(wanted),
+        "by_path": bool(wanted),
         "run_s": limits.run_s,
         "cpu_s": limits.cpu_s,
         "wall_s": limits.wall_s,

@@ -1,4 +1,4 @@
-"""SymPy's own `bin/test`."""
+"""SymPy's own `bin/test`; from 1.13 on it has pytest run the tests, with our plugin."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SYMPY = Adapter(
     command="python3 bin/test",
     named=NAMED,
     fits=fits,
-    order=partial(begun_by, ("sympy",), _replaced),
+    order=partial(begun_by, ("reporter", "sympy"), _replaced),
     read=read,
     steering=("bin/test",),
     manifests=("sympy/testing/runtests.py", "sympy/utilities/runtests.py"),

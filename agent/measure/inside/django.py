@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from .scripts import run_as_main
+from .scripts import Listener, run_as_main
 from .unittests import Only, Session, realpath
 
 LABELS = {"modules": "failfast", "args": "testrunner"}
@@ -27,6 +27,7 @@ def main(orders: dict[str, Any]) -> None:
         narrowing.__enter__()
         session.before = lambda: narrowing.__exit__()
     take_options(session, orders["jobs"])
+    sys.meta_path.insert(0, Listener(["django.test.runner"], lambda module: build_less(session, module.DiscoverRunner)))
     status = run_as_main(sys.argv[1:])
     session.close(status)
     sys.exit(status)
@@ -49,6 +50,28 @@ def take_options(session: Session, jobs: int) -> None:
         return found
 
     argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign, assignment]
+
+
+def build_less(session: Session, runner: Any) -> None:
+    """Databases are made for the wanted tests only, and for none where there is no time for any. Where the time is up
+    none is removed: the machine's state is thrown away."""
+    original = runner.build_suite
+
+    def build_suite(self: Any, *arguments: Any, **options: Any) -> Any:
+        suite = original(self, *arguments, **options)
+        if not session.running and not session.done:
+            session.take(suite)
+            if session.account.over:
+                session.finish()
+                session.done = True
+                sys.exit(0)
+        return suite
+
+    def teardown_databases(self: Any, *arguments: Any, **options: Any) -> None:
+        if not session.account.is_up:
+            undo(self, *arguments, **options)
+
+    runner.build_suite, undo, runner.teardown_databases = build_suite, runner.teardown_databases, teardown_databases
 
 
 def relabel(said: dict[str, Any], name: str, files: list[str]) -> None:

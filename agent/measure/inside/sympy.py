@@ -6,28 +6,39 @@ Python 3.8 and later. SymPy's loop over the files and functions stays its own; i
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
-import importlib.abc
 import os
+import re
 import sys
-from collections.abc import Callable, Collection
+import types
+from collections.abc import Callable
 from typing import Any
+
+try:
+    from .reporter import Reporter, first_hook
+except ImportError:  # there is no pytest, and SymPy's runner is its own
+    Reporter = None  # type: ignore[assignment, misc]
 
 from .account import Account, clock, opened
 from .failures import Failures
-from .scripts import run_as_main
+from .scripts import Listener, run_as_main
 from .wanted import covers
 
 MODULES = ("sympy.testing.runtests", "sympy.utilities.runtests")
 """Where SymPy has its runner, from 1.6 on and before."""
+BY_PYTEST = "sympy.testing.runtests_pytest"
+"""What has pytest run the tests, from 1.13 on."""
+
+FUNCTION = re.compile(r"^def (test_\w+)", re.MULTILINE)
 
 realpath, relpath = os.path.realpath, os.path.relpath
 
 
 class RanOutOfTime(Exception):
     """A test used more time than it was given. SymPy's loop goes on after an Exception and no other."""
+
+    __module__ = "builtins"  # messages show no name of this file
 
 
 class Over(BaseException):
@@ -37,8 +48,8 @@ class Over(BaseException):
 class Session:
     """A run of SymPy's tests."""
 
-    def __init__(self, orders: dict[str, Any]) -> None:
-        self.account = Account(orders, opened(orders), RanOutOfTime)
+    def __init__(self, orders: dict[str, Any], channel: Any) -> None:
+        self.account = Account(orders, channel, RanOutOfTime)
         self.root = orders["root"]
         self.wanted = frozenset(orders["wanted"])
         self.failures = Failures(self.root)
@@ -176,30 +187,6 @@ class Session:
         return relpath(realpath(filename), self.root)
 
 
-class Listener(importlib.abc.MetaPathFinder):
-    """Has something done to modules as soon as they are imported."""
-
-    def __init__(self, names: Collection[str], then: Callable[[Any], None]) -> None:
-        self.names, self.then = set(names), then
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name not in self.names:
-            return None
-        self.names.remove(name)
-        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
-        spec = next((found for found in (each.find_spec(name, path, target) for each in others) if found), None)
-        if spec is not None and spec.loader is not None:
-            loader: Any = spec.loader
-            run = loader.exec_module
-
-            def exec_module(module: Any) -> None:
-                run(module)
-                self.then(module)
-
-            loader.exec_module = exec_module
-        return spec
-
-
 def _wrap(kind: Any, **own: Callable[..., Any]) -> None:
     """Put methods in the place of a class's own, which they get as their first argument."""
     for name, method in own.items():
@@ -228,13 +215,12 @@ def _raised(error: BaseException) -> Any:
 
 
 def _functions(filename: str) -> list[str]:
-    """The names of the test functions in a file, which is not run."""
+    """The names of the test functions in a file, which is not run, nor parsed: some take seconds."""
     try:
-        with open(filename, "rb") as file:
-            body = ast.parse(file.read()).body
-    except (OSError, SyntaxError, ValueError):
+        with open(filename, encoding="utf-8", errors="replace") as file:
+            return FUNCTION.findall(file.read())
+    except OSError:
         return []
-    return [each.name for each in body if isinstance(each, ast.FunctionDef) and each.name.startswith("test_")]
 
 
 def _matches(keywords: Any, name: str) -> bool:
@@ -242,15 +228,49 @@ def _matches(keywords: Any, name: str) -> bool:
     return not keywords or any(each.lower() in name.lower() for each in keywords)
 
 
+class Opened:
+    """A channel that somebody has opened."""
+
+    def __init__(self, channel: Any) -> None:
+        self.say = channel.say
+
+    def open(self, path: str, nonce: str) -> None:
+        """It is."""
+
+
+def by_pytest(module: Any, orders: dict[str, Any], channel: Any) -> None:
+    """Have the plugin for pytest in the run that this module starts."""
+    original = module.pytest.main
+
+    def run(args: Any = None, plugins: Any = None) -> Any:
+        reporter: Any = Reporter(orders)
+        reporter.channel, reporter.say = Opened(channel), channel.say
+        reporter.start(orders)
+        plugin: Any = types.ModuleType("plugin")
+        plugin.pytest_load_initial_conftests = first_hook(reporter, [])
+        return original(args, [*(plugins or ()), plugin])
+
+    module.pytest = types.SimpleNamespace(main=run)
+
+
 def main(orders: dict[str, Any]) -> None:
     """Run the program that the rest of the command line names."""
-    session = Session(orders)
+    channel = opened(orders)
+    session = Session(orders, channel)
+    closed = []
 
     def listen(module: Any) -> None:
         if getattr(module, "SymPyTests", None) is not None and module.SymPyTests.__module__ == module.__name__:
             session.listen(module)
 
+    def have_pytest(module: Any) -> None:
+        if Reporter is not None:
+            by_pytest(module, orders, channel)
+            closed.append(True)
+
     sys.meta_path.insert(0, Listener(MODULES, listen))
+    sys.meta_path.insert(0, Listener([BY_PYTEST], have_pytest))
     status = run_as_main(sys.argv[1:])
-    session.account.close(status)
+    if not closed:
+        session.account.close(status)
     sys.exit(status)

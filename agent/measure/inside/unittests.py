@@ -64,8 +64,6 @@ class Session:
 
     def run(self, runner: Any, test: Any, original: Callable[[Any, Any], Any]) -> Any:
         """Run these tests, those that are wanted, with a result that tells."""
-        if self.before is not None:
-            self.before()
         make = runner._makeResult
 
         def made() -> Any:
@@ -75,18 +73,21 @@ class Session:
             return result
 
         runner._makeResult = made
-        if self.wanted:
-            narrow(test, lambda each: covers(self.wanted, self.names.known(each)))
+        self.take(test)
         self.parallel = hasattr(test, "subsuites")
-        self.plan(test)
         self.running = True
         result = original(runner, test)
         self.running, self.done = False, True
         self.finish()
         return result
 
-    def plan(self, suite: Any) -> None:
-        """Note all that is to be told."""
+    def take(self, suite: Any) -> None:
+        """Leave in a suite the wanted tests only, and note all that is to be told of it."""
+        if self.before is not None:
+            self.before()
+        if self.wanted:
+            narrow(suite, lambda each: covers(self.wanted, self.names.known(each)))
+        self.planned.clear()
         names = Names(self.root)
         for test in leaves(suite):
             self.planned[names.name(test)] = (type(test), title(test))
