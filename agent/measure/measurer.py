@@ -10,6 +10,7 @@ from pathlib import Path
 from agent.errors import MeasureError
 from agent.guard import Protection
 from agent.measure import SuiteReport
+from agent.measure.adapters.running import UNKNOWN
 from agent.measure.flaky import unsteady
 from agent.measure.planting import Limits
 from agent.measure.reading import NO_TESTS
@@ -184,7 +185,7 @@ def _first_run(provider: Provider, task: Task, base: Snapshot, untested: bool) -
     rules = rules_for(provider, task, base)
     report = run_suite(provider, task, base, base, rules=rules)
     if not report.valid and not report.outcomes and not _means_framework(report, task):
-        report = run_suite(provider, task, base, base, rules=replace(rules, adapter="exit-code"))
+        report = run_suite(provider, task, base, base, rules=replace(rules, adapter=UNKNOWN))
     if untested:
         report = _without_tests(report)
     if not report.valid or report.exit_code in (126, 127):
