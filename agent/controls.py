@@ -17,6 +17,7 @@ from string import ascii_lowercase
 
 from agent.guard import Flag
 from agent.measure import Outcome, SuiteReport
+from agent.measure.adapters.registry import OF_PYTHON
 from agent.measure.altering import DOCUMENTS, END, altered, failing
 from agent.measure.baseline import Baseline
 from agent.measure.ids import file_of, is_source_doctest
@@ -71,7 +72,7 @@ class Controls:
 
     def _claimed(self, report: SuiteReport) -> tuple[str, ...]:
         """Those of them that copies can be made of: in test files of Python, and examples in documents."""
-        if report.adapter not in ("pytest", "unittest"):
+        if report.adapter not in OF_PYTHON:
             return ()
         failed = (each for each in report.passes if self._baseline.report.outcome(each) not in NOT_FAILED)
         tests = (t for t in failed if file_of(t).endswith((".py", *DOCUMENTS)) and not is_source_doctest(t))

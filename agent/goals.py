@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from agent.errors import UsageError
 from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of, holds
+from agent.measure.naming import Names, likely_id
 from agent.task import Task
 
 __all__ = ["resolve_goals"]
@@ -16,19 +17,31 @@ def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
     """The failing tests that the task names, in the order of running. Without names, all that fail in the base state
     where the task says so (`goal_failing`); else the goals are unknown: a test that happens to fail is no goal. A file,
     class or unparametrised function stands for the failing tests in it. Flaky tests are no goals. A test in a file that
-    cannot be imported is taken as it is named.
+    cannot be imported is taken as it is named. A name may be any that `agent.measure.naming` knows.
 
     Raises:
-        UsageError: a goal does not exist, or passes already.
+        UsageError: a goal does not exist, may be several tests, or passes already.
     """
     failing = tuple(test for test in baseline.failures if test not in baseline.flaky)
     if not task.goal_tests:
         return failing if task.goal_failing else ()
     found: dict[str, None] = {}
-    for goal in task.goal_tests:
+    names = Names(baseline, lambda path: "")
+    for goal in (_meant(name, names, baseline) for name in task.goal_tests):
         matches = [test for test in failing if holds(goal, test)]
         found |= dict.fromkeys(matches or [_unseen(goal, baseline)])
     return tuple(found)
+
+
+def _meant(goal: str, names: Names, baseline: SuiteReport) -> str:
+    """The id of a goal, as it is where nothing is known of it."""
+    if baseline.outcome(goal) is not None:
+        return goal
+    meant = names.meant(goal)
+    if len(meant) > 1:
+        raise UsageError(f"the goal test {goal!r} may be {' or '.join(meant[:3])}: name one of them")
+    broken = [test for test, outcome in baseline.outcomes.items() if "::" not in test and outcome is Outcome.ERROR]
+    return meant[0] if meant else likely_id(goal, broken) or goal
 
 
 def _unseen(goal: str, baseline: SuiteReport) -> str:

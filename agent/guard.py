@@ -20,7 +20,8 @@ from pathlib import PurePosixPath
 from agent.measure import SuiteReport
 from agent.measure.adapters import Adapter
 from agent.measure.adapters.inner import inner_tests
-from agent.measure.adapters.registry import ADAPTERS
+from agent.measure.adapters.logs import LOG, forges
+from agent.measure.adapters.registry import ADAPTERS, adapter_of
 from agent.measure.ids import file_of, is_source_doctest
 from agent.patches import FilePatch, parse
 from agent.tampering import suspicions
@@ -87,7 +88,7 @@ class Protection:
     adapter: Adapter | None = None
     """What else runs the tests than pytest, and which files that goes by."""
     by_exit_code: bool = False
-    """Whether the exit code of a command is all that is known of its tests."""
+    """Whether the exit code of a command is all that is known of its tests, or what it prints, which is no more."""
 
     def covers(self, change: Change) -> bool:
         """Whether the change has to be put back before tests are run."""
@@ -127,8 +128,9 @@ def protect(task: Task, baseline: SuiteReport) -> Protection:
     paths = re.findall(r"(?<!\w)PYTHONPATH=(\S+)", task.test_command)
     roots = [entry.strip("\"'").rstrip("/") or "." for path in paths for entry in path.split(":")]
     patterns = (*task.protected_paths, *_scripts(task.test_command))
-    adapter = ADAPTERS.get(baseline.adapter if baseline.outcomes else task.framework)
-    return Protection(files, patterns, (".", "src", "lib", *roots), adapter, baseline.adapter == "exit-code")
+    name = baseline.adapter if baseline.outcomes else task.framework
+    by_words = baseline.adapter == "exit-code" or name.startswith(LOG)
+    return Protection(files, patterns, (".", "src", "lib", *roots), adapter_of(name), by_words)
 
 
 def inspect(provider: Provider, base: Snapshot, snapshot: Snapshot, protection: Protection) -> tuple[Flag, ...]:
@@ -140,6 +142,9 @@ def inspect(provider: Provider, base: Snapshot, snapshot: Snapshot, protection: 
         sources = [c.path for c in changes if c.kind != "removed" and c.path in patches and c.path.endswith(".py")]
         flags += _endings(provider, snapshot, [patches[path] for path in sources if not protection.is_test(path)])
     if adapter := protection.adapter:
+        if adapter.name.startswith(LOG):
+            texts = [each for each in patches.values() if not protection.is_test(each.path)]
+            flags += [flag for patch in texts for flag in _forgeries(patch, adapter.name.removeprefix(LOG))]
         foreign = [c for c in changes if c.path in patches and not _any(c.path, (*NOT_RUN, *adapter.manifests))]
         foreign = [change for change in foreign if not protection.is_test(change.path)]
         flags += [flag for change in foreign for flag in _tricks(patches[change.path], adapter)]
@@ -170,6 +175,13 @@ def _tricks(patch: FilePatch, adapter: Adapter) -> Iterator[Flag]:
     """Lines of a source in another language than Python that talk to the runner."""
     found = ((line, adapter.tricks.search(text)) for line, text in patch.added.items())
     yield from (Flag(patch.path, line, f"talks to the test runner: {trick[0]!r}") for line, trick in found if trick)
+
+
+def _forgeries(patch: FilePatch, parser: str) -> Iterator[Flag]:
+    """Lines of a source that hold what a log says of a test that passed. Documents say that, too."""
+    if not _any(patch.path, NOT_RUN[1:]):
+        found = (line for line, text in patch.added.items() if forges(parser, text))
+        yield from (Flag(patch.path, line, "holds what the log says of a test that passed") for line in found)
 
 
 def _inner_flags(

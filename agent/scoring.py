@@ -17,6 +17,7 @@ from agent.controls import Controls
 from agent.errors import MeasureError
 from agent.goals import resolve_goals
 from agent.measure import SuiteReport
+from agent.measure.adapters.registry import OF_PYTHON
 from agent.measure.flaky import forgiven
 from agent.measure.ids import file_of
 from agent.measure.measurer import Measurer
@@ -156,9 +157,12 @@ class GoalsFirst:
             MeasureError: one of them is not there.
         """
         outcomes, own = self._baseline.outcomes, self.own.files(snapshot) if tests else ()
-        if self._baseline.adapter != "pytest" or all(test in outcomes for test in tests):
+        if self._baseline.adapter == "exit-code" or all(test in outcomes for test in tests):
             return tests, not any(file_of(test) in own for test in tests)
         names = Names(self._baseline, partial(self.own.placed, snapshot), own, self.own.edited(snapshot))
+        if self._baseline.adapter not in OF_PYTHON:  # whose new tests nobody finds by their file
+            meant = [(names.meant(test), test) for test in tests]
+            return tuple(found[0] if len(found) == 1 else test for found, test in meant), True
         found = tuple(dict.fromkeys(each for test in tests for each in names.found(test)))
         return found, all(map(names.selected, found))
 

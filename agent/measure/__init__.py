@@ -61,6 +61,8 @@ class SuiteReport:
     """Seconds per test id, where the runner tells."""
     messages: Mapping[str, str] = field(default_factory=dict)
     """The failure text per failed test id, limited."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Test id by the first line of the test's documentation, where the runner tells that and no other test has it."""
     start: str = "new"
     """How the run began: in a `new` process, or copied from a template, with pytest and its `packages` imported or in
     the midst of a `session` of the base state."""

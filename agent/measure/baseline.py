@@ -94,6 +94,7 @@ def joined(report: SuiteReport, more: SuiteReport) -> SuiteReport:
         first=report.first or len(report.outcomes),
         durations={**more.durations, **report.durations},
         messages={**more.messages, **report.messages},
+        titles={**more.titles, **report.titles},
         flaky=tuple(dict.fromkeys((*report.flaky, *more.flaky))),
         unexpected=tuple(dict.fromkeys((*report.unexpected, *more.unexpected))),
         late=late,

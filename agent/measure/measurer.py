@@ -12,6 +12,7 @@ from agent.errors import MeasureError
 from agent.guard import Protection
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import named_in
+from agent.measure.adapters.running import UNKNOWN
 from agent.measure.baseline import Baseline, joined
 from agent.measure.flaky import unsteady
 from agent.measure.ids import file_of
@@ -299,7 +300,7 @@ def _first_run(provider: Provider, task: Task, base: Snapshot, timing: Timing, u
     rules = replace(rules, limits=_first_limits(task, rules.adapter, timing))
     report = run_suite(provider, task, base, base, rules=rules)
     if not report.valid and not report.outcomes and not _means_framework(report, task):
-        report = run_suite(provider, task, base, base, rules=replace(rules, adapter="exit-code"))
+        report = run_suite(provider, task, base, base, rules=replace(rules, adapter=UNKNOWN))
     if untested:
         report = _without_tests(report)
         if report.timed_out:

@@ -1,17 +1,26 @@
-"""The tests that somebody means who does not name them quite as pytest does."""
+"""The tests that somebody means who does not name them quite as their runner does.
+
+A test may be named as unittest prints it, which is how SWE-bench has it: `test_x (a.tests.Case.test_x)`, without the
+name in the brackets before Python 3.11, or by the first line of its documentation.
+"""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from difflib import get_close_matches
 
 from agent.errors import MeasureError
 from agent.measure import SuiteReport
 from agent.measure.ids import file_of
 
-__all__ = ["Names"]
+__all__ = ["Names", "likely_file", "likely_id"]
 
+PRINTED = re.compile(r"(?P<test>[^\s()]+) \((?P<where>[\w.]+)\)(?: [\[(].*)?", re.DOTALL)
+"""As unittest prints a test; behind it may be a part of it (`subTest`)."""
+FIXTURES = ("setUpClass", "tearDownClass", "setUpModule", "tearDownModule")
+UNREAD = "unittest.loader._FailedTest"
 NEAR = 3
 CUTOFF = 0.5
 
@@ -29,6 +38,7 @@ class Names:
         edited: Collection[str] = (),
     ) -> None:
         self._placed, self._own, self._edited = placed, tuple(own), edited
+        self._titles = baseline.titles
         self._known = {**{file: _key(file) for file in own}, **{each: _key(each) for each in _holders(baseline)}}
         self._files = [each for each in self._known if "::" not in each]
 
@@ -39,8 +49,20 @@ class Names:
         Raises:
             MeasureError: there is no such test, or several may be meant.
         """
-        path, colons, rest = name.strip().partition("::")
-        path = posixpath.normpath(path)
+        meant = self.meant(name)
+        path, _, rest = _split(name)
+        if len(meant) == 1 or (meant and not rest and meant == self._folder(path)):
+            return meant
+        raise MeasureError(self._complaint(name, path, rest, meant))
+
+    def meant(self, name: str) -> tuple[str, ...]:
+        """As `found`: what a name may stand for, nothing or several where that is not clear."""
+        said = name.strip()
+        if said in self._known:
+            return (said,)
+        if said in self._titles:
+            return (self._titles[said],)
+        path, colons, rest = _split(said)
         whole = path + colons + rest
         if self.known(whole):
             return (whole,)
@@ -50,10 +72,7 @@ class Names:
             whole = file + colons + rest
             if file not in self._files or self.known(whole):
                 return (whole,)
-        meant = self._meant(path, whole)
-        if len(meant) != 1:
-            raise MeasureError(self._complaint(name, path, rest, meant))
-        return tuple(meant)
+        return tuple(self._meant(path, whole))
 
     def known(self, test: str) -> bool:
         """Whether there is a test of this name, or may be: what is in files that were added is not known."""
@@ -83,7 +102,7 @@ class Names:
         begun += [each for file in self._own if (each := _inside(file, key))]
         return sorted(begun, key=len)[-1:]
 
-    def _complaint(self, name: str, path: str, rest: str, meant: list[str]) -> str:
+    def _complaint(self, name: str, path: str, rest: str, meant: Sequence[str]) -> str:
         if meant:
             return f"{name[:200]!r} may be {' or '.join(meant[:NEAR])}: name one of them"
         file = next((each for each in self._files if f".{_key(path)}".endswith(f".{_key(each)}")), "")
@@ -105,8 +124,61 @@ def _holders(baseline: SuiteReport) -> Iterator[str]:
         yield test
 
 
+def likely_file(name: str, files: Collection[str]) -> str | None:
+    """Which of these test files a test's name is about, whether it is known there or not; None where the name does not
+    say, or may mean several."""
+    parts = _parts(name)
+    overlaps = {file: _overlap(parts, _parts(file))[1] for file in files}
+    most = max(overlaps.values(), default=0)
+    likely = [file for file, overlap in overlaps.items() if overlap == most > 0]
+    return likely[0] if len(likely) == 1 else None
+
+
+def likely_id(name: str, files: Collection[str]) -> str | None:
+    """The id that a test of this name has in the file of `likely_file`."""
+    file = likely_file(name, files)
+    if file is None:
+        return None
+    parts = _parts(name)
+    begin, length = _overlap(parts, _parts(file))
+    return "::".join([file, *parts[begin + length :]]) + "".join(_spelled(name).partition("[")[1:])
+
+
+def _overlap(name: Sequence[str], file: Sequence[str]) -> tuple[int, int]:
+    """Where in a name, and for how many parts, the end of a file's path is: at its beginning, or the whole path."""
+    whole = len(file)
+    inside = next((begin for begin in range(len(name)) if name[begin : begin + whole] == file), None)
+    if inside is not None:
+        return inside, whole
+    return 0, next((end for end in range(min(whole, len(name)), 0, -1) if name[:end] == file[-end:]), 0)
+
+
+def _parts(name: str) -> list[str]:
+    """The parts of a name or path, without parameters; a package is where it is."""
+    parts = _key(name).partition("[")[0].split(".")
+    return parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts
+
+
+def _spelled(name: str) -> str:
+    """The dotted name of a test that is named as unittest prints it; any other name as it is."""
+    printed = PRINTED.fullmatch(name.strip())
+    if printed is None:
+        return name.strip()
+    test, where = printed["test"], printed["where"]
+    if where.startswith(UNREAD):
+        return test
+    return where if test in FIXTURES or where.endswith(f".{test}") else f"{where}.{test}"
+
+
+def _split(name: str) -> tuple[str, str, str]:
+    """The path, the colons and the rest of a name."""
+    path, colons, rest = _spelled(name).partition("::")
+    return posixpath.normpath(path), colons, rest
+
+
 def _key(name: str) -> str:
     """A name as dots have it, whichever way it was written."""
+    name = _spelled(name)
     before, bracket, parameters = name.partition("[")
     path, _, rest = before.partition("::")
     parts = [*path.removesuffix(".py").strip("/").split("/"), *rest.split("::")]
@@ -117,11 +189,3 @@ def _inside(file: str, key: str) -> str:
     """The id of a dotted name in this file; empty where it is not in it."""
     _, found, rest = f".{key}".rpartition(f".{_key(file)}.")
     return f"{file}::{rest.replace('.', '::')}" if found else ""
-
-
-def likely_file(name: str, files: Collection[str]) -> str | None:
-    """Which of these files of tests a name means that stands for a test; None where none is meant."""
-    file = file_of(name)
-    if file in files:
-        return file
-    return max((each for each in files if f".{_key(name)}.".find(f".{_key(each)}.") >= 0), key=len, default=None)

@@ -47,6 +47,8 @@ class Told:
     left_out: set[str] = field(default_factory=set)
     late: list[str] = field(default_factory=list)
     """Tests for which the run had no time."""
+    titles: list[tuple[str, str]] = field(default_factory=list)
+    """The first line of the documentation of tests, and their ids."""
     ends: list[dict[str, Any]] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     values: list[dict[str, Any]] = field(default_factory=list)
@@ -89,6 +91,8 @@ def read(data: bytes, nonce: str) -> Told:
 
 
 def _sort(told: Told, fact: dict[str, Any]) -> None:
+    if title := fact.get("title"):
+        told.titles.append((title, fact["id"]))
     match fact["kind"]:
         case "open":
             told.opened = True
@@ -134,10 +138,17 @@ def from_told(told: Told, result: ExecResult, wanted: Sequence[str] = (), adapte
         output=_tail(result),
         durations={test_id: fact["seconds"] for test_id, fact in told.tests.items()},
         messages=messages,
+        titles=_only(told.titles),
         unexpected=tuple(test_id for test_id, fact in told.tests.items() if fact.get("unexpected")),
     )
     problem = next(_problems(told, result, report, wanted), "")
     return report if not problem else _invalid(report, problem)
+
+
+def _only(titles: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The titles that one test alone has."""
+    count = Counter(title for title, _ in titles)
+    return {title: test for title, test in titles if count[title] == 1}
 
 
 def from_exit_code(result: ExecResult) -> SuiteReport:

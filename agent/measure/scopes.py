@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from agent.guard import Protection
 from agent.measure import SuiteReport
-from agent.measure.adapters.registry import ADAPTERS
+from agent.measure.adapters.registry import OF_PYTHON
 from agent.measure.baseline import Baseline
 from agent.measure.ids import file_of
 from agent.measure.related import Changed, Index, Near, changed_of, read_index, related
@@ -42,8 +42,8 @@ NAMED = 3
 
 
 def selects(adapter: str) -> bool:
-    """Whether some of the tests can be run alone."""
-    return adapter == "pytest" or (adapter in ADAPTERS and ADAPTERS[adapter].selects)
+    """Whether tests can be run by their files alone, which are files of Python."""
+    return adapter in OF_PYTHON
 
 
 def by_scopes(baseline: SuiteReport, timing: Timing) -> bool:

@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 
 from agent.guard import Protection, protect
 from agent.measure import Outcome, SuiteReport
-from agent.measure.adapters.registry import ADAPTERS
-from agent.measure.adapters.running import run_adapted
+from agent.measure.adapters.registry import adapter_of
+from agent.measure.adapters.running import UNKNOWN, run_adapted, run_unknown
 from agent.measure.ids import file_of
 from agent.measure.parts import run_in_parts
 from agent.measure.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
@@ -60,7 +60,7 @@ def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteRep
     adapter = baseline.adapter if baseline else task.framework or "pytest"
     protection = protect(task, baseline or SuiteReport())
     limits = calibrate(baseline) if baseline else GENEROUS
-    if adapter in ADAPTERS:
+    if adapter_of(adapter):
         return Rules(protection, (), limits, adapter)
     site_packages, warm = _looked_up(provider, base, task.test_command)
     return Rules(protection, site_packages, limits, adapter, warm if baseline and adapter == "pytest" else None)
@@ -122,7 +122,9 @@ def run_restored(
             return SuiteReport(valid=False, problem=problem)
         if rules.adapter == "exit-code":
             return from_exit_code(run_script(box, task.test_command, timeout_s=rules.limits.run_s))
-        if adapter := ADAPTERS.get(rules.adapter):
+        if rules.adapter == UNKNOWN:
+            return run_unknown(box, task.test_command, rules.limits)
+        if adapter := adapter_of(rules.adapter):
             return run_adapted(box, adapter, task.test_command, tests, rules.limits)
         told, result = _run_planted(box, task.test_command, tests, rules)
     report = from_told(told, result, tests)

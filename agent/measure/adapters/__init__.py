@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from pathlib import Path
 
 from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
@@ -78,6 +79,8 @@ class Adapter:
     tests."""
     selects: bool = False
     """It can run some of the tests; others always run all."""
+    fits: Callable[[Path | None, str], bool] = lambda repo, command: True
+    """Whether the repository of a command that names it may be one of its; None: its files are in an image."""
 
 
 def inside(program: str) -> bytes:

@@ -10,20 +10,25 @@ from pathlib import Path
 from agent.errors import UsageError
 from agent.measure.adapters import Adapter
 from agent.measure.adapters.cargo import CARGO
+from agent.measure.adapters.django import DJANGO
 from agent.measure.adapters.go import GO
 from agent.measure.adapters.javascript import JEST, NODE, VITEST
 from agent.measure.adapters.junit import GRADLE, JUNIT, MAVEN
+from agent.measure.adapters.logs import LOG, LOGS
+from agent.measure.adapters.sympy import SYMPY
 from agent.measure.adapters.unittests import UNITTEST
 from agent.parsing import loads
 
-__all__ = ["ADAPTERS", "FRAMEWORKS", "choose"]
+__all__ = ["ADAPTERS", "FRAMEWORKS", "OF_PYTHON", "adapter_of", "choose"]
 
 ADAPTERS: Mapping[str, Adapter] = {
-    each.name: each for each in (UNITTEST, GO, CARGO, MAVEN, GRADLE, NODE, JEST, VITEST, JUNIT)
+    each.name: each for each in (UNITTEST, DJANGO, SYMPY, GO, CARGO, MAVEN, GRADLE, NODE, JEST, VITEST, JUNIT)
 }
 FRAMEWORKS = ("pytest", *ADAPTERS, "exit-code")
 """What can be named. pytest is measured by a plugin of its own (`agent.measure.planting`); `exit-code`, the weakest, is
-any command as one test."""
+any command as one test. There are besides `LOGS`, for commands whose output a parser reads."""
+OF_PYTHON = ("pytest", "unittest", "django", "sympy")
+"""Those whose ids are `file::Class::test` or `file::test`, of files of Python."""
 PYTEST_COMMAND = "python3 -m pytest -q"
 PYTEST = re.compile(r"\bpy\.?test\b")
 PYTHON_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "pytest.ini", "tox.ini", "conftest.py")
@@ -47,22 +52,31 @@ def choose(repo: Path | None, command: str | None, framework: str | None) -> tup
         agent.errors.UsageError: there is no such framework; none is recognised; or it has no command of its own.
     """
     if framework is None:
-        found = named_in(command or "") or (_detect(repo, command or "") if repo else "pytest")
+        found = named_in(command or "", repo) or (_detect(repo, command or "") if repo else "pytest")
         return ("" if found == "pytest" else found), command or _command(found)
-    if framework not in FRAMEWORKS:
-        near = get_close_matches(framework, FRAMEWORKS, n=1)
+    if framework not in (*FRAMEWORKS, *LOGS):
+        near = get_close_matches(framework, [*FRAMEWORKS, *LOGS], n=1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise UsageError(f"--test-framework {framework}: {hint}it is one of {', '.join(FRAMEWORKS)}")
+        parsers = ", ".join(name.removeprefix(LOG) for name in LOGS)
+        known = parsers if framework.startswith(LOG) else f"{', '.join(FRAMEWORKS)}, {LOG}PARSER"
+        raise UsageError(f"--test-framework {framework}: {hint}it is one of {known}")
     if not command and not _command(framework):
         raise UsageError(f"--test-framework {framework} has no command of its own: name the one to run with --test")
     return framework, command or _command(framework)
 
 
-def named_in(command: str) -> str | None:
-    """The framework that a command names, pytest before others; None where it names none, or several others."""
+def adapter_of(framework: str) -> Adapter | None:
+    """None: it is pytest, or an exit code."""
+    return ADAPTERS.get(framework) or LOGS.get(framework)
+
+
+def named_in(command: str, repo: Path | None = None) -> str | None:
+    """The framework that a command names, pytest before others; None where it names none, or several others. `repo`: as
+    in `choose`."""
     if PYTEST.search(command):
         return "pytest"
-    named = [name for name, adapter in ADAPTERS.items() if adapter.named.search(command)]
+    found = (each for each in (*ADAPTERS.values(), *LOGS.values()) if each.named.search(command))
+    named = [adapter.name for adapter in found if adapter.fits(repo, command)]
     return named[0] if len(named) == 1 else None
 
 

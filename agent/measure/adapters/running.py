@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from agent.measure import SuiteReport
 from agent.measure.adapters import Adapter, Left, Order
+from agent.measure.adapters.logs import LOG, LOGS, guessed, verbose
 from agent.measure.planting import Limits, Plan, plan
-from agent.measure.reading import from_told
-from sandboxes import Sandbox
+from agent.measure.reading import from_exit_code, from_told
+from sandboxes import ExecResult, Sandbox
 
-__all__ = ["run_adapted"]
+__all__ = ["UNKNOWN", "run_adapted", "run_unknown"]
 
 CAPTURE = """
 mkfifo "$1.pipe"
@@ -20,6 +21,8 @@ mkfifo "$1.pipe"
 """
 """What is printed goes through a pipe, in which a process cannot go back, to a file; while tests run neither has a
 name."""
+UNKNOWN = "?"
+"""In the place of an adapter's name: what the command prints has to tell."""
 FILE_BYTES = 50_000_000
 FILES = 20_000
 
@@ -27,20 +30,37 @@ FILES = 20_000
 def run_adapted(box: Sandbox, adapter: Adapter, command: str, wanted: Sequence[str], limits: Limits) -> SuiteReport:
     """How these tests end, all of them when none is named or the adapter cannot select."""
     planned = plan(())
+    left, result = _carry_out(box, adapter.order(planned, command, wanted, limits), planned, limits)
+    asked = wanted if adapter.selects or result.timed_out else ()
+    return from_told(adapter.read(left), result, asked, adapter.name)
+
+
+def run_unknown(box: Sandbox, command: str, limits: Limits) -> SuiteReport:
+    """How the tests end of a command of which nothing is known: by what it prints, where that is a known runner's; else
+    the command is one test."""
+    planned = plan(())
+    left, result = _carry_out(box, Order(verbose(command), captured=True), planned, limits)
+    parser = None if result.timed_out else guessed(left.report.decode(errors="replace"), result.exit_code)
+    if parser is None:
+        return from_exit_code(result)
+    adapter = LOGS[f"{LOG}{parser}"]
+    return from_told(adapter.read(left), result, (), adapter.name)
+
+
+def _carry_out(box: Sandbox, order: Order, planned: Plan, limits: Limits) -> tuple[Left, ExecResult]:
+    """What the run left, and how it ended; its output is the report where that was captured. Nothing is left where it
+    was killed: the fork is gone."""
     timeout_s = limits.kill_s
-    order = adapter.order(planned, command, wanted, limits)
     for path, content in order.files.items():
         box.write(path, content)
     if order.gather:
         box.exec([*_find(order), "-delete"], timeout_s=timeout_s)
     result = box.exec(_argv(box, order, planned), timeout_s=timeout_s)
-    if result.timed_out:  # the fork is gone
-        return from_told(adapter.read(Left(planned.nonce, result.exit_code)), result, wanted, adapter.name)
+    if result.timed_out:
+        return Left(planned.nonce, result.exit_code), result
     report = _read(box, planned.report)
     left = Left(planned.nonce, result.exit_code, report, _gathered(box, order, timeout_s))
-    if order.captured:
-        result = replace(result, stdout=report, stderr=b"")
-    return from_told(adapter.read(left), result, wanted if adapter.selects else (), adapter.name)
+    return left, replace(result, stdout=report, stderr=b"") if order.captured else result
 
 
 def _argv(box: Sandbox, order: Order, planned: Plan) -> list[str]:

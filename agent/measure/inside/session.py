@@ -88,8 +88,8 @@ class Session:
 
 def end(code: object) -> NoReturn:
     """As the interpreter ends, but for taking everything apart, which takes longer than most tests."""
-    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  # waits for threads
-    atexit._run_exitfuncs()  # noqa: SLF001
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
+    atexit._run_exitfuncs()
     if code is not None and not isinstance(code, int):
         sys.stderr.write("%s\n" % (code,))
     for stream in (sys.stdout, sys.stderr):

@@ -1,133 +1,438 @@
-"""Runs unittest's own program with a result that says, from inside the sandbox, how each test ended.
+"""Runs unittest's own program, and says from inside the sandbox how each test ended.
 
 It is planted in a package of a random name and run as `python -m`. Stdlib only, Python 3.8 and later.
+Law: what a test's end is called is decided here, and unittest's own result is told the same, so that they agree.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import time
 import unittest
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from .channel import Channel
+from .account import Account, clock, opened
+from .alarm import OutOfTime
 from .failures import Failures
+from .wanted import covers
 
-ROOT = os.getcwd()  # tests may go elsewhere
-clock = time.perf_counter
+FIXTURES = ("_handleClassSetUp", "_handleModuleFixture", "_tearDownPreviousClass", "_handleModuleTearDown")
+"""Methods of a suite that call what classes and modules set up and tear down."""
+
+RUNNER: Any = unittest.TextTestRunner
+SUITE: Any = unittest.TestSuite
+CASE: Any = unittest.TestCase
+LOADER: Any = unittest.TestLoader
+PROGRAM: Any = unittest.TestProgram
+HOLDER: Any = getattr(unittest.suite, "_ErrorHolder")  # noqa: B009  # what suites have for such errors
+"""Of each some parts are changed that it is nobody else's business to know."""
+
+realpath, relpath = os.path.realpath, os.path.relpath
 
 
-class Result(unittest.TextTestResult):
-    """Says each test's end; a failure stands whatever follows. A class that is skipped as a whole is no test."""
+class Session:
+    """The outermost run of a unittest runner, which this process makes once."""
 
-    channel: Channel
+    def __init__(self, orders: dict[str, Any]) -> None:
+        self.account = Account(orders, opened(orders))
+        self.root = orders["root"]
+        self.wanted = frozenset(orders["wanted"])
+        self.files = frozenset(realpath(os.path.join(self.root, each.split("::")[0])) for each in self.wanted)
+        self.names = Names(self.root)
+        self.failures = Failures(self.root)
+        self.planned: dict[str, tuple[Any, str]] = {}
+        """By id: the class of a test, and its title."""
+        self.failed: dict[str, str] = {}
+        """What is wrong with classes and modules that could not be set up, by their dotted names."""
+        self.skipped: dict[str, str] = {}
+        self.before: Callable[[], None] | None = None
+        """Called when the tests are known."""
+        self.running = self.parallel = self.done = False
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.outcome, self.message, self.unexpected, self.told = "", "", False, 0
-        self.seen: dict[str, int] = {}
+    def attach(self) -> None:
+        """Have the first runner that runs tell of its tests."""
+        original = RUNNER.run
 
-    def startTest(self, test: Any) -> None:  # noqa: N802  # unittest's name
-        self.outcome, self.message, self.unexpected, self.began = "", "", False, clock()
-        super().startTest(test)
+        def run(runner: Any, test: Any) -> Any:
+            return original(runner, test) if self.running or self.done else self.run(runner, test, original)
 
-    def stopTest(self, test: Any) -> None:  # noqa: N802
-        super().stopTest(test)
-        self.tell(test, self.outcome or "error", self.message, clock() - self.began)
+        RUNNER.run = run
+        for name in FIXTURES:
+            setattr(SUITE, name, self.guarded(getattr(SUITE, name)))
+        CASE.__call__ = self.called(CASE.__call__)
 
-    def learn(self, outcome: str, message: str = "") -> None:
+    def run(self, runner: Any, test: Any, original: Callable[[Any, Any], Any]) -> Any:
+        """Run these tests, those that are wanted, with a result that tells."""
+        make = runner._makeResult
+
+        def made() -> Any:
+            result = make()
+            result.__class__ = type("Result", (Telling, type(result)), {"session": self})
+            result.begin()
+            return result
+
+        runner._makeResult = made
+        self.take(test)
+        self.parallel = hasattr(test, "subsuites")
+        self.running = True
+        result = original(runner, test)
+        self.running, self.done = False, True
+        self.finish()
+        return result
+
+    def take(self, suite: Any) -> None:
+        """Leave in a suite the wanted tests only, and note all that is to be told of it."""
+        if self.before is not None:
+            self.before()
+        if self.wanted:
+            narrow(suite, lambda each: covers(self.wanted, self.names.known(each)))
+        self.planned.clear()
+        names = Names(self.root)
+        for test in leaves(suite):
+            self.planned[names.name(test)] = (type(test), title(test))
+
+    def finish(self) -> None:
+        """Say of the tests that did not run why."""
+        for test, (kind, words) in self.planned.items():
+            if test in self.account.told:
+                continue
+            places = ("%s.%s" % (kind.__module__, kind.__qualname__), kind.__module__)
+            failed = next((self.failed[each] for each in places if each in self.failed), None)
+            skipped = next((self.skipped[each] for each in places if each in self.skipped), None)
+            if failed is not None:
+                self.account.end(test, "error", failed, title=words)
+            elif skipped is not None:
+                self.account.end(test, "skipped", skipped, title=words)
+            elif self.account.over:
+                self.account.leave(test, words)
+            else:
+                self.account.end(test, "error", "the test was not run", title=words)
+
+    def close(self, status: int) -> None:
+        """The runner's program ended so."""
+        self.account.close(status)
+
+    @property
+    def guards(self) -> bool:
+        """Whether this process has an alarm for its tests: it runs them itself, and no other tests in them."""
+        return self.running and not self.parallel
+
+    def guarded(self, fixture: Callable[..., None]) -> Callable[..., None]:
+        """A fixture of a class or module, with the time of one test."""
+
+        def call(suite: Any, *arguments: Any) -> None:
+            result = arguments[-1]
+            if not self.guards or self.account.alarm.armed or not isinstance(result, Telling):
+                return fixture(suite, *arguments)
+            self.account.arm()
+            try:
+                fixture(suite, *arguments)
+            except OutOfTime:
+                self.account.alarm.disarm()
+                self.out_of_time(arguments[0] if len(arguments) > 1 else None, result)
+            finally:
+                self.account.alarm.disarm()
+
+        return call
+
+    def out_of_time(self, test: Any, result: Any) -> None:
+        """A fixture took too long: the tests of the class do not run."""
+        if test is None:
+            return
+        kind = type(test)
+        kind._classSetupFailed = True
+        if not self.account.interrupted:
+            holder = HOLDER("setUpClass (%s.%s)" % (kind.__module__, kind.__qualname__))
+            result.addError(holder, sys.exc_info())
+
+    def called(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """A test's call, from which no alarm gets out: it may ring between its parts."""
+
+        def call(test: Any, *arguments: Any, **options: Any) -> Any:
+            try:
+                return original(test, *arguments, **options)
+            except OutOfTime:
+                if not (arguments and isinstance(arguments[0], Telling)):
+                    raise
+
+        return call
+
+    def text(self, test: Any, err: Any) -> str:
+        """What a failure says."""
+        try:
+            if err[1].__traceback__ is None:  # it comes from another process
+                err[1].with_traceback(err[2])
+            return self.failures.told(err[1], file_of(test))
+        except Exception:  # an exception of the candidate's may break whatever looks at it
+            return self.failures.plain(str(err[0]))
+
+
+class Telling:
+    """What a result does besides, as the first class of it. A failure stands whatever follows."""
+
+    session: Session
+
+    def begin(self) -> None:
+        self.outcome, self.message, self.unexpected, self.current = "", "", False, None
+        self.errors_told = 0
+
+    @property
+    def shouldStop(self) -> bool:  # noqa: N802  # unittest's name
+        return self.session.account.over
+
+    @shouldStop.setter
+    def shouldStop(self, stop: bool) -> None:  # noqa: N802
+        """All tests run, whatever fails."""
+
+    @property
+    def failfast(self) -> bool:
+        return False
+
+    @failfast.setter
+    def failfast(self, fast: bool) -> None:
+        """The same."""
+
+    def startTest(self: Any, test: Any) -> None:  # noqa: N802
+        self.outcome, self.message, self.unexpected, self.current = "", "", False, test
+        self.errors_told, self.seconds, self.began = 0, None, clock()
+        self.called = self.session.names.name(test)
+        self.session.account.begin(self.called)
+        super().startTest(test)  # type: ignore[misc]  # of the runner's own result
+        if self.session.guards:
+            self.session.account.arm()
+
+    def stopTest(self: Any, test: Any) -> None:  # noqa: N802
+        account = self.session.account
+        account.alarm.disarm()
+        seconds = clock() - self.began if self.seconds is None else self.seconds
+        if account.alarm.rang and not account.interrupted:
+            if not self.errors_told:  # the test swallowed the alarm
+                super().addError(test, (OutOfTime, OutOfTime("ran out of time"), None))  # type: ignore[misc]
+            self.outcome = "timeout"
+        super().stopTest(test)  # type: ignore[misc]
+        if account.interrupted:
+            account.interrupt(self.called, title(test))
+        else:
+            outcome = self.outcome or "error"
+            account.end(self.called, outcome, self.message, seconds, title(test), self.unexpected)
+        self.current, account.alarm.rang = None, False
+
+    def learn(self: Any, outcome: str, message: str = "") -> None:
         if self.outcome not in ("failed", "error"):
             self.outcome, self.message = outcome, message
 
-    def tell(self, test: Any, outcome: str, message: str, seconds: float) -> None:
-        self.told += 1
-        facts = {"id": self.name(test), "outcome": outcome, "seconds": round(seconds, 6), "message": message}
-        self.channel.say("test", unexpected=self.unexpected and outcome == "passed", **facts)
+    def addDuration(self: Any, test: Any, elapsed: float) -> None:  # noqa: N802
+        self.seconds = elapsed
+        super().addDuration(test, elapsed)  # type: ignore[misc]
 
-    def name(self, test: Any) -> str:
-        """A test that comes up again is another: of a class that two modules have, say."""
-        known = _id(test)
-        self.seen[known] = self.seen.get(known, 0) + 1
-        return known if self.seen[known] == 1 else f"{known} ({self.seen[known]})"
+    def addSuccess(self: Any, test: Any) -> None:  # noqa: N802
+        if not self.session.account.interrupted:
+            super().addSuccess(test)  # type: ignore[misc]
+            self.learn("passed")
 
-    def addSuccess(self, test: Any) -> None:  # noqa: N802
-        super().addSuccess(test)
-        self.learn("passed")
+    def addError(self: Any, test: Any, err: Any) -> None:  # noqa: N802
+        if self.session.account.interrupted:
+            return
+        super().addError(test, err)  # type: ignore[misc]
+        if self.current is not None and hasattr(test, "_testMethodName"):
+            self.errors_told += 1
+            self.learn("error", self.session.text(test, err))
+        else:
+            self.broke(test, self.session.text(test, err))
 
-    def addError(self, test: Any, err: Any) -> None:  # noqa: N802
-        super().addError(test, err)
-        if hasattr(test, "_testMethodName"):
-            self.learn("error", _text(test, err))
-        else:  # a module or a class whose set-up failed
-            self.channel.say("broken", id=_id(test), message=_text(test, err))
+    def broke(self: Any, test: Any, message: str) -> None:
+        """A class or a module could not be set up, or torn down."""
+        if hasattr(test, "_testMethodName"):  # of a class in another process
+            what, where = "", "%s.%s" % (type(test).__module__, type(test).__qualname__)
+        else:
+            what, _, where = str(test.id()).rstrip(")").partition(" (")
+        if what.startswith("tearDown"):
+            self.session.account.say("broken", id="%s (%s)" % (what, where), message=message)
+        else:
+            self.session.failed[where] = message
 
-    def addFailure(self, test: Any, err: Any) -> None:  # noqa: N802
-        super().addFailure(test, err)
-        self.learn("failed", _text(test, err))
+    def addFailure(self: Any, test: Any, err: Any) -> None:  # noqa: N802
+        if not self.session.account.interrupted:
+            self.errors_told += 1
+            super().addFailure(test, err)  # type: ignore[misc]
+            self.learn("failed", self.session.text(test, err))
 
-    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
-        super().addSubTest(test, subtest, err)
+    def addSubTest(self: Any, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
+        if self.session.account.interrupted:
+            return
+        super().addSubTest(test, subtest, err)  # type: ignore[misc]
         if err is not None:
-            self.learn("failed", _text(test, err))
+            self.errors_told += 1
+            self.learn("failed", self.session.text(test, err))
 
-    def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
-        super().addSkip(test, reason)
-        self.learn("skipped", reason)
+    def addSkip(self: Any, test: Any, reason: str) -> None:  # noqa: N802
+        super().addSkip(test, reason)  # type: ignore[misc]
+        if self.current is None and not hasattr(test, "_testMethodName"):
+            self.session.skipped[str(test.id()).rstrip(")").partition(" (")[2]] = reason
+        else:
+            self.learn("skipped", reason)
 
-    def addExpectedFailure(self, test: Any, err: Any) -> None:  # noqa: N802
-        super().addExpectedFailure(test, err)
-        self.learn("passed")
+    def addExpectedFailure(self: Any, test: Any, err: Any) -> None:  # noqa: N802
+        if not self.session.account.interrupted:
+            super().addExpectedFailure(test, err)  # type: ignore[misc]
+            self.learn("passed")
 
-    def addUnexpectedSuccess(self, test: Any) -> None:  # noqa: N802
-        super().addUnexpectedSuccess(test)
+    def addUnexpectedSuccess(self: Any, test: Any) -> None:  # noqa: N802
+        super().addUnexpectedSuccess(test)  # type: ignore[misc]
         self.learn("passed")
         self.unexpected = True
 
 
-class Runner(unittest.TextTestRunner):
-    """The runner, whose result is ours."""
+class Names:
+    """The ids of tests: `file::Class::test`, the file relative to the workspace; of a module that cannot be imported
+    its file."""
 
-    resultclass = Result
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.seen: dict[str, int] = {}
+
+    def name(self, test: Any) -> str:
+        """A test that comes up again is another: of a class that two modules have, say."""
+        known = self.known(test)
+        self.seen[known] = self.seen.get(known, 0) + 1
+        return known if self.seen[known] == 1 else "%s (%d)" % (known, self.seen[known])
+
+    def known(self, test: Any) -> str:
+        if type(test).__name__ == "_FailedTest":
+            return self.unread(str(test.id()).partition("._FailedTest.")[2])
+        if not hasattr(test, "_testMethodName"):
+            return str(test.id())
+        documented = getattr(test, "_dt_test", None)
+        if documented is not None:
+            return "%s::%s" % (self.place(documented.filename or ""), documented.name)
+        file = file_of(test)
+        place = self.place(file) if file else type(test).__module__
+        return "%s::%s::%s" % (place, type(test).__qualname__, str(test.id()).rpartition(".")[2])
+
+    def place(self, file: str) -> str:
+        return relpath(realpath(file), self.root)
+
+    def unread(self, module: str) -> str:
+        """The file of a module, where there is one."""
+        path = module.replace(".", os.sep)
+        for folder in [self.root, *sys.path]:
+            for file in (path + ".py", os.path.join(path, "__init__.py")):
+                whole = realpath(os.path.join(folder, file))
+                if os.path.isfile(whole) and whole.startswith(self.root + os.sep):
+                    return relpath(whole, self.root)
+        return path + ".py"
 
 
-def _text(test: Any, err: Any) -> str:
-    """What a failure says."""
-    failures = Failures(ROOT)
+class Program(PROGRAM):  # type: ignore[misc]  # as above
+    """unittest's program, which imports no more files than the wanted tests are in, where it can be avoided."""
+
+    session: Session
+
+    def createTests(self, *arguments: Any, **options: Any) -> None:  # noqa: N802
+        session = self.session
+        if not session.files:
+            super().createTests(*arguments, **options)
+            return
+        names: Any = getattr(self, "testNames", None)
+        if names and not arguments and not options:
+            self.testNames = [each for each in names if _may_hold(each, session.files)]
+        with Only(session.files):
+            super().createTests(*arguments, **options)
+        for file in self.missing():
+            self.test.addTests(self.testLoader.loadTestsFromName(_dotted(file)))
+        if self.missing():  # in what another file makes
+            self.testNames = names
+            super().createTests(*arguments, **options)
+
+    def missing(self) -> list[str]:
+        """The wanted files of which no test is there."""
+        known = [self.session.names.known(test) for test in leaves(self.test)]
+        there = {realpath(os.path.join(self.session.root, each.split("::")[0])) for each in known}
+        return sorted(self.session.files - there)
+
+
+class Only:
+    """While it lasts, unittest discovers these files and no others."""
+
+    def __init__(self, files: frozenset[str]) -> None:
+        self.files = files
+        self.original = LOADER._match_path
+
+    def __enter__(self) -> None:
+        original, files = self.original, self.files
+
+        def match(loader: Any, path: str, full_path: str, pattern: str) -> bool:
+            return bool(original(loader, path, full_path, pattern)) and realpath(full_path) in files
+
+        LOADER._match_path = match
+
+    def __exit__(self, *error: object) -> None:
+        LOADER._match_path = self.original
+
+
+def leaves(suite: Any) -> Iterator[Any]:
+    """The tests in a suite, of whatever kind."""
+    held = _held(suite)
+    if held is None:
+        yield suite
+    else:
+        for each in held:
+            if each is not None:
+                yield from leaves(each)
+
+
+def narrow(suite: Any, keep: Callable[[Any], bool]) -> bool:
+    """Leave in a suite only the tests to keep. Returns whether any is left."""
+    held = _held(suite)
+    if held is None:
+        return keep(suite)
+    held[:] = [each for each in held if each is not None and narrow(each, keep)]
+    return bool(held)
+
+
+def _held(suite: Any) -> Any:
+    """The list of what is in a suite; None of a test."""
+    held = getattr(suite, "subsuites", None)
+    return held if held is not None else getattr(suite, "_tests", None)
+
+
+def title(test: Any) -> str:
+    """The first line of a test's documentation."""
     try:
-        return failures.told(err[1], _file(test))
-    except Exception:  # an exception of the candidate's may break whatever looks at it
-        return failures.plain(str(err[0]))
+        return str(test.shortDescription() or "")
+    except Exception:  # the candidate's own
+        return ""
 
 
-def _file(test: Any) -> str:
+def file_of(test: Any) -> str:
+    """The file of a test's class; empty where it has none."""
     return getattr(sys.modules.get(type(test).__module__), "__file__", None) or ""
 
 
-def _id(test: Any) -> str:
-    """`file::Class::test`, the file relative to the workspace; of a module that cannot be imported its file."""
-    if type(test).__name__ == "_FailedTest":
-        return str(test.id()).partition("._FailedTest.")[2].replace(".", "/") + ".py"
-    if not hasattr(test, "_testMethodName"):
-        return str(test.id())
-    file = _file(test)
-    place = os.path.relpath(file, ROOT) if file else type(test).__module__
-    return f"{place}::{type(test).__qualname__}::{test.id().rpartition('.')[2]}"
+def _may_hold(name: str, files: frozenset[str]) -> bool:
+    """Whether a dotted name may be one of a test in one of these files; one that no file is found for may."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        path = realpath(os.path.join(*parts[:end]))
+        if os.path.isfile(path + ".py"):
+            return path + ".py" in files
+        if os.path.isdir(path):
+            return any(file.startswith(path + os.sep) for file in files)
+    return True
+
+
+def _dotted(file: str) -> str:
+    """The name of a file's module, as it is imported from here."""
+    return os.path.splitext(relpath(file))[0].replace(os.sep, ".")
 
 
 def main(orders: dict[str, Any]) -> None:
     """Run what the rest of the command line says, as `python -m unittest` does."""
-    shutil.rmtree(orders["folder"], ignore_errors=True)
-    sys.path[:] = [entry for entry in sys.path if entry != orders["folder"]]
-    channel = Result.channel = Channel()
-    os.makedirs(os.path.dirname(orders["report"]), exist_ok=True)
-    channel.open(orders["report"], orders["nonce"])
-    channel.say("open")
+    session = Program.session = Session(orders)
+    session.attach()
     sys.argv[0] = "python -m unittest"
-    program = unittest.main(module=None, testRunner=Runner, exit=False)
-    result = program.result
-    assert isinstance(result, Result)
-    good = result.wasSuccessful()
-    channel.say("end", exit=0 if good else 1, collected=result.told, tests=result.told, left_out=0)
-    sys.exit(0 if good else 1)
+    program = Program(module=None, exit=False)
+    status = 0 if program.result.wasSuccessful() else 1
+    session.close(status)
+    sys.exit(status)

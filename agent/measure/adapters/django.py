@@ -1,0 +1,57 @@
+"""Django: `manage.py test`, and the `runtests.py` of Django itself and of what is made for it."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+
+from agent.measure.adapters import Adapter
+from agent.measure.adapters.in_process import PYTHON, begun_by, read
+
+__all__ = ["DJANGO"]
+
+PROGRAM = r"(?:\S*/)?(?:runtests\.py(?!\S)|manage\.py(?=\s+test(?!\S)))"
+MODULE = r"-m\s+django(?=\s+test(?!\S))"
+TOOL = r"django-admin(?:\.py)?(?=\s+test(?!\S))"
+COVERAGE = r"coverage\s+run(?:\s+-\S+)*\s+"
+NAMED = re.compile(rf"(?<!\S)(?P<by>{PYTHON}|{COVERAGE})?(?P<what>{PROGRAM}|{MODULE}|{TOOL})")
+OF_DJANGO = re.compile(r"\b(get_runner|DiscoverRunner|TEST_RUNNER|run_tests)\b|\bcall_command\(\s*[\"']test\b")
+
+
+def _replaced(command: str, package: str) -> str:
+    return NAMED.sub(lambda found: _run_by(found, package), command)
+
+
+def _run_by(found: re.Match[str], package: str) -> str:
+    what = "-m django" if found["what"].startswith("django-admin") else found["what"]
+    return f"{found['by'] or 'python3 '}-m {package} {what}"
+
+
+def fits(repo: Path | None, command: str) -> bool:
+    """Other projects call a program of their own `runtests.py`: one that can be read has to look like Django's."""
+    scripts = [found["what"] for found in NAMED.finditer(command) if found["what"].endswith("runtests.py")]
+    if repo is None or not scripts:
+        return True
+    texts = [_text(place) for script in scripts for place in (repo / script, repo / "tests" / script)]
+    return any(OF_DJANGO.search(text) for text in texts) or not any(texts)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+DJANGO = Adapter(
+    name="django",
+    command="python3 manage.py test",
+    named=NAMED,
+    fits=fits,
+    order=partial(begun_by, ("unittests", "django"), _replaced),
+    read=read,
+    tests=("tests.py",),
+    steering=("manage.py", "runtests.py"),
+    selects=True,
+)

@@ -1,0 +1,61 @@
+"""Test programs of Python's: ours begins in place of theirs, runs it in the same process, and seals what it says of the
+tests.
+
+It begins before the candidate's code, which then runs in the same process, as with pytest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+
+from agent.measure.adapters import Left, Order, inside
+from agent.measure.planting import Limits, Plan
+from agent.measure.reading import Told
+from agent.measure.reading import read as read_sealed
+
+__all__ = ["PYTHON", "begun_by", "read"]
+
+PYTHON = r"(?:\S*/)?python[\d.]*(?:\s+-(?:[WX]\s*\S+|[A-Za-z]+))*\s+"
+"""A Python with its options, at the beginning of a command that names a script."""
+SHARED = ("account.py", "alarm.py", "channel.py", "cutting.py", "failures.py", "scripts.py", "wanted.py")
+
+
+def begun_by(
+    programs: Sequence[str],
+    replaced: Callable[[str, str], str],
+    planned: Plan,
+    command: str,
+    wanted: Sequence[str],
+    limits: Limits,
+) -> Order:
+    """Carry out a command in which `replaced` has put our package in the place of their program. The package is made of
+    these programs, the last of which begins, with its orders in its own source."""
+    package, folder = planned.plugins[-1], planned.folder
+    orders = {
+        "package": package,
+        "folder": folder,
+        "report": planned.report,
+        "nonce": planned.nonce,
+        "wanted": list(wanted),
+        "by_path": bool(wanted),
+        "run_s": limits.run_s,
+        "cpu_s": limits.cpu_s,
+        "wall_s": limits.wall_s,
+        "max_timeouts": limits.timeouts,
+        "must_pass": sorted(limits.must_pass),
+        "max_regressions": limits.regressions,
+        "jobs": limits.jobs,
+    }
+    start = f"import json\n\nfrom .{programs[-1]} import main\n\nmain(json.loads({json.dumps(orders)!r}))\n"
+    files = {"__init__.py": b"", "__main__.py": start.encode()}
+    files |= {name: inside(name) for name in (*SHARED, *(f"{program}.py" for program in programs))}
+    own = re.sub(r"(?<!\w)PYTHONPATH=", f"PYTHONPATH={folder}:", replaced(command, package))
+    prologue = f"pwd >{folder}/{package}/root\nexport PYTHONPATH={folder}${{PYTHONPATH:+:$PYTHONPATH}}"
+    return Order(f"{prologue}\n{own}", {f"{folder}/{package}/{name}": text for name, text in files.items()})
+
+
+def read(left: Left) -> Told:
+    """Ids are `file::Class::test`, or `file::test`."""
+    return read_sealed(left.report, left.nonce)

@@ -1,0 +1,121 @@
+"""Adapters `log:NAME`: any command whose printed text a log parser of that name reads (`agent.measure.logs`).
+
+Law: a log is only words. Whatever runs in the command can print them, so that such a report is worth no more than the
+exit code, with which it has to agree. A test that the log does not name did not pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from agent.measure import Outcome
+from agent.measure.adapters import PROC, Adapter, Left, Order
+from agent.measure.adapters.junit import JUNIT
+from agent.measure.inside.cutting import cut
+from agent.measure.logs import PARSERS, parse
+from agent.measure.planting import Limits, Plan
+from agent.measure.reading import Told
+
+__all__ = ["LOG", "LOGS", "forges", "guessed", "verbose"]
+
+LOG = "log:"
+MESSAGE_BYTES = 1500
+NOSE = re.compile(
+    r"(?<!\S)(?<!setup\.py )((?:\S*/)?(?:nosetests[\d.-]*|nose2|pynose)|-m\s+(?:nose2?|pynose))(?![\w./-])"
+)
+SAYS_MORE = re.compile(r"(?<!\S)(-v+|--verbose|--verbosity=[2-9])(?!\S)")
+BEHIND = ("unittest",)
+"""Parsers of logs that name a test again where they say what is wrong with it."""
+
+SUMMARIES: Mapping[str, re.Pattern[str]] = {
+    "unittest": re.compile(r"^Ran \d+ tests? in [\d.]+s$", re.MULTILINE),
+    "pytest": re.compile(r"^=+ .*\b\d+ (?:passed|failed|errors?|skipped)\b.* in [\d.]+s.*=+$", re.MULTILINE),
+    "tap": re.compile(r"^1\.\.\d+\b", re.MULTILINE),
+    "go": re.compile(r"^(?:PASS|FAIL|ok\s+\S+\s+[\d.]+s|FAIL\s+\S+\s+[\d.]+s)$", re.MULTILINE),
+    "cargo": re.compile(r"^test result: (?:ok|FAILED)\. \d+ passed", re.MULTILINE),
+    "ctest": re.compile(r"^\d+% tests passed, \d+ tests failed out of \d+", re.MULTILINE),
+    "googletest": re.compile(r"^\[=+\] .*\bran\.", re.MULTILINE),
+    "automake": re.compile(r"^# TOTAL: +\d+$", re.MULTILINE),
+    "phpunit": re.compile(r"^(?:OK \(\d+ tests?,|Tests: \d+, Assertions:)", re.MULTILINE),
+    "jest": re.compile(r"^Tests:\s+.*\b\d+ total$", re.MULTILINE),
+    "vitest": re.compile(r"^\s*Tests\s+.*\(\d+\)$", re.MULTILINE),
+    "node": re.compile(r"^\S tests \d+$", re.MULTILINE),
+    "minitest": re.compile(r"^\d+ runs, \d+ assertions,", re.MULTILINE),
+    "test-unit": re.compile(r"^\d+ tests, \d+ assertions,", re.MULTILINE),
+}
+"""What a runner says at the end, or of how many tests there are. A text without it is none of the runner's, whatever
+its lines look like."""
+
+LITERAL = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|`([^`]*)`")
+FILLED = re.compile(r"\$?\{[^{}]*\}|%[-\d.]*[sdifgvq]|\$\w+")
+
+
+def guessed(text: str, exit_code: int) -> str | None:
+    """The parser that reads the most tests of a command's output, among those that can tell that it is theirs; their
+    ends have to agree with the exit code."""
+    counts = {name: len(ends) for name in SUMMARIES if (ends := _told(name, text)) and _agrees(ends, exit_code)}
+    return max(counts, key=counts.__getitem__, default=None)
+
+
+def verbose(command: str) -> str:
+    """The command, with nose and its heirs asked to name the tests."""
+    return command if SAYS_MORE.search(command) else NOSE.sub(r"\1 -v", command)
+
+
+def forges(parser: str, line: str) -> bool:
+    """Whether a line of a source holds a text that the parser takes for a test that passed."""
+    for literal in LITERAL.finditer(line):
+        text = FILLED.sub("1", "".join(filter(None, literal.groups()))).replace("\\n", "\n")
+        if Outcome.PASSED in parse(parser, text).values():
+            return True
+    return False
+
+
+def _told(name: str, text: str) -> Mapping[str, Outcome]:
+    return parse(name, text) if SUMMARIES[name].search(text) else {}
+
+
+def _agrees(ends: Mapping[str, Outcome], exit_code: int) -> bool:
+    failed = any(outcome not in (Outcome.PASSED, Outcome.SKIPPED) for outcome in ends.values())
+    return failed == (exit_code != 0)
+
+
+def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Order:
+    """The command, whose output is the report."""
+    return Order(verbose(command), captured=True)
+
+
+def _read(parser: str, left: Left) -> Told:
+    """Ids are as the log has them."""
+    text = left.report.decode(errors="replace")
+    told = Told()
+    for test, outcome in parse(parser, text).items():
+        told.opened = True
+        failed = outcome not in (Outcome.PASSED, Outcome.SKIPPED)
+        told.test(test, outcome, message=_about(parser, test, text) if failed else "")
+    if told.opened:
+        told.end()
+    return told
+
+
+def _about(parser: str, test: str, text: str) -> str:
+    """What the log says of a test, as it seems."""
+    at = text.rfind(test) if parser in BEHIND else text.find(test)
+    return cut(text[at : at + 2 * MESSAGE_BYTES] if at >= 0 else "", MESSAGE_BYTES)[0]
+
+
+def _adapter(parser: str) -> Adapter:
+    return Adapter(
+        name=f"{LOG}{parser}",
+        command="",
+        named=NOSE if parser == "unittest" else re.compile(r"(?!)"),
+        order=order,
+        read=partial(_read, parser),
+        tests=JUNIT.tests,
+        tricks=re.compile(rf"\b_exit\(\s*0\s*\)|{PROC}"),
+    )
+
+
+LOGS: Mapping[str, Adapter] = {adapter.name: adapter for adapter in map(_adapter, PARSERS)}

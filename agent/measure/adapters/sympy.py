@@ -1,0 +1,37 @@
+"""SymPy's own `bin/test`; from 1.13 on it has pytest run the tests, with our plugin."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+
+from agent.measure.adapters import Adapter
+from agent.measure.adapters.in_process import PYTHON, begun_by, read
+
+__all__ = ["SYMPY"]
+
+NAMED = re.compile(rf"(?<!\S)(?P<by>{PYTHON})?(?P<what>(?:\./)?bin/test)(?!\S)")
+OF_SYMPY = re.compile(r"\bsympy\b|\s(-C|--no-cache|--verbose)\b")
+
+
+def _replaced(command: str, package: str) -> str:
+    return NAMED.sub(lambda found: f"{found['by'] or 'python3 '}-m {package} {found['what']}", command)
+
+
+def fits(repo: Path | None, command: str) -> bool:
+    """Other projects have a `bin/test` too."""
+    return (repo / "sympy").is_dir() if repo else OF_SYMPY.search(command) is not None
+
+
+SYMPY = Adapter(
+    name="sympy",
+    command="python3 bin/test",
+    named=NAMED,
+    fits=fits,
+    order=partial(begun_by, ("reporter", "sympy"), _replaced),
+    read=read,
+    steering=("bin/test",),
+    manifests=("sympy/testing/runtests.py", "sympy/utilities/runtests.py"),
+    selects=True,
+)

@@ -1,0 +1,122 @@
+"""The account of a run: what is told of each test, and whether the run may go on. Stdlib only, Python 3.8 and later.
+
+Law: a test that does not run any more is said so, with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from typing import Any
+
+from .alarm import Alarm, OutOfTime
+from .channel import Channel
+
+SHORTEST_S = 0.1
+"""What a test has that began just before the time of the run was up."""
+
+# Tests patch this (frozen clocks); the report must not depend on what they leave there.
+clock = time.perf_counter
+
+
+class Account:
+    """`orders`: `run_s`, `cpu_s`, `wall_s`, `max_timeouts`, `must_pass` and `max_regressions` as the limits have them.
+    `error` is what ends a test that takes too long."""
+
+    def __init__(self, orders: dict[str, Any], channel: Channel, error: type[BaseException] = OutOfTime) -> None:
+        self.say = channel.say
+        self.ends_at = clock() + orders["run_s"]
+        self.alarm = Alarm(orders["cpu_s"], orders["wall_s"], error)
+        self.timeouts_left = orders["max_timeouts"]
+        self.must_pass = frozenset(orders["must_pass"])
+        self.regressions_left = orders["max_regressions"]
+        self.told: set[str] = set()
+        self.left_out = self.late = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether no further test begins."""
+        return self.is_up or self.regressions_left <= 0 or self.timeouts_left <= 0
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the time of the run is up."""
+        return bool(clock() >= self.ends_at)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether what was guarded was ended by the time of the run, and not by its own."""
+        return self.alarm.rang and self.is_up
+
+    def arm(self) -> None:
+        """From now on what runs has the time of one test, and no more than the run has left."""
+        self.alarm.rang = False
+        self.alarm.arm(max(self.ends_at - clock(), SHORTEST_S))
+
+    def begin(self, test: str) -> None:
+        """A test begins."""
+        self.say("start", id=test)
+
+    def end(
+        self,
+        test: str,
+        outcome: str,
+        message: str = "",
+        seconds: float = 0.0,
+        title: str = "",
+        unexpected: bool = False,
+    ) -> None:
+        """A test ended so. `title`: the first line of its documentation."""
+        self.told.add(test)
+        self.timeouts_left -= outcome == "timeout"
+        self.regressions_left -= outcome != "passed" and test in self.must_pass
+        named = {"title": title} if title else {}
+        facts = {"id": test, "outcome": outcome, "seconds": round(seconds, 6), "message": message}
+        self.say("test", unexpected=unexpected and outcome == "passed", **facts, **named)
+
+    def interrupt(self, test: str, title: str = "") -> None:
+        """The run had no time for a test."""
+        self.told.add(test)
+        self.late += 1
+        self.say("late", id=test, **({"title": title} if title else {}))
+
+    def leave(self, test: str, title: str = "") -> None:
+        """A test is not run any more, as the run is over."""
+        if self.regressions_left <= 0:
+            self.told.add(test)
+            self.left_out += 1
+            self.say("left", id=test)
+        elif self.is_up:
+            self.interrupt(test, title)
+        else:
+            self.end(test, "skipped", "not run: too many tests before it ran out of time", title=title)
+
+    def close(self, status: int) -> None:
+        """The runner came to its end."""
+        ran = len(self.told) - self.late - self.left_out
+        self.say("end", exit=status, collected=len(self.told), tests=ran, left_out=self.left_out)
+
+
+def opened(orders: dict[str, Any]) -> Channel:
+    """The channel of the report, open; what was planted is gone, and what led to it. `orders["root"]` becomes the
+    workspace's folder."""
+    folder = orders["folder"]
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "root")) as file:
+        orders["root"] = os.path.realpath(file.read().rstrip("\n"))
+    shutil.rmtree(folder, ignore_errors=True)
+    sys.path[:] = [entry for entry in sys.path if entry != folder]
+    rest = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry != folder]
+    if any(rest):
+        os.environ["PYTHONPATH"] = os.pathsep.join(rest)
+    else:
+        os.environ.pop("PYTHONPATH", None)
+    for name in [name for name in sys.modules if name.startswith(orders["package"] + ".")]:
+        if name != "__main__":
+            del sys.modules[name]
+    channel = Channel()
+    os.makedirs(os.path.dirname(orders["report"]), exist_ok=True)
+    channel.open(orders["report"], orders["nonce"])
+    channel.say("open")
+    return channel

@@ -1,0 +1,94 @@
+"""Runs Django's own programs for tests (`runtests.py`, `manage.py test`), and says how each test ended.
+
+It is planted in a package of a random name and run as `python -m`, with the program as its argument. Stdlib only,
+Python 3.8 and later.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from .scripts import Listener, run_as_main
+from .unittests import Only, Session, realpath
+
+LABELS = {"modules": "failfast", "args": "testrunner"}
+"""What the options of a program call its labels, `runtests.py` and `manage.py test`, and another that it has then."""
+
+
+def main(orders: dict[str, Any]) -> None:
+    """Run the program that the rest of the command line names."""
+    session = Session(orders)
+    session.attach()
+    narrowing = Only(session.files)
+    if session.files:
+        narrowing.__enter__()
+        session.before = lambda: narrowing.__exit__()
+    take_options(session, orders["jobs"])
+    sys.meta_path.insert(0, Listener(["django.test.runner"], lambda module: build_less(session, module.DiscoverRunner)))
+    status = run_as_main(sys.argv[1:])
+    session.close(status)
+    sys.exit(status)
+
+
+def take_options(session: Session, jobs: int) -> None:
+    """Change the options that the program reads first: to the labels of the wanted files, and to so many processes."""
+    original = argparse.ArgumentParser.parse_args
+
+    def parse_args(parser: Any, *arguments: Any, **options: Any) -> Any:
+        found = original(parser, *arguments, **options)
+        said = vars(found)
+        name = next((each for each, other in LABELS.items() if each in said and other in said), None)
+        if name is not None:
+            argparse.ArgumentParser.parse_args = original  # type: ignore[method-assign]
+            if session.files:
+                relabel(said, name, sorted(session.files))
+            if jobs > 1 and "parallel" in said:
+                said["parallel"] = jobs
+        return found
+
+    argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign, assignment]
+
+
+def build_less(session: Session, runner: Any) -> None:
+    """Databases are made for the wanted tests only, and for none where there is no time for any. Where the time is up
+    none is removed: the machine's state is thrown away."""
+    original = runner.build_suite
+
+    def build_suite(self: Any, *arguments: Any, **options: Any) -> Any:
+        suite = original(self, *arguments, **options)
+        if not session.running and not session.done:
+            session.take(suite)
+            if session.account.over:
+                session.finish()
+                session.done = True
+                sys.exit(0)
+        return suite
+
+    def teardown_databases(self: Any, *arguments: Any, **options: Any) -> None:
+        if not session.account.is_up:
+            undo(self, *arguments, **options)
+
+    runner.build_suite, undo, runner.teardown_databases = build_suite, runner.teardown_databases, teardown_databases
+
+
+def relabel(said: dict[str, Any], name: str, files: list[str]) -> None:
+    """`manage.py test` without labels discovers all tests, of which only those files are read."""
+    given = list(said[name] or ())
+    if name == "modules" or given:
+        said[name] = [label(file, given) for file in files]
+    for other in ("start_at", "start_after"):
+        if other in said:
+            said[other] = None
+
+
+def label(file: str, given: list[str]) -> str:
+    """The module of a file, dotted from the program's folder on, or from where the labels that were given begin."""
+    folder = realpath(sys.path[0])
+    dotted = os.path.splitext(os.path.relpath(file, folder))[0].replace(os.sep, ".").lstrip(".")
+    begins = {each.replace(os.sep, ".").strip(".").split(".")[0] for each in given}
+    parts = dotted.split(".")
+    begin = next((place for place, part in enumerate(parts) if part in begins), 0)
+    return ".".join(parts[begin:])
