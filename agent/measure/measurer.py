@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 ENOUGH_REGRESSIONS = 3
 """A run that decides about a patch ends after so many: one refuses it, three tell a policy what it broke."""
 MANY = 1_000_000
+LONG_TEST = 0.3
+"""The part of the time of the first run that one test may take: one that sleeps leaves the others theirs."""
 ASKED_AGAIN = 200
 """Tests that fail in a run of all, of which the base state is asked; of more, their files."""
 
@@ -70,6 +72,8 @@ class Measurer:
         self._trust = Trust(self.baseline, lambda tests: self.measure_afresh(base, tests, start=Start.SESSION))
         self._results = Results(folder, _described(self.rules, task, base))
         self._results.put((base.digest,), baseline)
+        self._needed_s = _needed_s(baseline)
+        self._unmeasurable = baseline.timed_out and not selects(baseline.adapter)
         self._scopes: Scopes | None = None
         if by_scopes(baseline, self._timing):
             self._scopes = Scopes(provider, base, self.baseline, self.rules.protection, self._timing, spectrum)
@@ -131,9 +135,10 @@ class Measurer:
         report, runs = self._of_scope(snapshot, self._scopes.of(snapshot), cut=False, start=Start.NEW), 1
         if not report.valid or regressions(self.baseline.report, report):
             return report, runs
-        limit_s, needed_s = min(left_s, self._timing.final_s), _needed_s(self.baseline.report)
-        if needed_s > limit_s:
-            why = f"all would take about {needed_s:,.0f} s, and there are {max(limit_s, 0):,.0f} s for it"
+        limit_s = min(left_s, self._timing.final_s)
+        if self._needed_s > limit_s:
+            needed = "more" if math.isinf(self._needed_s) else f"about {self._needed_s:,.0f} s"
+            why = f"all take {needed}, and there are {max(limit_s, 0):,.0f} s for it"
             return replace(report, scope=f"{report.scope}; the others were not run: {why}"), runs
         whole = self._whole(snapshot, limit_s)
         if not whole.valid:
@@ -211,6 +216,8 @@ class Measurer:
         return self._run(snapshot, tests, replace(limits, timeouts=1) if tests and not cut else limits, start)
 
     def _run(self, snapshot: Snapshot, tests: Sequence[str], limits: Limits, start: Start = Start.NEW) -> SuiteReport:
+        if self._unmeasurable:  # each run would take as long as the first, and say as little
+            return SuiteReport(adapter=self.baseline.report.adapter, problem=self.baseline.report.problem)
         rules = replace(self.rules, limits=limits)
         if start is not Start.NEW:
             return copy_run(self._provider, snapshot, self._base, tests, rules, session=start is Start.SESSION)
@@ -314,6 +321,7 @@ def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
     """A runner that reports tests as late ends by itself when its time is up. One that cannot select has only runs of
     all tests; what an unknown command runs is not known, and may be either."""
     limits, longest_s = replace(GENEROUS, jobs=timing.jobs), max(timing.whole_s, timing.final_s)
+    limits = replace(limits, late_s=LONG_TEST * timing.whole_s)
     if not selects(adapter):
         return replace(limits, run_s=longest_s)
     known = task.framework or named_in(task.test_command)
@@ -328,7 +336,7 @@ def _too_long(report: SuiteReport, command: str) -> SuiteReport:
 
 
 def _needed_s(baseline: SuiteReport) -> float:
-    """What a run of all tests takes, by the part of them that the first run came to."""
+    """What a run of all tests takes, by the part of them that the first run came to; infinite where that is none."""
     late, done = sum(baseline.late.values()), len(baseline.outcomes)
     return baseline.duration_s * (done + late) / done if done else math.inf
 
