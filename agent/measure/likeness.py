@@ -156,7 +156,7 @@ def _convention(path: str, test: str) -> float:
     stems = {stem, stem.strip("_"), "_".join([*folders[-1:], stem.strip("_")])}
     if test_stem and test_stem.strip("_") in stems:
         return SAME_STEM + (1 - SAME_STEM) * place
-    return SAME_PLACE * place if folders else 0.0
+    return SAME_PLACE * place if test_folders else 0.0
 
 
 def _home(path: str) -> tuple[list[str], str]:

@@ -7,7 +7,7 @@ connect everything with everything. Where two answers are possible both are give
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from posixpath import dirname
@@ -72,8 +72,9 @@ class Modules:
 
     def named(self, path: str, dotted: str) -> Iterator[Place]:
         """The modules, or the names in them, that a string in a file names."""
-        for root in self._roots(path, dotted.split(".", 1)[0]):
-            module, rest = self._deepest(root, dotted.split("."))
+        parts = dotted.split(".")
+        found = [self._deepest(root, parts) for root in self._roots(self._root(dirname(path)), parts[0])]
+        for module, rest in sorted(found, key=lambda each: len(each[1]))[:1]:
             if not rest:
                 yield Place(module)
             elif not module.endswith("/"):
@@ -142,18 +143,23 @@ class Modules:
         return () if rest else (module,)
 
     def _locate(self, root: str, dotted: str) -> tuple[str, ...]:
-        found = (self._deepest(each, dotted.split(".")) for each in self._roots(f"{root}/x".lstrip("/"), dotted.split(".", 1)[0]))
-        return tuple(module for module, rest in found if not rest)
+        """The modules that a name may stand for where modules are imported from this folder, among others."""
+        parts = dotted.split(".")
+        likely = self._likely(root)
+        found = dict[str, str]()
+        for each in self._roots(root, parts[0]):
+            module, rest = self._deepest(each, parts)
+            if not rest:
+                found[each] = module
+        nearest = next((module for each, module in found.items() if each in likely), None)
+        return tuple(found.values()) if nearest is None else (nearest,)
 
-    def _roots(self, path: str, first: str) -> Iterable[str]:
-        """The folders that hold a module of that name, the first of those that are likely to be meant."""
-        for root in self._likely(self._root(dirname(path))):
-            if self._holds(root, first):
-                return (root,)
-        if first in sys.stdlib_module_names:
-            return ()
-        others = self._firsts.get(first, ())
-        return others if len(others) <= UNLIKELY else ()
+    def _roots(self, root: str, first: str) -> list[str]:
+        """The folders that hold a module of that name: those that are likely to be meant where modules are imported
+        from this one, in order, and others."""
+        likely = [each for each in self._likely(root) if self._holds(each, first)]
+        others = [] if first in sys.stdlib_module_names else self._firsts.get(first, [])
+        return likely + ([each for each in others if each not in likely] if len(others) <= UNLIKELY else [])
 
     def _likely_roots(self, root: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys((root, *_above(root), *LIKELY)))
@@ -217,7 +223,7 @@ class Modules:
             inner, rest = self._deepest(dirname(module), [name])
             if module.endswith(("/", "/__init__.py")) and not rest:
                 yield Place(inner)
-            elif module.endswith("__init__.py") or source is not None:
+            elif source is not None:
                 yield from self._starred(module, name)
 
     def _starred(self, module: str, name: str) -> Iterator[Place]:

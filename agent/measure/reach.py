@@ -86,6 +86,7 @@ class Graph:
     def _users(self, path: str, names: Mapping[str, int] | None) -> Iterator[tuple[str, float]]:
         if path not in self._index.files:
             yield from self._mentioned(path)
+            yield from self._around(path)
         for user, edge in self._needed_by.get(path, {}).items():
             more = 0.0
             if names is not None and edge.names is not None:
@@ -101,6 +102,16 @@ class Graph:
             if ends:
                 yield user, IMPORT
 
+    def _around(self, path: str) -> Iterator[tuple[str, float]]:
+        """The files of the nearest folder around a file that has any below it, and is not the whole workspace."""
+        folder, removes = dirname(path), 0
+        while folder:
+            below = self._modules.below(folder)
+            if below:
+                yield from ((file, BESIDE + removes) for file in below)
+                return
+            folder, removes = dirname(folder), removes + 1
+
     def _edges(self, path: str) -> Iterator[tuple[str, Edge]]:
         source = self._index.files[path]
         for use in self._modules.uses(path):
@@ -115,7 +126,9 @@ class Graph:
         if source.dynamic:
             yield from ((file, Edge(DYNAMIC, None)) for file in self._modules.below(dirname(path)))
         folder = dirname(path)
-        yield from ((file, Edge(BESIDE, None)) for file in self._modules.inside(path) if _is_among_tests(folder))
+        if _is_among_tests(folder):
+            helpers = (file for file in self._modules.inside(path) if not _is_test(file))
+            yield from ((file, Edge(BESIDE, None)) for file in helpers)
         while True:
             yield f"{folder}/conftest.py".lstrip("/"), Edge(CONFTEST, None)
             if not folder:
@@ -142,3 +155,9 @@ def _keep(edges: dict[str, Edge], user: str, edge: Edge) -> None:
 
 def _is_among_tests(folder: str) -> bool:
     return any(part.startswith("test") or part.endswith("tests") for part in folder.split("/"))
+
+
+def _is_test(file: str) -> bool:
+    """Whether a file is named as tests are, which no other test needs."""
+    name = basename(file)
+    return name.startswith("test") or name.endswith("_test.py")

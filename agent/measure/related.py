@@ -15,7 +15,7 @@ from posixpath import basename, dirname
 from agent.measure.changed import Changed, changed_of
 from agent.measure.index import Index, read_index
 from agent.measure.likeness import Likeness
-from agent.measure.reach import Graph, Way
+from agent.measure.reach import BESIDE, Graph, Way
 
 __all__ = ["Changed", "Index", "Near", "changed_of", "read_index", "related"]
 
@@ -23,7 +23,7 @@ STRANGE_NAME, STRANGE_WORDS = 2.0, 2.0
 """How much further a file is of which neither the name nor the words are like the change."""
 UNREACHED = 15.0
 """Steps to a file that no import leads from."""
-ALIKE_NAME, ALIKE_WORDS = 0.3, 0.3
+ALIKE_NAME, ALIKE_WORDS = 0.5, 0.3
 """From here on the name or the words of a file say that it is about a change although no import leads there."""
 DECIDING = frozenset({"conftest.py", "setup.py", "setup.cfg", "pyproject.toml", "tox.ini", "pytest.ini", "noxfile.py"})
 """Files that decide how everything is built and run."""
@@ -81,9 +81,16 @@ def _decides(path: str) -> bool:
 def _why(way: Way | None, name: float, word: float, changed: Mapping[str, Changed], deciding: str) -> str:
     parts = list[str]()
     if way is not None:
-        parts.append(f"imports {way.end}" if way.through == way.end else f"reaches {way.end} through {way.through}")
+        direct = way.through == way.end
+        parts.append(f"{_verb(way)} {way.end}" if direct else f"reaches {way.end} through {way.through}")
     if name >= ALIKE_NAME:
         parts.append("is named like it" if parts else f"is named like {min(changed)}")
     if word >= ALIKE_WORDS:
         parts.append("has words of the change")
     return ", ".join(parts) or f"{deciding} decides how all tests are run"
+
+
+def _verb(way: Way) -> str:
+    if way.end.endswith(".py"):
+        return "imports" if way.steps < BESIDE else "may load"
+    return "names" if way.steps < BESIDE else "lies near"

@@ -26,7 +26,7 @@ from pathlib import Path
 from posixpath import basename
 from random import Random
 from time import perf_counter
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from agent.errors import UsageError
 from agent.measure.ids import file_of
@@ -169,7 +169,7 @@ def environment(place: Path, requirements: Sequence[str]) -> Path:
     """The Python of a new virtual environment."""
     venv.create(place, with_pip=True)
     python = place / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "-q", *_PYTEST, *requirements], check=True)
+    subprocess.run([str(python), "-m", "pip", "install", "-q", *_PYTEST, *requirements], check=True)
     return python
 
 
@@ -177,7 +177,18 @@ def run_suite(folder: Path, python: Path, tests: str) -> Run:
     """Run all tests of a checkout, and read what pytest wrote of each."""
     with tempfile.TemporaryDirectory() as place:
         report = Path(place, "report.xml")
-        command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "junit_family=xunit1"]
+        command = [
+            str(python),
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-o",
+            "addopts=",
+            "-o",
+            "junit_family=xunit1",
+        ]
         command += ["-o", "filterwarnings=default", "--timeout=20", f"--junitxml={report}", *tests.split()]
         env = os.environ | {"PYTHONPATH": f"{folder}/src:{folder}", "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
         try:
@@ -192,7 +203,7 @@ def run_suite(folder: Path, python: Path, tests: str) -> Run:
 def read_report(report: Path) -> Run:
     """The tests that passed, and the seconds that each file took."""
     passed, seconds = set[tuple[str, str]](), Counter[str]()
-    for test in ElementTree.parse(report).getroot().iter("testcase"):
+    for test in ET.parse(report).getroot().iter("testcase"):
         file = test.get("file")
         if file is None:
             continue
