@@ -88,7 +88,7 @@ class TestImports:
         found = near(HUB, path)
         assert found[0].file == nearest
         assert found[0].why.startswith(f"imports {path}")
-        assert found[1].distance > found[0].distance + 3
+        assert found[1].distance > found[0].distance + 1
 
     def test_what_a_package_runs_when_it_is_imported_is_reached_too_and_nothing_else(self, near):
         assert set(names(near(HUB, "pkg/b.py"))) == {f"tests/test_{name}.py" for name in ("one", "two", "three")}

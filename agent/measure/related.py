@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import sqrt
 from posixpath import basename, dirname
 
 from agent.measure.changed import Changed, changed_of
@@ -19,8 +20,8 @@ from agent.measure.reach import BESIDE, Graph, Way
 
 __all__ = ["Changed", "Index", "Near", "changed_of", "read_index", "related"]
 
-STRANGE_NAME, STRANGE_WORDS = 2.0, 2.0
-"""How much further a file is of which neither the name nor the words are like the change."""
+STRANGE_NAME, STRANGE_WORDS = 2.0, 3.0
+"""How much further a file is of which the name, or the words, are not at all like the change."""
 UNREACHED = 15.0
 """Steps to a file that no import leads from."""
 ALIKE_NAME, ALIKE_WORDS = 0.5, 0.3
@@ -35,7 +36,8 @@ class Near:
 
     file: str
     distance: float
-    """0 for a file that is changed itself; steps of imports, and up to 4 more where nothing else speaks for it."""
+    """0 for a file that is changed itself; else the root of the steps of imports, since the far ones tell little apart,
+    and up to 5 more where nothing else speaks for it."""
     why: str
     """In plain words."""
 
@@ -59,7 +61,7 @@ def related(index: Index, changed: Mapping[str, Changed], tests: Collection[str]
         if way is None and name < ALIKE_NAME and word < ALIKE_WORDS and not deciding:
             continue
         steps = way.steps if way else UNREACHED
-        distance = steps + STRANGE_NAME * (1 - name) + STRANGE_WORDS * (1 - word)
+        distance = sqrt(steps) + STRANGE_NAME * (1 - name) + STRANGE_WORDS * (1 - word)
         found.append(Near(file, round(distance, 3), _why(way, name, word, changed, deciding)))
     return sorted(found, key=lambda near: (near.distance, near.file))
 
