@@ -140,6 +140,10 @@ class TestImports:
     def test_imports_count_wherever_they_stand(self, near, text):
         assert names(near({"low.py": "x = 1\n", "test_it.py": text}, "low.py")) == ["test_it.py"]
 
+    def test_of_a_module_that_is_no_file_the_package_is_reached(self, near):
+        files = {"pkg/sub/__init__.py": "from .low import x\n", "pkg/sub/low.py": "x = 1\n"}
+        assert names(near(files | {"test_it.py": "import pkg.sub._speedups\n"}, "pkg/sub/low.py")) == ["test_it.py"]
+
     def test_a_module_that_a_string_names_is_reached(self, near):
         files = {
             "pkg/__init__.py": "",
@@ -148,6 +152,17 @@ class TestImports:
             "test_other.py": "BACKEND = 'other.backend.Thing'\n",
         }
         assert names(near(files, "pkg/backend.py")) == ["test_it.py"]
+
+    @pytest.mark.parametrize("argument", ["-m', 'pkg", "-m', 'pkg.cli", "pkg/cli.py", "./pkg/cli.py"])
+    def test_a_program_that_a_test_runs_is_reached(self, near, argument):
+        files = {
+            "pkg/__init__.py": "",
+            "pkg/__main__.py": "from pkg.cli import main\n",
+            "pkg/cli.py": "def main(): pass\n",
+            "test_it.py": f"import subprocess\nsubprocess.run(['python', '{argument}'])\n",
+            "test_other.py": "import subprocess\nsubprocess.run(['python', 'other'])\n",
+        }
+        assert near(files, "pkg/cli.py")[0].file == "test_it.py"
 
     def test_what_only_a_run_will_tell_may_be_anything_beside(self, near):
         files = {

@@ -66,7 +66,7 @@ class Source:
     exported: frozenset[str] | None = None
     """Its `__all__`; None where there is none that can be read."""
     mentions: tuple[str, ...] = ()
-    """Strings that are dotted names of modules, or that end in the name of a file that is no Python."""
+    """Strings that are dotted names of modules, a package that can be run, or that end in the name of a file."""
     dynamic: bool = False
     """It imports what only its run will tell."""
     words: Mapping[str, int] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from posixpath import basename, dirname
 
 from agent.measure.index import Index
-from agent.measure.modules import Modules, Place
+from agent.measure.modules import Modules, Place, above
 
 __all__ = ["Edge", "Graph", "Way"]
 
@@ -104,36 +104,37 @@ class Graph:
 
     def _around(self, path: str) -> Iterator[tuple[str, float]]:
         """The files of the nearest folder around a file that has any below it, and is not the whole workspace."""
-        folder, removes = dirname(path), 0
-        while folder:
+        for removes, folder in enumerate(above(path)):
             below = self._modules.below(folder)
             if below:
                 yield from ((file, BESIDE + removes) for file in below)
                 return
-            folder, removes = dirname(folder), removes + 1
 
     def _edges(self, path: str) -> Iterator[tuple[str, Edge]]:
-        source = self._index.files[path]
+        """What a file needs."""
+        yield from self._imported(path)
+        yield from self._by_strings(path)
+        if self._index.files[path].dynamic:
+            yield from ((file, Edge(DYNAMIC, None)) for file in self._modules.below(dirname(path)))
+        if _is_among_tests(dirname(path)):
+            helpers = (file for file in self._modules.inside(path) if not _is_test(file))
+            yield from ((file, Edge(BESIDE, None)) for file in helpers)
+        yield from ((f"{folder}/conftest.py".lstrip("/"), Edge(CONFTEST, None)) for folder in above(path))
+
+    def _imported(self, path: str) -> Iterator[tuple[str, Edge]]:
         for use in self._modules.uses(path):
             yield from _named(use.places, IMPORT)
             yield from ((package, Edge(PACKAGE, None)) for package in use.passed)
-        for text in source.mentions:
-            places = frozenset(self._modules.named(path, text)) if "/" not in text else frozenset[Place]()
+
+    def _by_strings(self, path: str) -> Iterator[tuple[str, Edge]]:
+        for text in self._index.files[path].mentions:
+            if text.endswith(".py"):
+                yield from ((file, Edge(MENTION, None)) for file in self._modules.ending_in(text))
+            places = frozenset[Place]() if "/" in text else frozenset(self._modules.named(path, text))
             yield from _named(places, MENTION)
-            for place in places:
-                if not place.name and place.module.endswith(("/", "/__init__.py")):
-                    yield from ((file, Edge(BESIDE_MENTION, None)) for file in self._modules.inside(place.module))
-        if source.dynamic:
-            yield from ((file, Edge(DYNAMIC, None)) for file in self._modules.below(dirname(path)))
-        folder = dirname(path)
-        if _is_among_tests(folder):
-            helpers = (file for file in self._modules.inside(path) if not _is_test(file))
-            yield from ((file, Edge(BESIDE, None)) for file in helpers)
-        while True:
-            yield f"{folder}/conftest.py".lstrip("/"), Edge(CONFTEST, None)
-            if not folder:
-                return
-            folder = dirname(folder)
+            packages = (place.module for place in places if not place.name and place.module.endswith("/__init__.py"))
+            for package in packages:
+                yield from ((file, Edge(BESIDE_MENTION, None)) for file in self._modules.inside(package))
 
 
 def _named(places: Collection[Place], cost: float) -> Iterator[tuple[str, Edge]]:

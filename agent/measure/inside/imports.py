@@ -8,7 +8,7 @@ Nothing of the project is run. It is called with the folder to walk and the file
   name that is imported (`*` is one of them). For `import module` the last entry is [attributes] of the module.
 - names: what the file binds at top level by other means than an import.
 - exported: its `__all__` as far as that is literal, or null.
-- mentions: strings in it that are dotted names of modules or names of other files.
+- mentions: strings in it that are dotted names of modules, a package that can be run, or names of files.
 - dynamic: it imports what only its run will tell.
 - words: index in the vocabulary and count in turn, of files that look like tests.
 
@@ -228,12 +228,17 @@ def survey(root: str) -> dict[str, Any]:
     files: dict[str, list[Any]] = {}
     quoted: dict[str, list[str]] = {}
     counts: dict[str, Counter[str]] = {}
-    others: set[str] = set()
+    names: set[str] = set()
+    runnable: set[str] = set()
     firsts: set[str] = set()
     left_out = size = 0
     for place, path in walk(root):
-        if not path.endswith(".py"):
-            others.add(path.rsplit("/", 1)[-1])
+        folder, _, name = path.rpartition("/")
+        if name == "__main__.py":
+            runnable.add(folder.rsplit("/", 1)[-1])
+        elif name != "__init__.py":
+            names.add(name)
+        if not name.endswith(".py"):
             continue
         text = read(place) if len(files) < FILES and size < ALL_BYTES else None
         if text is None:
@@ -245,13 +250,13 @@ def survey(root: str) -> dict[str, Any]:
             counts[path] = words
         firsts.update(path[:-3].split("/"))
     for path, strings in quoted.items():
-        files[path][3] = sorted(text for text in strings if mentions(text, firsts, others))
+        files[path][3] = sorted(text for text in strings if mentions(text, firsts, names, runnable))
     return {"files": files, "vocabulary": number(files, counts), "left_out": left_out}
 
 
-def mentions(text: str, firsts: set[str], others: set[str]) -> bool:
-    """Whether a string may name a module of the workspace, or another file of it."""
-    if text.rsplit("/", 1)[-1] in others:
+def mentions(text: str, firsts: set[str], names: set[str], runnable: set[str]) -> bool:
+    """Whether a string may name a module of the workspace, a package with a `__main__.py`, or a file."""
+    if text in runnable or (text.rsplit("/", 1)[-1] in names and "." in text):
         return True
     return DOTTED.fullmatch(text) is not None and text.split(".", 1)[0] in firsts
 
