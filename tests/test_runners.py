@@ -121,7 +121,7 @@ PROJECTS = {
         "django",
         {name if name == "calc.py" else f"tests/{name}": text for name, text in SHOP.items()}
         | {"tests/runtests.py": RUNTESTS},
-        "cd tests && PYTHONPATH=.. python3 -W default runtests.py --failfast",
+        "cd tests && PYTHONPATH=..:$PYTHONPATH python3 -W default runtests.py --failfast",
         "tests/shop/tests/",
     ),
     "sympy": Project(
@@ -148,12 +148,13 @@ def sandboxes(kind, request, tmp_path_factory):
 
 def lab_of(provider, folder, project, kind="namespace", **more):
     """The project in a sandbox; an image has no Django, which is put beside the project there."""
+    command = project.command
     if project.framework == "django" and kind == "docker":
+        command = f"export PYTHONPATH=$PWD/vendor; {command}"
         for name in PACKAGES:
             place = Path(find_spec(name).origin).parent
-            shutil.copytree(place, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.po", "*.mo"))
-            (folder / name / "__init__.py").touch()
-    return Lab(provider, folder, project.files | more, project.command, framework=project.framework)
+            shutil.copytree(place, folder / "vendor" / name, ignore=shutil.ignore_patterns("__pycache__", "*.po"))
+    return Lab(provider, folder, project.files | more, command, framework=project.framework)
 
 
 def run(lab, wanted=(), **limits):
