@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from agent.budget import Usage
 from agent.deeds import task_of
 from agent.errors import UsageError
-from agent.events import Added, Spent, Started
+from agent.events import Added, Extended, Spent, Started
 from agent.measure import SuiteReport
+from agent.measure.baseline import joined
 from agent.measure.measurer import find_baseline
 from agent.measure.spectrum import Spectrum
 from agent.measure.tracing import trace
@@ -45,8 +46,25 @@ def measure(sitting: Sitting, base: Snapshot) -> GoalsFirst:
     run, parts = sitting.run, sitting.parts
     known = run.tree.root.report if len(run.tree) else _report_of(sitting, base)
     report = known or find_baseline(
-        parts.provider, sitting.task, base, parts.baseline_runs, untested=parts.lines is not None
+        parts.provider,
+        sitting.task,
+        base,
+        parts.baseline_runs,
+        untested=parts.lines is not None,
+        timing=parts.timing,
     )
+    if not len(run.tree):  # its worth is known when its goals are
+        sitting.record(Spent(Usage(measurements=1), "baseline", None))
+    found: list[SuiteReport] = []
+
+    def learned(more: SuiteReport) -> None:
+        """What is found out before there is a root belongs to the root."""
+        sitting.record(Spent(Usage(measurements=1), "baseline", None))
+        if len(run.tree):
+            sitting.record(Extended(more))
+        else:
+            found.append(more)
+
     scorer = GoalsFirst(
         parts.provider,
         sitting.task,
@@ -55,6 +73,9 @@ def measure(sitting: Sitting, base: Snapshot) -> GoalsFirst:
         parts.value,
         folder=run.journal.directory / "reports",
         strict=parts.gate == "strict",
+        timing=parts.timing,
+        left_s=lambda: parts.budget.left_s,
+        learned=learned,
         spectrum=lambda: _spectrum(sitting, base),
         ask=partial(sitting.asker.at, purpose="value"),
         once=sitting.once,
@@ -62,8 +83,9 @@ def measure(sitting: Sitting, base: Snapshot) -> GoalsFirst:
     )
     for node in run.tree:
         scorer.remember(node)
+    scorer.prepare()
     if not len(run.tree):
-        sitting.record(Spent(Usage(measurements=1), "baseline", None))
+        report = replace(reduce(joined, found, report), first=0)
         sitting.record(Added(Node(0, (), (), base, report, scorer.root, label="base"), parts.budget.elapsed_s))
     if parts.localise:
         _localise(sitting, scorer, base)

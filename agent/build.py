@@ -198,6 +198,7 @@ def make_parts(
         budget=budget,
         halt=halt,
         baseline_runs=settings.measure.baseline_runs,
+        timing=settings.measure.timing,
         workers=settings.workers,
         seed=settings.seed,
         others=tuple(others),

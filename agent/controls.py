@@ -19,6 +19,7 @@ from agent.guard import Flag
 from agent.measure import Outcome, SuiteReport
 from agent.measure.adapters.registry import OF_PYTHON
 from agent.measure.altering import DOCUMENTS, END, altered, failing
+from agent.measure.baseline import Baseline
 from agent.measure.ids import file_of, is_source_doctest
 from agent.measure.inside.equality import BUILTIN, EVERYTHING, UNFAILING
 from agent.measure.measurer import Measurer
@@ -48,7 +49,7 @@ class Controls:
         self,
         provider: Provider,
         base: Snapshot,
-        baseline: SuiteReport,
+        baseline: Baseline,
         measurer: Measurer,
         *,
         among_all: bool = False,
@@ -73,9 +74,9 @@ class Controls:
         """Those of them that copies can be made of: in test files of Python, and examples in documents."""
         if report.adapter not in OF_PYTHON:
             return ()
-        failed = (each for each in report.passes if self._baseline.outcome(each) not in NOT_FAILED)
+        failed = (each for each in report.passes if self._baseline.report.outcome(each) not in NOT_FAILED)
         tests = (t for t in failed if file_of(t).endswith((".py", *DOCUMENTS)) and not is_source_doctest(t))
-        return tuple(each for each in tests if each not in self._baseline.flaky)
+        return tuple(each for each in tests if each not in self._baseline.report.flaky)
 
     def _look(self, snapshot: Snapshot, claimed: Sequence[str]) -> tuple[tuple[Flag, ...], int]:
         texts = self._texts(claimed)

@@ -76,6 +76,7 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
         seconds=ended.elapsed_s,
         baseline=_counts(run.tree),
         final=ended.final or _counts(run.tree),
+        scope=str(verdict.get("scope", "")),
         grade=_grade(ended, best, verdict),
         broken=broken,
         declared=declared(best.submission, broken) if best else {},

@@ -28,6 +28,7 @@ __all__ = [
     "Ended",
     "Event",
     "Exhausted",
+    "Extended",
     "Failed",
     "Merged",
     "Noted",
@@ -171,6 +172,15 @@ class Remeasured:
 
 
 @dataclass(frozen=True, slots=True)
+class Extended:
+    """Tests of the base state were run that no run of it had come to: the base state's report is that much longer."""
+
+    report: SuiteReport
+    """Of these tests alone."""
+    kind: Literal["extended"] = "extended"
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """What was begun at `node` ended without a state, or without a measurement."""
 
@@ -270,6 +280,7 @@ Event = (
     | Added
     | Merged
     | Remeasured
+    | Extended
     | Failed
     | Exhausted
     | Noted

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agent.errors import ConfigError
+from agent.measure.scopes import state_s
 from agent.models import Model
 from agent.models.breakpoints import lifetime
 from agent.models.halt import Halt
@@ -96,17 +97,19 @@ def model_of(
     long the tests of the run take."""
     from agent.models import registry
 
-    cache_ttl = partial(_cache_ttl, settings.model, run)
+    cache_ttl = partial(_cache_ttl, settings, run)
     model = (make or registry.make)(name, halt=halt, cache_ttl=cache_ttl, **settings.model.of_client())
     held.callback(model.close)
     return model
 
 
-def _cache_ttl(settings: ModelSettings, run: Run | None) -> Literal["5m", "1h"]:
-    """How long a provider is to keep the beginning of a conversation: as it is set, else by the tests' first run."""
-    if settings.cache_ttl != "auto":
-        return settings.cache_ttl
-    return lifetime(run.tree.root.report.duration_s if run is not None and len(run.tree) else 0.0)
+def _cache_ttl(settings: Settings, run: Run | None) -> Literal["5m", "1h"]:
+    """How long a provider is to keep the beginning of a conversation: as it is set, else by how long the tests of a
+    state take."""
+    if settings.model.cache_ttl != "auto":
+        return settings.model.cache_ttl
+    known = run is not None and len(run.tree)
+    return lifetime(state_s(run.tree.root.report, settings.measure.timing) if run and known else 0.0)
 
 
 def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:

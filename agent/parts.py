@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from agent.actions import Debug, Kind
 from agent.budget import Budget
 from agent.measure import SuiteReport
+from agent.measure.timing import Timing
 from agent.models.halt import Halt
 from agent.policy import Policy
 from agent.reproduction import Finding
@@ -97,5 +98,7 @@ class Parts:
     """Lines of work that have to be submitted; None: the policies propose single edits."""
     patience: int = 3
     """Lines of work in a row, at least 1, that may end without anything better before the run ends."""
+    timing: Timing = field(default_factory=Timing)
+    """How long runs of the tests may take."""
     waves: WaveParts | None = None
     """None: it is searched until something is solved."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from agent.delegation.attempts import unmerged
 from agent.guard import MANIPULATION
-from agent.measure import Outcome
+from agent.measure import Outcome, SuiteReport
 from agent.measure.messages import error_of
 from agent.node import Node, NodeId
 from agent.run import Run
@@ -18,8 +20,9 @@ def remarks(run: Run) -> tuple[str, ...]:
     if not len(run.tree):
         return ()
     report, spectrum = run.tree.root.report, run.note(0, "spectrum") or {}
+    said = [*_long(report)]
     broken = [test for test, outcome in report.outcomes.items() if outcome is Outcome.ERROR and "::" not in test]
-    said = [
+    said += [
         f"{test} cannot be imported: {error_of(report.messages.get(test, '')) or 'no reason given'}" for test in broken
     ]
     flaky = [f"set aside as flaky: {', '.join(report.flaky)}"] if report.flaky else []
@@ -31,6 +34,18 @@ def remarks(run: Run) -> tuple[str, ...]:
     )
     blind = [f"the failing tests could not be traced: {spectrum['problem']}"] if spectrum.get("problem") else []
     return (*said, *flaky, *odd, *blind, *_unheard(run), *unmerged(run))
+
+
+def _long(report: SuiteReport) -> Iterator[str]:
+    """That the first run of all tests did not come to its end, and what follows."""
+    late, run = sum(report.late.values()), len(report.outcomes)
+    if late:
+        yield (
+            f"all tests take longer than {report.duration_s:.0f} s: of about {run + late:,} the base ran {run:,}; "
+            "states are measured by the tests that their change can reach"
+        )
+    elif report.problem and report.valid and not run:
+        yield f"no test could be run: {report.problem}; answers rest on what models and their own tests say"
 
 
 def manipulations(run: Run) -> frozenset[NodeId]:

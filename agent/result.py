@@ -39,6 +39,8 @@ class Result:
     """Tests `passed` and `failed` before any edit."""
     final: Mapping[str, int]
     """The same with the patch."""
+    scope: str = ""
+    """On which tests the verification rests, where it is not all: how many of how many, which, and why no more."""
     rollouts: int = 1
     """Ways from the base state to a leaf of the tree."""
     rounds: int = 1

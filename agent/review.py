@@ -66,10 +66,11 @@ class Review:
             parts.append(_counts(named))
             parts += _failures(named, named.failures)
             ok = named.valid and not named.failures
-        if tests and self.baseline.duration_s > QUICK_S:
+        if tests and (self.baseline.late or self.baseline.duration_s > QUICK_S):
+            longer = "more than " if self.baseline.late else ""
             parts.append(
-                f"Only these tests were run: the whole suite takes {self.baseline.duration_s:.0f} s. "
-                "Call `run_tests` without ids when the change is ready."
+                f"Only these tests were run: all tests take {longer}{self.baseline.duration_s:.0f} s. When the change "
+                "is ready, call `run_tests` without ids: it runs the tests that the change can reach."
             )
             return Observation("\n".join(parts), ok=ok)
         report = self._run(state, ())
@@ -121,7 +122,7 @@ class Review:
             return ["There are no tests to run."]
         counts = _counts(report)
         parts = [
-            counts if whole else f"The whole suite: {counts}",
+            counts if whole else f"All tests: {counts}",
             _printed(told(compare(self.baseline, report), report)),
         ]
         if not report.valid and report.output:

@@ -20,6 +20,7 @@ from agent.events import (
     Ended,
     Event,
     Exhausted,
+    Extended,
     Failed,
     Merged,
     Noted,
@@ -224,6 +225,8 @@ class Run:
                 self.underway.begin(event)
             case Added() | Merged() | Remeasured() | Failed():
                 self._fold_growth(event)
+            case Extended():
+                self.tree.extend(event.report)
             case Exhausted():
                 self._fold_flight(event.flight)
                 if event.policy_id:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -17,15 +20,14 @@ from agent.measure import SuiteReport
 from agent.measure.adapters.registry import OF_PYTHON
 from agent.measure.flaky import forgiven
 from agent.measure.ids import file_of
-from agent.measure.measurer import CHEAP_S, Measurer
+from agent.measure.measurer import Measurer
 from agent.measure.naming import Names
 from agent.measure.probing import look, read_probe
 from agent.measure.regressions import must_pass, regressions
-from agent.measure.selection import affected, worthwhile
 from agent.measure.spectrum import Spectrum
 from agent.measure.stages import Trial
+from agent.measure.timing import Timing
 from agent.models import Ask
-from agent.patches import parse
 from agent.reproduction import Finding, OwnTests, valued
 from agent.task import Task
 from agent.tree import Node, NodeId
@@ -40,12 +42,13 @@ class GoalsFirst:
     """Runs the goal tests, and the whole suite only where all of them pass. Thread-safe.
 
     `task.goal_tests` are resolved against the baseline (`agent.goals`).
-    Where the suite takes longer than `slow_s` and has refused a patch, the tests that executed the changed lines are
-    run before it; `spectrum` says which those are. `strict`: the whole suite is also run where only some goal tests
-    pass, so that a gate knows what was broken for them (`agent.gate`). Results that later sittings can use are kept in
-    `folder`. `ask` gives what asks models about a child of a node, and `once` what the run knows about the task: where
-    the value asks models, it does so for a state that is measured for the first time, and never again. `known` has
-    reports from elsewhere, which are taken for what the tests say.
+    Where the suite takes too long for `timing`, a state is measured by the tests that its change can reach
+    (`agent.measure.scopes`); `spectrum` says what tests execute. What is found out about the base state meanwhile
+    is told to `learned`. `left_s` gives the seconds that are left of the run. `strict`: the whole suite is also run
+    where only some goal tests pass, so that a gate knows what was broken for them (`agent.gate`). Results that
+    later sittings can use are kept in `folder`. `ask` gives what asks models about a child of a node, and `once`
+    what the run knows about the task: where the value asks models, it does so for a state that is measured for the
+    first time, and never again. `known` has reports from elsewhere, which are taken for what the tests say.
 
     Raises:
         agent.errors.UsageError: a goal test does not exist, or passes already.
@@ -61,30 +64,41 @@ class GoalsFirst:
         *,
         folder: Path | None = None,
         spectrum: Callable[[], Spectrum] = Spectrum,
-        slow_s: float = CHEAP_S,
+        timing: Timing | None = None,
+        left_s: Callable[[], float] = lambda: math.inf,
+        learned: Callable[[SuiteReport], None] = lambda report: None,
         strict: bool = False,
         ask: Callable[[NodeId], Ask] | None = None,
         once: Once | None = None,
         known: Callable[[Snapshot], SuiteReport | None] = lambda snapshot: None,
     ) -> None:
-        self.task = replace(task, goal_tests=resolve_goals(task, baseline))
-        self._provider = provider
-        self._base, self._baseline = base, baseline
+        timing = timing or Timing()
+        self._measurer = Measurer(
+            provider, task, base, baseline, folder, timing=timing, spectrum=cache(spectrum), learned=learned
+        )
+        self._measurer.cover_goals(task.goal_tests)
+        self.task = replace(task, goal_tests=resolve_goals(task, self._baseline))
+        self._provider, self._base = provider, base
         self._value = value
         self._ask, self._once, self._known = ask, once, known
         self._lock = threading.Lock()
         self._valuing: dict[str, threading.Lock] = {}
         self._worth: dict[str, Evaluation] = {}
-        self._spectrum = cache(spectrum)
-        self._strict = strict
-        self._slow = baseline.duration_s > slow_s
-        self._refused_one = False
-        self._measurer = Measurer(provider, self.task, base, baseline, folder)
-        alone = bool(self.task.goal_tests) or self._slow
-        self._controls = Controls(provider, base, baseline, self._measurer, among_all=not alone)
+        self._strict, self._left_s = strict, left_s
+        alone = bool(self.task.goal_tests) or self._measurer.by_scopes
+        self._controls = Controls(provider, base, self._measurer.baseline, self._measurer, among_all=not alone)
         self.own = OwnTests(provider, self.task, base, self._measurer.rules)
         """The tests that states add of their own."""
-        self.root = value.evaluate(Case(self.task, (), baseline))
+        self.root = value.evaluate(Case(self.task, (), self._baseline))
+
+    @property
+    def _baseline(self) -> SuiteReport:
+        """What is known of the base state's tests now."""
+        return self._measurer.baseline.report
+
+    def prepare(self) -> None:
+        """Begin with what measuring states will need and nobody waits for yet."""
+        self._measurer.prepare()
 
     def remember(self, node: Node) -> None:
         """Take what an earlier sitting measured as known."""
@@ -92,19 +106,20 @@ class GoalsFirst:
 
     def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """The report of a state below `path`, its evaluation, and how many runs of the tests they took."""
-        trial = Trial(self._measurer, self._base, self._baseline, self.task.goal_tests, snapshot, self._strict)
-        report = self._known(snapshot) or trial.report(lambda: self._selected(snapshot))
-        self._refused_one = self._refused_one or bool(regressions(self._baseline, report))
+        trial = Trial(self._measurer, self.task.goal_tests, snapshot, self._strict)
+        with self._own_tests_beside(snapshot) as own:
+            report = self._known(snapshot) or trial.report()
         case = self._case(snapshot, path, report)
         if self._ask is not None:
             case = replace(case, ask=self._ask(path[-1].id))
         finding, runs = self.reproduction(snapshot, report)
+        runs += own()
         evaluation, more = self._valued(case, finding, snapshot)
         return report, evaluation, trial.runs + runs + more
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """As `score`, by a fresh run of the tests that the node's report is of: the goal tests, or all."""
-        tests = () if node.report.complete else self.task.goal_tests
+        tests = () if node.report.complete else node.report.asked or self.task.goal_tests
         report = self._measurer.measure_afresh(node.snapshot, tests)
         case = replace(self._case(node.snapshot, path, report), known=node.evaluation)
         finding, runs = self.reproduction(node.snapshot, report)
@@ -114,11 +129,26 @@ class GoalsFirst:
     def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
         """As `agent.parts.Scorer.run_tests`. Tests that the task's own command does not run are run by their path."""
         wanted, selected = self._named(snapshot, tests)
-        if selected:
-            report, made = self._measurer.ask(snapshot, wanted, keep=True)
-        else:
+        if not selected:
             report, made = self.own.run(snapshot, wanted)
-        return report, int(made)
+            return report, int(made)
+        if wanted:
+            report, made = self._measurer.ask(snapshot, wanted, keep=True)
+            return report, int(made)
+        with self._own_tests_beside(snapshot) as own:
+            report, made = self._measurer.ask(snapshot, keep=True)
+        return report, int(made) + own()
+
+    @contextmanager
+    def _own_tests_beside(self, snapshot: Snapshot) -> Iterator[Callable[[], int]]:
+        """While the block runs tests that take long, run those that the state adds: what they say is known afterwards.
+        What is given tells how many runs that took."""
+        if not self._measurer.by_scopes or not self._reproducible:
+            yield lambda: 0
+            return
+        with ThreadPoolExecutor(1) as beside:
+            looking = beside.submit(self.own.look, snapshot)
+            yield lambda: finding.runs if (finding := looking.result()) else 0
 
     def _named(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
         """The ids of the tests that are meant, and whether the task's own command runs them all.
@@ -160,10 +190,10 @@ class GoalsFirst:
     def judge(self, snapshot: Snapshot, path: tuple[Node, ...], before: SuiteReport) -> Judgement:
         """The whole suite, run afresh whatever is known, and once more when that contradicts the report that the search
         has of the same patch: only what fails both times fails."""
-        report, runs = self._measurer.measure_afresh(snapshot), 1
+        report, runs = self._measurer.check(snapshot, self._left_s())
         surprises = self._surprises(before, report)
         if surprises:
-            again, runs = self._measurer.measure_afresh(snapshot), 2
+            again, runs = self._measurer.measure_afresh(snapshot, self._again(report, surprises)), runs + 1
             report = forgiven(report, again, surprises) if report.valid else again
             self._measurer.distrust([test for test in surprises if not again.passed(test)])
         flags, more = self._flags(snapshot, report)
@@ -179,9 +209,13 @@ class GoalsFirst:
 
     def reproduction(self, snapshot: Snapshot, report: SuiteReport) -> tuple[Finding | None, int]:
         """As `agent.parts.Scorer.reproduction`."""
-        wanted = not self.task.goal_tests and report.valid and self._baseline.adapter == "pytest"
-        finding = self.own.look(snapshot) if wanted else None
+        finding = self.own.look(snapshot) if self._reproducible and report.valid else None
         return finding, finding.runs if finding else 0
+
+    @property
+    def _reproducible(self) -> bool:
+        """Whether tests that a state adds count: no goal is known, and they can be run."""
+        return not self.task.goal_tests and self._baseline.adapter == "pytest"
 
     def _valued(self, case: Case, finding: Finding | None, snapshot: Snapshot) -> tuple[Evaluation, int]:
         """What the state is worth, and the runs of tests that this took. Of workers that come to a state at once, one
@@ -196,7 +230,8 @@ class GoalsFirst:
             return self._worth[snapshot.digest], runs
 
     def _case(self, snapshot: Snapshot, path: tuple[Node, ...], report: SuiteReport) -> Case:
-        """About which no model is asked."""
+        """About which no model is asked. What is known of the base state is what is known now."""
+        path = (replace(path[0], report=self._baseline), *path[1:]) if path else ()
         case = Case(self.task, path, report, cache(partial(self._provider.diff, self._base, snapshot)))
         return case if self._once is None else replace(case, once=self._once)
 
@@ -207,13 +242,9 @@ class GoalsFirst:
         wanted = (*self.task.goal_tests, *must_pass(self._baseline))
         return tuple(test for test in wanted if before.passed(test) and not report.passed(test))
 
-    def _selected(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """The tests that a patch is likeliest to break, none where running them first would spare nothing."""
-        if not self._slow or not self._refused_one:
-            return ()
-        hit = affected(self._spectrum(), parse(self._provider.diff(self._base, snapshot)))
-        tests = tuple(test for test in must_pass(self._baseline) if test in hit)
-        return tests if worthwhile(tests, self._baseline) else ()
+    def _again(self, report: SuiteReport, surprises: tuple[str, ...]) -> tuple[str, ...]:
+        """What is run a second time: all tests, or where that would take too long, those that surprise."""
+        return surprises if self._measurer.by_scopes and report.valid else ()
 
     def _trusted(self, evaluation: Evaluation, snapshot: Snapshot, report: SuiteReport) -> tuple[Evaluation, int]:
         """The evaluation, capped at the base's when the patch tampers with the tests, and the runs of tests that were
@@ -234,6 +265,6 @@ class GoalsFirst:
 
     def _improves(self, report: SuiteReport, evaluation: Evaluation) -> bool:
         """Nothing broke, and more tests pass than before, where any failed before."""
-        unharmed = report.valid and report.complete and not evaluation.parts.get("harm", 0.0)
+        unharmed = report.valid and report.conclusive and not evaluation.parts.get("harm", 0.0)
         gained = not self.task.goal_tests or evaluation.value > self.root.value
         return unharmed and gained

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agent.actions.irreversible import Kind
+from agent.measure.timing import Timing
 from agent.own_words import read_instructions, read_prompts
 from sandboxes import Limits
 
@@ -138,9 +139,27 @@ class MeasureSettings(BaseModel):
     baseline_runs: Annotated[int, Field(ge=1)] | None = None
     """Runs of the base state's tests; those that do not end the same way every time are set aside. None: two where
     the tests are quick, else one."""
+    every_s: Annotated[float, Field(ge=0)] = 20.0
+    """Seconds that all tests may take to be run in every state. Where they take longer, a state is measured by the
+    tests that its change can reach."""
+    whole_s: Annotated[float, Field(ge=0)] = 100.0
+    """Seconds that the first run of all tests may take. Tests that it does not come to are run in the base state when
+    they are needed; 0: all of them."""
+    scope_s: Annotated[float, Field(gt=0)] = 60.0
+    """Seconds that a run of those tests may take. They are chosen to take a quarter of that by estimate."""
+    final_s: Annotated[float, Field(ge=0)] = 900.0
+    """Seconds that a run of all tests may take before an answer is given, where states are measured by a part of them;
+    0: no such run is made. Of runners that cannot run a part of the tests, the seconds of any run."""
+    jobs: Annotated[int, Field(ge=1)] = 1
+    """Processes that run the tests of a state at the same time, where the runner can do that: pytest, Django's."""
     framework: str | None = None
     """What the test command runs, by name (`agent.measure.adapters.registry.FRAMEWORKS`). None: as the command and the
     repository's files say."""
+
+    @property
+    def timing(self) -> Timing:
+        """How long runs of the tests may take."""
+        return Timing(self.every_s, self.whole_s, self.scope_s, self.final_s, self.jobs)
 
 
 class TournamentSettings(BaseModel):

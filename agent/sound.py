@@ -53,6 +53,7 @@ class _Verdict:
     broken: list[str] = field(default_factory=list)
     flaky: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    scope: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from agent.edges import Edges
 from agent.lineage import Lineage
+from agent.measure import SuiteReport
+from agent.measure.baseline import joined
 from agent.node import ROOT, Act, Attempt, Node, NodeId, Step, Work
 from agent.proposals import Proposals, proposal_of
 from agent.subtrees import Subtrees
@@ -248,6 +251,10 @@ class Tree:
         self._measured_again.setdefault(node_id, []).append(evaluation)
         self._end_work(node_id, "measure", None, "")
         self._views.changed_below(node_id)
+
+    def extend(self, report: SuiteReport) -> None:
+        """Record what more is known of the base state's tests: the root's report has it from now on."""
+        self._nodes[ROOT] = replace(self.root, report=joined(self.root.report, report))
 
     def leave(self, node_id: NodeId, policy_id: str) -> None:
         """Record that one policy of several has nothing left to propose at the node."""

@@ -69,6 +69,8 @@ class Verdict:
     """Tests passed and failed with the patch."""
     flaky: tuple[str, ...] = ()
     """Tests that failed once and passed twice with the patch."""
+    scope: str = ""
+    """On which tests it rests; empty: on all."""
     measurements: int = 0
 
     def to_note(self, patch_blob: str) -> dict[str, Any]:
@@ -84,6 +86,7 @@ class Verdict:
             "why": self.why,
             "final": dict(self.final),
             "flaky": list(self.flaky),
+            "scope": self.scope,
         }
 
 
@@ -109,6 +112,7 @@ def verify(provider: Provider, root: Node, node: Node, patch: bytes, suite: Suit
         why=judgement.evaluation.notes,
         final={"passed": len(report.passes), "failed": len(report.failures)},
         flaky=report.flaky,
+        scope=report.scope,
         measurements=judgement.runs,
     )
 

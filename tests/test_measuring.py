@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -13,10 +14,11 @@ from agent.actions.comparison import told
 from agent.errors import MeasureError
 from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import compare
+from agent.measure.ids import file_of
 from agent.measure.measurer import Measurer, find_baseline
 from agent.measure.regressions import regressions
 from agent.measure.spectrum import Spectrum
-from agent.measure.suite import rules_for, run_suite
+from agent.measure.suite import GENEROUS, rules_for, run_suite
 from agent.measure.tracing import trace
 from tests.measuring import CALC, CONFTEST, FIXED, FIXED_PORT, GOAL, PROJECT, PYTEST, TESTS, Lab
 
@@ -311,12 +313,33 @@ def test_sleeping_for_ever_ends_by_the_clock(lab, measurer):
     assert outcomes(report) == {GOAL: "timeout"}
 
 
-def test_a_run_that_takes_too_long_is_not_valid(lab, measurer):
+def timed(measurer, run_s):
+    return replace(measurer.rules, limits=replace(measurer.rules.limits, run_s=run_s))
+
+
+def test_a_test_that_sleeps_when_the_time_is_up_is_late_and_spoils_no_other(lab, measurer):
     sleepy = lab.state({"calc.py": CALC.replace("return a - b", "import time; time.sleep(1000)")})
-    rules = replace(measurer.rules, limits=replace(measurer.rules.limits, run_s=2.0))
-    report = run_suite(lab.provider, lab.task, sleepy, lab.base, (GOAL,), rules)
-    assert report.timed_out
-    assert not report.valid
+    report = run_suite(lab.provider, lab.task, sleepy, lab.base, (), timed(measurer, 4.0))
+    assert (report.valid, report.timed_out, report.complete, report.conclusive) == (True, False, False, True)
+    assert sum(report.late.values()) + len(report.outcomes) == len(lab.baseline.outcomes)
+    assert report.late[file_of(GOAL)] >= 1
+    assert GOAL not in report.outcomes
+
+
+def test_no_time_at_all_lists_the_tests(lab, measurer):
+    report = run_suite(lab.provider, lab.task, lab.base, lab.base, (), timed(measurer, 0.0))
+    assert report.valid
+    assert not report.outcomes
+    names = {test.split("[")[0] for test in lab.baseline.outcomes}  # parameters are not known before they are made
+    assert report.late == Counter(map(file_of, names))
+
+
+def test_a_file_that_sleeps_while_it_is_imported_is_late(provider, tmp_path):
+    lab = Lab(provider, tmp_path, PROJECT | {"tests/test_zzz.py": "import time\n\ntime.sleep(900)\n"})
+    rules = replace(rules_for(provider, lab.task, lab.base), limits=replace(GENEROUS, run_s=5.0))
+    report = run_suite(provider, lab.task, lab.base, lab.base, (), rules)
+    assert report.valid
+    assert report.late["tests/test_zzz.py"] == 1
 
 
 def test_slow_passing_tests_stretch_the_limits(provider, tmp_path):

@@ -36,6 +36,7 @@ TASK: dict[str, object] = {
     "failed_before": 0,
     "failed_names": [],
     "suite_s": 2,
+    "by_parts": False,
     "turns": 100,
     "output_bytes": "16,000",
 }

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.measure import Outcome, SuiteReport
-from agent.measure.selection import affected, worthwhile
+from agent.measure.selection import affected
 from agent.measure.spectrum import Spectrum
 from agent.patches import FilePatch, parse
 
@@ -50,13 +49,6 @@ def test_a_file_that_no_test_executed_says_nothing(path):
 def test_files_add_up():
     patches = [FilePatch("a.py", gone={3}), FilePatch("b.py", gone={1})]
     assert affected(SPECTRUM, patches) == {"t::one", "t::b"}
-
-
-def test_a_selection_of_nearly_all_tests_is_not_worth_it():
-    baseline = SuiteReport(dict.fromkeys("abc", Outcome.PASSED), durations={"a": 1.0, "b": 2.0, "c": 3.0})
-    assert worthwhile(("c",), baseline)
-    assert not worthwhile(("b", "c"), baseline)
-    assert not worthwhile((), baseline)
 
 
 # ---- the lines of a patch

@@ -1,4 +1,4 @@
-"""Goals, then the tests that a patch is likeliest to break, then all: what is run, and that it decides nothing."""
+"""Goals, then all tests or those in the scope of a state: what is run, and that it never changes the verdict."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agent.actions import Edit
 from agent.budget import Budget
-from agent.events import Spent
 from agent.measure import SuiteReport
 from agent.measure.measurer import find_baseline
+from agent.measure.timing import Timing
 from agent.measure.tracing import trace
 from agent.parts import Parts
-from agent.policy import Proposal
 from agent.run import Run
 from agent.scoring import GoalsFirst
 from agent.search.best_first import BestFirst
@@ -25,8 +23,8 @@ from agent.solver import solve
 from agent.tree import Node
 from agent.value.tests import PassingTests
 from tests.measuring import CONFTEST, Lab
-from tests.policies import Scripted, edits
-from tests.projects import FIX, commit, means, task
+from tests.policies import edits
+from tests.projects import FIX, means, task
 
 pytestmark = pytest.mark.namespace
 
@@ -101,10 +99,8 @@ def spectrum(provider, lab):
 
 @pytest.fixture(scope="module")
 def choosy(lab, spectrum):
-    """A scorer that selects tests from its second patch on."""
-    scorer = lab.scorer(spectrum=lambda: spectrum, slow_s=0.0)
-    scorer.score(lab.state({"shapes.py": changed(area=0, edge=0)}), lab.path)
-    return scorer
+    """A scorer that measures states by scopes, which are chosen by what tests executed."""
+    return lab.scorer(spectrum=lambda: spectrum, timing=Timing(every_s=0.0))
 
 
 def changed(**variants):
@@ -158,40 +154,24 @@ def test_a_goal_that_a_cut_run_did_not_reach_keeps_its_result(provider, tmp_path
 
 
 def test_what_executed_the_changed_lines_refuses_without_a_run_of_the_rest(lab, choosy):
-    report, evaluation, runs = choosy.score(lab.state({"shapes.py": changed(area=0, fits=1)}), lab.path)
+    report, evaluation, _ = choosy.score(lab.state({"shapes.py": changed(area=0, fits=1)}), lab.path)
     assert not evaluation.solved
     assert report.failures == ("tests/test_fits.py::test_large",)
     assert report.passed(GOAL)
     assert "tests/test_colours.py::test_mix" not in report.outcomes
-    assert runs == 5  # the goals, the selected, the broken one alone before and after the patch, and the goals' copy
 
 
-def test_a_patch_is_accepted_by_all_tests_only(lab, choosy):
-    report, evaluation, _ = choosy.score(lab.state({"shapes.py": changed(area=0)}), lab.path)
+def test_a_state_is_accepted_by_its_scope_and_a_patch_by_all_tests(lab, choosy):
+    state = lab.state({"shapes.py": changed(area=0)})
+    report, evaluation, _ = choosy.score(state, lab.path)
     assert evaluation.solved
-    assert report.complete
-    assert report.passed("tests/test_colours.py::test_mix")
-
-
-def test_what_each_test_executes_is_traced_once_a_patch_was_refused(provider, tmp_path, monkeypatch):
-    monkeypatch.setitem(GoalsFirst.__init__.__kwdefaults__, "slow_s", 0.0)
-    old, (right, wrong) = CHANGES["area"]
-    breaking = right + "(a):\n    return 0\n\n\ndef old_edge"
-
-    def answer(position):
-        if len(position.path) > 1 or position.index > 3:
-            return Proposal(())
-        return Proposal((Edit("shapes.py", old, [old.replace("+", "-"), breaking, wrong, right][position.index]),))
-
-    events = []
-    with Run.open(tmp_path / "run") as run:
-        parts = Parts(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
-        wanted = task(commit(tmp_path / "repo", FILES), test_command="python -m pytest -q")
-        result = solve(wanted, parts, run, on_event=events.append)
-    spent = [(event.what, event.usage.measurements) for event in events if isinstance(event, Spent)]
-    assert [what for what, _ in spent] == ["baseline", "tests", "tests", "spectrum", "tests", "tests", "verification"]
-    assert [runs for what, runs in spent if what == "tests"] == [1, 3, 4, 4]
-    assert result.status == "solved"
+    assert not report.complete
+    assert report.scope == "2 of 11 tests: those that reach `shapes.py`"
+    judgement = choosy.judge(state, lab.path, report)
+    assert judgement.evaluation.solved
+    assert judgement.report.complete
+    assert judgement.report.passed("tests/test_colours.py::test_mix")
+    assert judgement.runs == 2  # its scope, and all
 
 
 def test_a_runner_that_tells_no_tests_apart_runs_once(provider, tmp_path):
@@ -210,12 +190,14 @@ def test_a_runner_that_tells_no_tests_apart_runs_once(provider, tmp_path):
 @example(area=0, others={}, colours=COLOURS, data="2")  # what no executed line tells
 @example(area=0, others={"edge": 1}, colours=COLOURS, data="1")
 @settings(max_examples=2, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_stages_and_selection_never_change_the_verdict(lab, choosy, area, others, colours, data):
+def test_scopes_never_change_the_verdict(lab, choosy, area, others, colours, data):
     state = lab.state({"shapes.py": changed(area=area, **others), "colours.py": colours, "data.txt": data})
-    _, evaluation, _ = choosy.score(state, lab.path)
-    whole = choosy.judge(state, lab.path, before=SuiteReport())
+    whole = lab.scorer().judge(state, lab.path, before=SuiteReport())
     assert whole.report.complete
-    assert evaluation.solved == whole.evaluation.solved
+    assert lab.scorer().score(state, lab.path)[1].solved == whole.evaluation.solved
+    by_scope = choosy.judge(state, lab.path, before=SuiteReport())
+    assert by_scope.evaluation.solved == whole.evaluation.solved
+    assert bool(by_scope.broken) == bool(whole.broken)
 
 
 # ---- tests that depend on each other, and tests that depend on nothing
@@ -233,8 +215,7 @@ ORDERED = {
 def test_a_test_that_fails_without_the_others_refuses_nothing(provider, tmp_path):
     lab = Counting(provider, tmp_path, ORDERED)
     spectrum = trace(provider, lab.task, lab.base, lab.baseline)
-    scorer = lab.scorer(spectrum=lambda: spectrum, slow_s=0.0)
-    scorer.score(lab.state({"shapes.py": changed(area=1)}), lab.path)
+    scorer = lab.scorer(spectrum=lambda: spectrum, timing=Timing(every_s=0.0))
     _, evaluation, _ = scorer.score(lab.state({"shapes.py": changed(area=0)}), lab.path)
     assert evaluation.solved
 

@@ -24,7 +24,10 @@ def told(comparison: Comparison, report: SuiteReport) -> str:
     failures of before are only counted."""
     if not report.valid:
         return f"This run counts as failed: {report.problem}"
-    parts = [_numbers(comparison)]
+    parts = [f"These are {report.scope}."] if report.scope else []
+    parts.append(_numbers(comparison))
+    if late := sum(report.late.values()):
+        parts.append(f"{_count(late, 'more test')} of them {_plural(late, 'was', 'were')} not run: the time was up.")
     if early := stopped_early(comparison, report):
         parts.append(early)
     parts += _failures("Newly broken", comparison.newly_broken, report)

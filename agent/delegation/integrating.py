@@ -56,7 +56,7 @@ class Integration:
         goals = [test for part in (each.part, *self.merged(plan)) for test in part.goal_tests]
         with self._joined(each, work) as (made, state, judgement):
             report = judgement.report
-            if not report.valid or not report.complete:
+            if not report.valid or not report.conclusive:
                 raise NotFused(f"the tests gave no valid result with part {each.part.id} merged: {report.problem}")
             wanted = dict.fromkeys((*goals, *must_pass(self._run.tree.root.report)))
             if failing := [test for test in wanted if not report.passed(test)]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import islice
 
 from agent.measure.ids import file_of, holds
 
@@ -70,8 +71,24 @@ class SuiteReport:
     not looked at."""
     flaky: tuple[str, ...] = ()
     """Of the base state only: tests that ended differently in two runs of it. They decide nothing."""
+    first: int = 0
+    """Of the base state only: to how many tests, the first of `outcomes`, its first run came, where others were run
+    later; 0: to all of them."""
     unexpected: tuple[str, ...] = ()
     """Tests that passed although they are marked as strict expected failures: for the runner they failed."""
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether the run was of all tests, or of all in the scope of the state, but for those that it had no time for:
+        it was not cut short because tests broke."""
+        return self.complete or (bool(self.scope or self.late) and not self.left_out)
+
+    @property
+    def at_first(self) -> SuiteReport:
+        """What was known before more tests were run than in the first run."""
+        if not self.first:
+            return self
+        return replace(self, outcomes=dict(islice(self.outcomes.items(), self.first)), first=0)
 
     def passed(self, test_id: str) -> bool:
         """Whether the test ran and passed in a valid run; a skipped test has not passed."""

@@ -3,75 +3,116 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from agent.errors import MeasureError
 from agent.guard import Protection
 from agent.measure import SuiteReport
+from agent.measure.adapters.registry import named_in
 from agent.measure.adapters.running import UNKNOWN
+from agent.measure.baseline import Baseline, joined
 from agent.measure.flaky import unsteady
+from agent.measure.ids import file_of
+from agent.measure.naming import likely_file
 from agent.measure.planting import Limits
 from agent.measure.reading import NO_TESTS
 from agent.measure.regressions import must_pass, regressions
 from agent.measure.results import Results
-from agent.measure.suite import Rules, copy_run, rules_for, run_suite
+from agent.measure.scopes import Scope, Scopes, by_scopes, selects
+from agent.measure.spectrum import Spectrum
+from agent.measure.suite import GENEROUS, Rules, calibrate, copy_run, rules_for, run_suite
+from agent.measure.timing import Timing
 from agent.measure.trust import Trust
 from agent.measure.warm import Start
 from agent.task import Task
 from sandboxes import Provider, Snapshot, TemplateLost
 
-__all__ = ["CHEAP_S", "ENOUGH_REGRESSIONS", "Measurer", "find_baseline"]
+__all__ = ["ENOUGH_REGRESSIONS", "Measurer", "find_baseline"]
 
 log = logging.getLogger(__name__)
 
-CHEAP_S = 20.0
-"""A base state whose tests take no longer is measured twice, to find flaky tests."""
 ENOUGH_REGRESSIONS = 3
 """A run that decides about a patch ends after so many: one refuses it, three tell a policy what it broke."""
+MANY = 1_000_000
+ASKED_AGAIN = 200
+"""Tests that fail in a run of all, of which the base state is asked; of more, their files."""
 
 
 class Measurer:
     """Measures states of one task. Thread-safe.
 
-    `baseline` is the report of the base state, as `find_baseline` gives it. What is worth it is kept in `folder` for
-    later sittings of the same run.
+    `baseline` is the report of the base state, as `find_baseline` gives it; `learned` is told what it is extended by.
+    What is worth it is kept in `folder` for later sittings of the same run. Where all tests take longer than
+    `timing` allows in every state, a state is measured by its scope (`agent.measure.scopes`); `spectrum` is as there.
     """
 
     def __init__(
-        self, provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport, folder: Path | None = None
+        self,
+        provider: Provider,
+        task: Task,
+        base: Snapshot,
+        baseline: SuiteReport,
+        folder: Path | None = None,
+        *,
+        timing: Timing | None = None,
+        spectrum: Callable[[], Spectrum] = Spectrum,
+        learned: Callable[[SuiteReport], None] = lambda report: None,
     ) -> None:
         self._provider, self._task, self._base = provider, task, base
+        self._timing = timing or Timing()
         self.rules = rules_for(provider, task, base, baseline)
-        self._baseline = baseline
-        self._must_pass = frozenset(must_pass(baseline))
-        self._trust = Trust(baseline, lambda tests: self.measure_afresh(base, tests, start=Start.SESSION))
+        if self._timing.jobs > 1:  # a template is copied into one process
+            self.rules = replace(self.rules, limits=replace(self.rules.limits, jobs=self._timing.jobs), warm=None)
+        self.baseline = Baseline(baseline, self._of_base, learned)
+        self._trust = Trust(self.baseline, lambda tests: self.measure_afresh(base, tests, start=Start.SESSION))
         self._results = Results(folder, _described(self.rules, task, base))
         self._results.put((base.digest,), baseline)
+        self._scopes: Scopes | None = None
+        if by_scopes(baseline, self._timing):
+            self._scopes = Scopes(provider, base, self.baseline, self.rules.protection, self._timing, spectrum)
 
     @property
     def protection(self) -> Protection:
         """The files that decide what the tests say, for `agent.guard.inspect`."""
         return self.rules.protection
 
+    @property
+    def by_scopes(self) -> bool:
+        """Whether a state is measured by the tests that its change can reach, and not by all."""
+        return self._scopes is not None
+
+    def prepare(self) -> None:
+        """Begin with what choosing scopes will need, and return at once."""
+        if self._scopes is not None:
+            self._scopes.prepare()
+
+    def cover_goals(self, goals: Sequence[str]) -> None:
+        """Make known how these tests end in the base state, where a first run did not come to them."""
+        if unknown := [goal for goal in goals if self.baseline.report.outcome(goal) is None]:
+            files = self._scopes.test_files() if self._scopes is not None else ()
+            self.baseline.cover(dict.fromkeys(filter(None, (likely_file(goal, files) for goal in unknown))))
+
     def remember(self, snapshot: Snapshot, report: SuiteReport) -> None:
-        """Take a report of an earlier sitting for what the tests say, where it is one of all tests."""
-        if report.complete:
+        """Take a report of an earlier sitting for what the tests say, where it is one of all tests, or of a scope."""
+        if report.conclusive:
             self._results.put((snapshot.digest,), report)
 
     def known(self, snapshot: Snapshot) -> SuiteReport | None:
-        """The report of all tests in this state, when it is known; it may have been cut short."""
+        """The report of all tests in this state, or of its scope, when it is known; it may have been cut short."""
         return self._results.get((snapshot.digest,))
 
     def measure(self, snapshot: Snapshot, tests: Sequence[str] = ()) -> SuiteReport:
-        """How these tests end in this state; all of them when none is named. Known results are not found again."""
+        """As `ask`, for one who does not count runs."""
         return self.ask(snapshot, tests)[0]
 
     def ask(
         self, snapshot: Snapshot, tests: Sequence[str] = (), *, cut: bool = False, keep: bool = False
     ) -> tuple[SuiteReport, bool]:
-        """As `measure`, and whether the tests had to be run for it.
+        """How these tests end in this state, and whether they had to be run for it; where none is named, all tests, or
+        those in the scope of the state. Known results are not found again.
 
         `cut`: the run may end after ENOUGH_REGRESSIONS. `keep`: later sittings shall know the result.
         """
@@ -79,19 +120,78 @@ class Measurer:
             (snapshot.digest, *tests), lambda: self._find(snapshot, tests, cut), whole=not cut, keep=keep
         )
 
+    def check(self, snapshot: Snapshot, left_s: float) -> tuple[SuiteReport, int]:
+        """All tests, run afresh, and the runs that it took. Where states are measured by scopes: first the scope, and
+        if that breaks nothing, and there is time for it, all. `left_s`: seconds that a run of all tests may take.
+
+        The report says in `scope` what was not run, and why.
+        """
+        if self._scopes is None:
+            return self.measure_afresh(snapshot), 1
+        report, runs = self._of_scope(snapshot, self._scopes.of(snapshot), cut=False, start=Start.NEW), 1
+        if not report.valid or regressions(self.baseline.report, report):
+            return report, runs
+        limit_s, needed_s = min(left_s, self._timing.final_s), _needed_s(self.baseline.report)
+        if needed_s > limit_s:
+            why = f"all would take about {needed_s:,.0f} s, and there are {max(limit_s, 0):,.0f} s for it"
+            return replace(report, scope=f"{report.scope}; the others were not run: {why}"), runs
+        whole = self._whole(snapshot, limit_s)
+        if not whole.valid:
+            return replace(report, scope=f"{report.scope}; a run of all tests came to no result: {whole.problem}"), 2
+        return (whole if whole.complete else self._with_late(report, whole)), 2
+
+    def _whole(self, snapshot: Snapshot, limit_s: float) -> SuiteReport:
+        """All tests; the base state is asked of those that fail and of which it has not been asked."""
+        whole = self._run(snapshot, (), replace(self._limits(cut=False), run_s=limit_s))
+        failed = whole.failures if len(whole.failures) <= ASKED_AGAIN else tuple(map(file_of, whole.failures))
+        self.baseline.cover(dict.fromkeys(failed))
+        return whole
+
+    def _with_late(self, report: SuiteReport, whole: SuiteReport) -> SuiteReport:
+        """What the scope and a run of all tests that had not time enough say together."""
+        both = joined(whole, report)
+        late = sum(both.late.values())
+        return replace(both, scope=f"all tests but {late:,}, for which the time was too short; first {report.scope}")
+
     def _find(self, snapshot: Snapshot, tests: Sequence[str], cut: bool) -> SuiteReport:
         """By a copied run where that can be trusted."""
-        start = self._trust.start(tuple(tests)) if self.rules.warm else Start.NEW
+        scope = None if tests or self._scopes is None else self._scopes.of(snapshot)
+        if scope is not None:
+            return self._trusted(scope.files, cut, lambda start: self._of_scope(snapshot, scope, cut=cut, start=start))
+        return self._trusted(
+            tuple(tests), cut, lambda start: self.measure_afresh(snapshot, tests, cut=cut, start=start)
+        )
+
+    def _trusted(self, tests: tuple[str, ...], cut: bool, run: Callable[[Start], SuiteReport]) -> SuiteReport:
+        """The report of a run that may begin as a copy."""
+        start = self._trust.start(tests) if self.rules.warm else Start.NEW
         try:
-            report = self.measure_afresh(snapshot, tests, cut=cut, start=start)
+            report = run(start)
         except TemplateLost as error:
             self._trust.lost(error)
-            return self.measure_afresh(snapshot, tests, cut=cut)
-        if start is Start.NEW or not cut or (report.valid and not regressions(self._baseline, report)):
+            return run(Start.NEW)
+        if start is Start.NEW or not cut or (report.valid and not regressions(self.baseline.report, report)):
             return report
-        new = self.measure_afresh(snapshot, tests, cut=cut)  # no copied run refuses a patch that passes its goals
+        new = run(Start.NEW)  # no copied run refuses a patch that passes its goals
         self.distrust(unsteady([new, report]))
         return new
+
+    def _of_scope(self, snapshot: Snapshot, scope: Scope, *, cut: bool, start: Start) -> SuiteReport:
+        """The report of a scope; the base state is asked first."""
+        self.baseline.cover(scope.files)
+        baseline = self.baseline.report
+        if not scope.files:
+            return SuiteReport(complete=False, adapter=baseline.adapter, scope=scope.told(SuiteReport(), baseline))
+        limits = replace(self._limits(cut=cut), run_s=self._timing.scope_s)
+        report = self._run(snapshot, scope.files, limits, start)
+        broken = regressions(baseline, report)
+        if broken and self.baseline.doubt(scope.files, broken) and report.left_out:
+            report = self._run(snapshot, scope.files, replace(limits, regressions=MANY), start)
+        return replace(report, scope=scope.told(report, self.baseline.report))
+
+    def _of_base(self, tests: Sequence[str]) -> SuiteReport:
+        """Tests of the base state of which nothing is known: how long they take is not known either."""
+        return self._run(self._base, tests, replace(GENEROUS, run_s=self._timing.scope_s, jobs=self._timing.jobs))
 
     def distrust(self, tests: Sequence[str]) -> None:
         """These tests ended differently in a copied run and in a new process: the latter counts from now on."""
@@ -100,30 +200,37 @@ class Measurer:
     def measure_afresh(
         self, snapshot: Snapshot, tests: Sequence[str] = (), *, cut: bool = False, start: Start = Start.NEW
     ) -> SuiteReport:
-        """As `measure`, by a run of the tests whatever is known.
+        """How these tests end, all where none is named, by a run of the tests whatever is known.
 
         A run of named tests stops at the first that runs out of time; the rest is reported as skipped.
 
         Raises:
             sandboxes.TemplateLost: `start` asks for a copied run, and there is no template that works.
         """
-        rules = replace(self.rules, limits=self._limits(tests, cut))
-        if start is Start.NEW:
-            report = run_suite(self._provider, self._task, snapshot, self._base, tests, rules)
-            return report if self._baseline.outcomes else _without_tests(report)
-        return copy_run(self._provider, snapshot, self._base, tests, rules, session=start is Start.SESSION)
+        limits = self._limits(cut=cut)
+        return self._run(snapshot, tests, replace(limits, timeouts=1) if tests and not cut else limits, start)
+
+    def _run(self, snapshot: Snapshot, tests: Sequence[str], limits: Limits, start: Start = Start.NEW) -> SuiteReport:
+        rules = replace(self.rules, limits=limits)
+        if start is not Start.NEW:
+            return copy_run(self._provider, snapshot, self._base, tests, rules, session=start is Start.SESSION)
+        report = run_suite(self._provider, self._task, snapshot, self._base, tests, rules)
+        return report if self.baseline.report.outcomes else _without_tests(report)
 
     def measure_copies(self, snapshot: Snapshot, tests: Sequence[str], files: Mapping[str, bytes]) -> SuiteReport:
         """How these tests end in a new process where these files stand in the place of the state's own. Nothing of it
         is kept."""
-        rules = replace(self.rules, limits=self._limits(tests, cut=False))
+        limits = self._limits(cut=False)
+        rules = replace(self.rules, limits=replace(limits, timeouts=1) if tests else limits)
         return run_suite(self._provider, self._task, snapshot, self._base, tests, rules, files)
 
-    def _limits(self, tests: Sequence[str], cut: bool) -> Limits:
-        limits = self.rules.limits
-        if cut:
-            return replace(limits, must_pass=self._must_pass, regressions=ENOUGH_REGRESSIONS)
-        return replace(limits, timeouts=1) if tests else limits
+    def _limits(self, *, cut: bool) -> Limits:
+        """By what is known of the base state now."""
+        baseline = self.baseline.report
+        limits = replace(calibrate(baseline), jobs=self._timing.jobs)
+        if not cut:
+            return limits
+        return replace(limits, must_pass=frozenset(must_pass(baseline)), regressions=ENOUGH_REGRESSIONS)
 
 
 def _described(rules: Rules, task: Task, base: Snapshot) -> str:
@@ -134,20 +241,27 @@ def _described(rules: Rules, task: Task, base: Snapshot) -> str:
 
 
 def find_baseline(
-    provider: Provider, task: Task, base: Snapshot, runs: int | None = None, *, untested: bool = False
+    provider: Provider,
+    task: Task,
+    base: Snapshot,
+    runs: int | None = None,
+    *,
+    untested: bool = False,
+    timing: Timing | None = None,
 ) -> SuiteReport:
     """The report of the base state, before any edit. It is made `runs` times (None: twice when the tests are quick),
     and tests that do not end the same way every time are listed as flaky. One of the runs is copied from a template,
-    where that can be; what differs there only is listed as unsafe. `untested`: there may be no tests; the report is
-    empty then.
+    where that can be; what differs there only is listed as unsafe. A run that takes longer than `timing` allows is
+    ended: the tests that it did not come to are listed as late. `untested`: there may be no tests, or none that can be
+    run in that time; the report is empty then, and says why.
 
     Raises:
         MeasureError: the tests cannot be run at all; the message says what to change.
     """
-    first = _first_run(provider, task, base, untested)
-    if not first.outcomes:
+    first = _first_run(provider, task, base, timing or Timing(), untested)
+    if not first.outcomes or first.late:
         return first
-    wanted = runs or (2 if first.duration_s <= CHEAP_S else 1)
+    wanted = runs or (2 if first.duration_s <= Timing().every_s else 1)
     if wanted == 1:
         return first
     measurer = Measurer(provider, task, base, first)
@@ -180,17 +294,43 @@ def _without_tests(report: SuiteReport) -> SuiteReport:
     return replace(report, valid=True) if nothing else report
 
 
-def _first_run(provider: Provider, task: Task, base: Snapshot, untested: bool) -> SuiteReport:
+def _first_run(provider: Provider, task: Task, base: Snapshot, timing: Timing, untested: bool) -> SuiteReport:
     """A valid run with generous limits, read by the best adapter that works for the command."""
     rules = rules_for(provider, task, base)
+    rules = replace(rules, limits=_first_limits(task, rules.adapter, timing))
     report = run_suite(provider, task, base, base, rules=rules)
     if not report.valid and not report.outcomes and not _means_framework(report, task):
         report = run_suite(provider, task, base, base, rules=replace(rules, adapter=UNKNOWN))
     if untested:
         report = _without_tests(report)
+        if report.timed_out:
+            return _too_long(report, task.test_command)
     if not report.valid or report.exit_code in (126, 127):
         raise MeasureError(_complaint(report, task.test_command))
     return report
+
+
+def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
+    """A runner that reports tests as late ends by itself when its time is up. One that cannot select has only runs of
+    all tests; what an unknown command runs is not known, and may be either."""
+    limits, longest_s = replace(GENEROUS, jobs=timing.jobs), max(timing.whole_s, timing.final_s)
+    if not selects(adapter):
+        return replace(limits, run_s=longest_s)
+    known = task.framework or named_in(task.test_command)
+    grace_s = limits.grace_s if known else max(limits.grace_s, longest_s - timing.whole_s)
+    return replace(limits, run_s=timing.whole_s, grace_s=grace_s)
+
+
+def _too_long(report: SuiteReport, command: str) -> SuiteReport:
+    """The report of a run that was killed: it says nothing of any test, and is no reason not to work on the issue."""
+    problem = f"{command!r} was ended after {report.duration_s:.0f} s and had said nothing of any test by then"
+    return replace(report, outcomes={}, valid=True, complete=False, problem=problem)
+
+
+def _needed_s(baseline: SuiteReport) -> float:
+    """What a run of all tests takes, by the part of them that the first run came to."""
+    late, done = sum(baseline.late.values()), len(baseline.outcomes)
+    return baseline.duration_s * (done + late) / done if done else math.inf
 
 
 def _means_framework(report: SuiteReport, task: Task) -> bool:

@@ -29,8 +29,6 @@ done; true
 """
 REPORTER = ["alarm", "channel", "wanted", "cutting", "failures", "reporter"]
 """The programs that report, each after those that it imports."""
-KILL_AFTER_S = 30.0
-"""What a run has, when its time is up, to end the test that runs and to close its report."""
 OMITTED = ["*/site-packages/*", "*/dist-packages/*", "*/.venv/*", "*/venv/*"]
 
 
@@ -44,7 +42,7 @@ class Limits:
     """Seconds on the clock of one test."""
     run_s: float
     """Seconds on the clock of the whole run. Tests that it leaves no time for are reported as late, where the runner
-    can tell; a run that goes on for KILL_AFTER_S more is killed."""
+    can tell."""
     timeouts: int
     """Tests that may run out of time before the rest is skipped."""
     must_pass: frozenset[str] = frozenset()
@@ -54,10 +52,13 @@ class Limits:
     jobs: int = 1
     """Processes that run tests at the same time, where the runner can do that."""
 
+    grace_s: float = 30.0
+    """What a run has, when its time is up, to end the test that runs and to close its report; then it is killed."""
+
     @property
     def kill_s(self) -> float:
         """Seconds after which the run is killed."""
-        return self.run_s + KILL_AFTER_S
+        return self.run_s + self.grace_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +92,19 @@ def plan(site_packages: Sequence[str], *, trace: bool = False) -> Plan:
 
 
 def plant_reporter(
-    box: Sandbox, planned: Plan, wanted: Sequence[str], limits: Limits, *, by_path: bool = False
+    box: Sandbox,
+    planned: Plan,
+    wanted: Sequence[str],
+    limits: Limits,
+    *,
+    by_path: bool = False,
+    part: tuple[int, int] = (0, 1),
 ) -> None:
     """Write the plugin that reports; it will run the `wanted` tests only, all of them when there are none. `by_path`:
-    pytest is given their files in place of what the command selects."""
-    _write_copies(box, planned.copies(planned.plugins[-1]), REPORTER, **_orders(planned, wanted, limits, by_path))
+    pytest is given their files in place of what the command selects. `part`: which part of them, counted from 0, and
+    how many parts there are."""
+    orders = _orders(planned, wanted, limits, by_path) | {"part": part}
+    _write_copies(box, planned.copies(planned.plugins[-1]), REPORTER, **orders)
 
 
 def plant_prober(
@@ -120,6 +129,7 @@ def _orders(planned: Plan, wanted: Sequence[str], limits: Limits, by_path: bool)
         "by_path": by_path,
         "cpu_s": limits.cpu_s,
         "wall_s": limits.wall_s,
+        "run_s": limits.run_s,
         "max_timeouts": limits.timeouts,
         "must_pass": sorted(limits.must_pass),
         "max_regressions": limits.regressions,

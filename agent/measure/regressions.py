@@ -16,10 +16,16 @@ def must_pass(baseline: SuiteReport) -> tuple[str, ...]:
 
 def regressions(baseline: SuiteReport, report: SuiteReport) -> tuple[str, ...]:
     """Those of `must_pass` that a report shows not to pass: none where it is not valid, and one that it says nothing of
-    only where every test was asked for."""
+    only where all tests, or all of its file, were run."""
     if not report.valid:
         return ()
+    whole = frozenset() if report.left_out else frozenset(report.asked).difference(report.late)
+
+    def was_run(test: str) -> bool:
+        file = file_of(test)
+        return test in report.outcomes or file in report.outcomes or file in whole
+
     wanted = must_pass(baseline)
     if not report.complete:
-        wanted = tuple(t for t in wanted if t in report.outcomes or file_of(t) in report.outcomes)
+        wanted = tuple(test for test in wanted if was_run(test))
     return tuple(test for test in wanted if not report.passed(test))

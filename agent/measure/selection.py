@@ -1,20 +1,16 @@
 """Selection: which tests a patch is likeliest to break, by the lines that they executed in the base state.
 
-A matter of cost only: what is selected may refuse a patch, and never accepts one.
+A matter of cost: where all tests would take too long, a state is measured by these (`agent.measure.scopes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
-from agent.measure import SuiteReport
 from agent.measure.spectrum import Spectrum
 from agent.patches import FilePatch
 
-__all__ = ["affected", "worthwhile"]
-
-NEARLY_ALL = 0.5
-"""A selection that takes a longer part of the time of all tests spares too little."""
+__all__ = ["affected"]
 
 
 def affected(spectrum: Spectrum, patches: Iterable[FilePatch]) -> frozenset[str]:
@@ -32,9 +28,3 @@ def _affected_by(spectrum: Spectrum, patch: FilePatch) -> Collection[str]:
     hit = [test for test, lines in users.items() if not changed.isdisjoint(lines)]
     at_import = not patch.gone.isdisjoint(spectrum.imported.get(patch.path, ()))
     return users if at_import or not hit else hit
-
-
-def worthwhile(tests: Sequence[str], baseline: SuiteReport) -> bool:
-    """Whether running these first can spare much of the time of all."""
-    seconds = sum(baseline.durations.get(test, 0.0) for test in tests)
-    return bool(tests) and seconds <= NEARLY_ALL * sum(baseline.durations.values())

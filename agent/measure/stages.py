@@ -1,12 +1,12 @@
-"""Stages: a patch is measured by its goal tests, then by the tests that it is likeliest to break, then by all.
+"""Stages: a patch is measured by its goal tests, then by all tests, or by those in the scope of its state.
 
-Law: only a run of all tests accepts a patch. What an earlier stage refuses, all tests would have refused too, as far as
-a test does not depend on which others ran before it.
+Law: only a run of all tests, or of the scope, accepts a patch. What an earlier stage refuses, all tests would have
+refused too, as far as a test does not depend on which others ran before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.measure import SuiteReport
@@ -23,8 +23,6 @@ class Trial:
     """The measurements that decide about one state."""
 
     measurer: Measurer
-    base: Snapshot
-    baseline: SuiteReport
     goals: tuple[str, ...]
     snapshot: Snapshot
     strict: bool = False
@@ -33,44 +31,35 @@ class Trial:
     runs: int = field(default=0, init=False)
     """Runs of the tests that were made: those whose result was not known."""
 
-    def report(self, select: Callable[[], Sequence[str]]) -> SuiteReport:
-        """The report that decides: of the goal tests when one of them does not pass (`strict`: when none does), of the
-        tests that `select` names when they show a regression, else of all tests."""
+    def report(self) -> SuiteReport:
+        """The report that decides: of the goal tests when one of them does not pass (`strict`: when none does), else of
+        all tests or of the scope, and of the goal tests."""
         known = self.measurer.known(self.snapshot)
         if not self.goals or (known is not None and self._reached(known)):
             return self._of_all()
-        of_goals = self._run(self.snapshot, self.goals)
+        of_goals = self._run(self.goals)
         enough = self._reached(of_goals) or (self.strict and any(map(of_goals.passed, self.goals)))
-        if not enough or of_goals.complete:  # another runner than pytest runs all that it has
+        if not enough or of_goals.complete:  # a runner that cannot select runs all that it has
             return of_goals
-        return _with_goals(self._refusal(select()) or self._of_all(), of_goals)
+        return self._of_all(of_goals)
 
     def _reached(self, report: SuiteReport) -> bool:
         return all(report.passed(goal) for goal in self.goals)
 
-    def _of_all(self) -> SuiteReport:
-        report = self._run(self.snapshot, cut=True)
+    def _of_all(self, of_goals: SuiteReport | None = None) -> SuiteReport:
+        report = self._run(cut=True)
+        report = _with_goals(report, of_goals) if of_goals is not None else report
         return self._confirmed(report) if self.strict or self._reached(report) else report
 
-    def _refusal(self, selected: Sequence[str]) -> SuiteReport | None:
-        """The report of the selected tests if they show a regression that does not come of the selection: the test
-        fails when the broken ones are run alone, and passes so in the base state."""
-        report = self._run(self.snapshot, selected, cut=True) if selected else None
-        broken = regressions(self.baseline, report)[:ENOUGH_REGRESSIONS] if report is not None else ()
-        if not broken:
-            return None
-        before, after = self._run(self.base, broken), self._run(self.snapshot, broken)
-        return report if any(before.passed(test) and not after.passed(test) for test in broken) else None
-
     def _confirmed(self, report: SuiteReport) -> SuiteReport:
-        """The report of all tests; the only regressions of a patch, when they are few, are run a second time."""
-        broken = regressions(self.baseline, report) if report.complete else ()
+        """The report; the only regressions of a patch, when they are few, are run a second time."""
+        broken = regressions(self.measurer.baseline.report, report) if report.conclusive else ()
         if not 0 < len(broken) < ENOUGH_REGRESSIONS:
             return report
-        return forgiven(report, self._run(self.snapshot, broken), broken)
+        return forgiven(report, self._run(broken), broken)
 
-    def _run(self, snapshot: Snapshot, tests: Sequence[str] = (), *, cut: bool = False) -> SuiteReport:
-        report, made = self.measurer.ask(snapshot, tests, cut=cut)
+    def _run(self, tests: Sequence[str] = (), *, cut: bool = False) -> SuiteReport:
+        report, made = self.measurer.ask(self.snapshot, tests, cut=cut)
         self.runs += made
         return report
 

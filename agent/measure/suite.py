@@ -16,6 +16,7 @@ from agent.measure import Outcome, SuiteReport
 from agent.measure.adapters.registry import adapter_of
 from agent.measure.adapters.running import UNKNOWN, run_adapted, run_unknown
 from agent.measure.ids import file_of
+from agent.measure.parts import run_in_parts
 from agent.measure.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
 from agent.measure.reading import Told, from_exit_code, from_told, read
 from agent.measure.warm import Warm, find_warm
@@ -146,7 +147,7 @@ def copy_run(
     edited = _edited([change for change in changes if not protection.covers(change)]) if session else None
     report, nonce = f"/tmp/{secrets.token_hex(16)}", secrets.token_hex(16)  # noqa: S108  # inside the sandbox
     with provider.scratch(snapshot, base, put_back, warm.template) as box:
-        result = box.perform(warm.order(tests, edited, report, nonce, limits), timeout_s=limits.run_s)
+        result = box.perform(warm.order(tests, edited, report, nonce, limits), timeout_s=limits.kill_s)
         told = _told(box, report, nonce, result)
     return replace(from_told(told, result, tests), start=told.start)
 
@@ -173,6 +174,8 @@ def _write(box: Sandbox, files: Mapping[str, bytes]) -> str:
 
 
 def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules) -> tuple[Told, ExecResult]:
+    if rules.limits.jobs > 1 and not rules.by_path:
+        return run_in_parts(box, command, tests, rules.site_packages, rules.limits)
     planned = plan(rules.site_packages)
     plant_reporter(box, planned, tests, rules.limits, by_path=rules.by_path)
     return run_planned(box, command, planned, rules.limits)
@@ -180,7 +183,7 @@ def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules)
 
 def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tuple[Told, ExecResult]:
     """Run the command with what was planted, and read what it told; nothing when the fork was lost."""
-    result = box.exec(shell(command, planned), timeout_s=limits.run_s)
+    result = box.exec(shell(command, planned), timeout_s=limits.kill_s)
     return _told(box, planned.report, planned.nonce, result), result
 
 

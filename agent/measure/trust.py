@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from agent.measure import SuiteReport
+from agent.measure.baseline import Baseline
 from agent.measure.ids import holds
 from agent.measure.warm import Start
 from sandboxes import TemplateLost
@@ -27,7 +28,7 @@ LOSSES = 3
 class Trust:
     """Chooses how runs begin. Thread-safe. `compare` makes a copied run of some tests of the base state."""
 
-    def __init__(self, baseline: SuiteReport, compare: Callable[[tuple[str, ...]], SuiteReport]) -> None:
+    def __init__(self, baseline: Baseline, compare: Callable[[tuple[str, ...]], SuiteReport]) -> None:
         self._baseline = baseline
         self._compare = compare
         self._lock = threading.Lock()
@@ -42,10 +43,10 @@ class Trust:
         with self._lock:
             self._asked[tests] += 1
             often = self._asked[tests] > 1
-            unsafe = self._distrusted.union(self._baseline.unsafe or ())
+            unsafe = self._distrusted.union(self._baseline.report.unsafe or ())
             if self._losses >= LOSSES or any(not tests or any(holds(test, each) for test in tests) for each in unsafe):
                 return Start.NEW
-            if self._baseline.unsafe is None:
+            if self._baseline.report.unsafe is None:
                 return Start.SESSION if tests and often and self._agree(tests) else Start.NEW
         return Start.SESSION if often or not tests else Start.PACKAGES
 
@@ -70,7 +71,7 @@ class Trust:
                 outcomes = self._compare(tests).outcomes
             except TemplateLost:
                 outcomes = {}
-            known = self._baseline.outcomes
+            known = self._baseline.report.outcomes
             agreeing = bool(outcomes) and all(outcome is known.get(test) for test, outcome in outcomes.items())
             self._agreeing[tests] = agreeing
         return self._agreeing[tests]

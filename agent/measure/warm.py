@@ -74,6 +74,7 @@ class Warm:
             "nonce": nonce,
             "cpu_s": limits.cpu_s,
             "wall_s": limits.wall_s,
+            "run_s": limits.run_s,
             "max_timeouts": limits.timeouts,
             "must_pass": sorted(limits.must_pass),
             "max_regressions": limits.regressions,

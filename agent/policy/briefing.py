@@ -74,15 +74,18 @@ def introduction(
     layout: str = "",
 ) -> list[Message]:
     """As `opening`, of a task whose base state has this report, in a workspace that is at `workdir` inside."""
+    by_parts = bool(report.late or report.first)
     issue = excerpt(issue_text(task.statement), min(ISSUE_BYTES, issue_bytes or ISSUE_BYTES))[0]
     shown = [(test, _printed(report.messages.get(test, ""))) for test in task.goal_tests[:FAILURES]]
     failures = [{"test": visible(test), "message": message} for test, message in shown if message]
-    failed = [visible(test) for test in report.failures if test not in report.flaky]
+    first = report.at_first  # what is told at the beginning stays the same to the byte
+    failed = [visible(test) for test in first.failures if test not in first.flaky]
     text = render(
         "chat_task",
         workdir=workdir,
         layout=visible(layout),
-        tested=bool(report.outcomes),
+        tested=bool(first.outcomes or by_parts),
+        by_parts=by_parts,
         test_command=task.test_command,
         problem=visible(report.problem or "there are none").rstrip("."),
         issue=issue,
@@ -91,7 +94,7 @@ def introduction(
         more_goals=len(task.goal_tests[GOALS:]),
         failures=failures,
         tests_fence=fence("tests", str(failures)),
-        tests=len(report.outcomes),
+        tests=len(first.outcomes),
         failed_before=len(failed),
         failed_names=failed[:FAILED_BEFORE],
         suite_s=max(1, round(report.duration_s)),

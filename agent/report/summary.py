@@ -55,6 +55,7 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
         "seconds": round(result.seconds, 3),
         "baseline": dict(result.baseline),
         "final": dict(result.final),
+        "scope": result.scope,
         "flagged": result.flagged,
         "run_dir": str(result.run_dir),
     }
@@ -84,6 +85,7 @@ def answer_lines(result: Result) -> list[str]:
     return [
         verdict + ("" if result.verified or not result.patch else " (not verified)"),
         f"tests    {_tests(result.baseline)} before, {_tests(result.final)} after",
+        *([f"rests on {result.scope}"] if result.scope and result.patch else []),
         *(f"shown by {test}: fails without the patch, passes with it" for test in result.reproduced_by[:NAMED]),
         *broken,
         *([f"broken   {len(result.broken) - NAMED} more"] if len(result.broken) > NAMED else []),
@@ -112,7 +114,8 @@ def cost(usage: Usage) -> str:
 
 def tally(report: SuiteReport) -> str:
     """How many tests passed, failed, and were left out of a run that was cut short."""
-    left_out = f", {report.left_out} not run" if report.left_out else ""
+    not_run = report.left_out + sum(report.late.values())
+    left_out = f", {not_run} not run" if not_run else ""
     return f"{len(report.passes)} passed, {len(report.failures)} failed{left_out}"
 
 

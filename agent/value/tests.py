@@ -49,7 +49,7 @@ class PassingTests:
         broken = regressions(baseline, report)
         least = LEAST_HARM_OF_MANY if report.left_out else LEAST_HARM
         harm = max(least, len(broken) / (len(baseline.passes) + len(goals))) if broken else 0.0
-        solved = bool(goals) and progress == 1.0 and not broken and report.complete
+        solved = bool(goals) and progress == 1.0 and not broken and report.conclusive
         value = (BASE_VALUE + (BEST_UNSOLVED - BASE_VALUE) * progress) * (1.0 - harm)
         open_goals = [goal for goal in goals if report.outcome(goal) is not Outcome.PASSED]
         return Evaluation(

@@ -21,7 +21,7 @@ from benchmarks.ledger import read_lines
 from benchmarks.sources import columns
 from sandboxes import Workspace
 
-__all__ = ["ENV", "Bundles", "environment_of"]
+__all__ = ["ENV", "Bundles", "environment_of", "workspace_of"]
 
 ENV = "/opt/env"
 MOUNT = "/workspace"
@@ -79,7 +79,7 @@ class Bundles:
         task = Task(
             id=name,
             statement=row["problem_statement"],
-            workspace=_workspace(self.work / name, row.get("requirements") or ()),
+            workspace=workspace_of(self.work / name, row.get("requirements") or ()),
             test_command=row["test_cmd"],
             base=row["base_commit"],
             tags={key: str(row[key]) for key in _TAGS if row.get(key)} | {"bundle": row["bundle"]},
@@ -98,7 +98,7 @@ class Bundles:
         return replace(instance, task=seen, mode="revealed")
 
 
-def _workspace(path: Path, requirements: Sequence[str]) -> Workspace:
+def workspace_of(path: Path, requirements: Sequence[str]) -> Workspace:
     """A clone beside a virtual environment with the packages; without packages, the sandbox's own Python."""
     env = _ENVIRONMENT | (_INSTALLED if requirements else {})
     return Workspace(path=path, mount=MOUNT, environment=environment_of(requirements), env=env)

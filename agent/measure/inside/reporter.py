@@ -12,8 +12,10 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
+from fnmatch import fnmatch
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -30,7 +32,12 @@ SELECTION = {
     "pyargs": False,
 }
 """Options by which a command selects tests, and what they are without it."""
-FAILURES = ("error", "failed", "timeout")
+NOTHING_COLLECTED = 5
+FUNCTION = re.compile(r"^[ \t]*(?:async )?def (test\w*)", re.M)
+SHARED_FILES = ("__init__.py", "conftest.py")
+FAILURES = ("error", "failed", "timeout", "late")
+SHORTEST_S = 0.1
+"""What a test has that began just before the time of the run was up."""
 
 # Tests patch this (frozen clocks); the report must not depend on what they leave there.
 clock = time.perf_counter
@@ -60,13 +67,22 @@ class Reporter:
         self.say = self.channel.say
         self.wanted = Wanted(orders["wanted"])
         self.by_path = orders.get("by_path", False)
+        self.part, self.parts = orders.get("part", (0, 1))
+        """Which part of all files this process runs, and how many there are; each process runs one."""
         self.attempt: Attempt | None = None
+        self.root = ""
+        self.unread_late = False
+        """Whether there was no time to read a file of tests."""
+        self.patterns: list[str] = []
+        self.alarm: Alarm | None = None
         self.failures = Failures()
         self.unread: dict[str, str] = {}
         """What is wrong with files that cannot be collected."""
         self.found = 0
         self.told: set[str] = set()
         self.left_out: set[str] = set()
+        self.ends_at = float("inf")
+        """When the time of the run is up, by `clock`."""
         self.broken: list[str] = []
         self.say("open")
 
@@ -76,6 +92,7 @@ class Reporter:
         self.must_pass = frozenset(orders["must_pass"])
         self.regressions_left = orders["max_regressions"]
         self.alarm = Alarm(orders["cpu_s"], orders["wall_s"])
+        self.ends_at = clock() + orders["run_s"]
         self.channel.open(orders["report"], orders["nonce"])
 
     # -- before the tests
@@ -88,7 +105,8 @@ class Reporter:
         option.tbstyle = "native"  # pytest's own takes seconds for a thousand frames of a recursion
         if hasattr(option, "numprocesses"):  # xdist: its workers would not report here
             option.numprocesses, option.dist, option.tx = None, "no", []
-        root = str(config.rootpath)
+        root = self.root = str(config.rootpath)
+        self.patterns = config.getini("python_files")
         self.failures = Failures(root, os.getcwd())
         self.wanted.look_in(root)
         if self.by_path and self.wanted.ids:
@@ -100,12 +118,34 @@ class Reporter:
     if hasattr(pytest, "version_tuple"):
 
         def pytest_ignore_collect(self, collection_path: object) -> bool | None:
-            return self.wanted.ignores(str(collection_path))
+            return self.ignores(str(collection_path))
 
     else:  # pytest 6
 
         def pytest_ignore_collect(self, path: object) -> bool | None:  # type: ignore[misc]  # pytest goes by the name
-            return self.wanted.ignores(str(path))
+            return self.ignores(str(path))
+
+    def ignores(self, path: str) -> bool | None:
+        """Whether a file or folder is passed over: no wanted test is in it, or another process runs it."""
+        if self.elsewhere(path) and os.path.isfile(path) and os.path.basename(path) not in SHARED_FILES:
+            return True
+        if self.wanted.ignores(path):
+            return True
+        if clock() >= self.ends_at and self.has_tests(path):
+            file = os.path.relpath(path, self.root).replace(os.sep, "/")
+            for name in _functions(path) or [""]:
+                self.say("late", id=file + name)
+            self.unread_late = True
+            return True
+        return None
+
+    def has_tests(self, path: str) -> bool:
+        """Whether the file is named as files of tests are."""
+        return any(fnmatch(os.path.basename(path), pattern) for pattern in self.patterns) and os.path.isfile(path)
+
+    def elsewhere(self, path: str) -> bool:
+        """Whether the file is another process's."""
+        return bool(self.parts > 1 and crc32(path.encode("utf-8", "surrogateescape")) % self.parts != self.part)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self, collector: pytest.Collector, name: str) -> list[pytest.Item] | None:
@@ -114,6 +154,7 @@ class Reporter:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
+        items[:] = [item for item in items if not self.elsewhere(_file(item))]
         self.found = len(items)
         yield
         if self.wanted.ids:
@@ -121,8 +162,11 @@ class Reporter:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
-        result: Any = yield
+        result: Any = yield from self.guarded(cpu=False)
         report = result.get_result()
+        if report.failed and self.is_late():  # the time was up while the file was imported
+            report.outcome, report.longrepr, report.result = "passed", None, []
+            self.say("late", id=report.nodeid)
         call = getattr(report, "call", None)  # there until this hook ends
         if report.failed and call is not None and call.excinfo is not None:
             error = call.excinfo.value
@@ -149,6 +193,9 @@ class Reporter:
             self.left_out.add(item.nodeid)
             self.say("left", id=item.nodeid)
             return True
+        if clock() >= self.ends_at:
+            self.say("late", id=item.nodeid)
+            return True
         if self.timeouts_left <= 0:
             self.attempt = Attempt(item.nodeid)
             self.attempt.learn("skipped", "not run: too many tests before it ran out of time")
@@ -158,17 +205,30 @@ class Reporter:
         self.attempt = Attempt(item.nodeid)
         return None
 
-    def guarded(self) -> Iterator[None]:
-        self.alarm.arm()
+    def guarded(self, *, cpu: bool = True) -> Generator[None, Any, Any]:
+        """Until the alarm rings; at the latest when the time of the run is up. A template has no alarm."""
+        if self.alarm is None:
+            return (yield)
+        self.alarm.arm(max(self.ends_at - clock(), SHORTEST_S), cpu=cpu)
         try:
-            yield
+            return (yield)
         finally:
             self.alarm.disarm()
+
+    def is_late(self) -> bool:
+        """Whether the test that runs was ended by the time of the run, and not by its own."""
+        return self.rang and clock() >= self.ends_at
+
+    @property
+    def rang(self) -> bool:
+        """Whether the alarm has ended what was running."""
+        return self.alarm is not None and self.alarm.rang
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
         self.attempt = Attempt(item.nodeid)  # a plugin that runs a failed test again begins here
-        self.alarm.rang = False
+        if self.alarm is not None:
+            self.alarm.rang = False
         yield from self.guarded()
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -184,6 +244,10 @@ class Reporter:
         result: Any = yield
         report = result.get_result()
         if self.attempt is not None and self.attempt.nodeid == item.nodeid:
+            if self.is_late():
+                report.outcome, report.longrepr = "skipped", (item.nodeid, 0, "the time of the run is up")
+                self.attempt.outcome = "late"
+                return
             outcome = self.judge(report, call)
             if outcome == "failed" and _is_unexpected_pass(item, report, call):
                 outcome, self.attempt.unexpected = "passed", True
@@ -210,7 +274,7 @@ class Reporter:
 
     def judge(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
         raised = call.excinfo
-        if self.alarm.rang or (report.failed and raised is not None and _is_timeout(raised.value)):
+        if self.rang or (report.failed and raised is not None and _is_timeout(raised.value)):
             return "timeout"
         if report.failed:
             return "failed" if report.when == "call" else "error"
@@ -233,6 +297,9 @@ class Reporter:
 
     def finish(self, done: Attempt) -> None:
         self.attempt = None
+        if done.outcome == "late":
+            self.say("late", id=done.nodeid)
+            return
         if not done.outcome:
             done.learn("error", "the test was not called")
         self.timeouts_left -= done.outcome == "timeout"
@@ -254,9 +321,24 @@ class Reporter:
         yield
         if self.attempt is not None:
             self.finish(self.attempt)
+        if self.unread_late and not self.found and session.exitstatus == NOTHING_COLLECTED:
+            session.exitstatus, self.found = 0, 1  # there are tests, and there was no time to collect one
         self.say(
             "end", exit=int(session.exitstatus), collected=self.found, tests=len(self.told), left_out=len(self.left_out)
         )
+
+
+def _functions(path: str) -> list[str]:
+    """The tests in a file, as far as a look at its lines tells."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as text:
+            return ["::" + name for name in FUNCTION.findall(text.read())]
+    except OSError:
+        return []
+
+
+def _file(item: Any) -> str:
+    return str(getattr(item, "path", None) or item.fspath)
 
 
 def _is_unexpected_pass(item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:

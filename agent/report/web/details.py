@@ -95,12 +95,16 @@ def _patch(run: Run, blob: str) -> str:
 def _tests(report: SuiteReport, base: SuiteReport) -> dict[str, Any]:
     """How the tests ended, as far as that differs from the base state; of the base state, all."""
     before = {} if report is base else base.outcomes
+    missing = [test for test in before if test not in report.outcomes]
+    few = len(report.outcomes) < len(missing)
     return {
         "changed": {test: o.value for test, o in report.outcomes.items() if before.get(test) is not o},
-        "missing": [test for test in before if test not in report.outcomes],
+        "only": list(report.outcomes) if few else None,
+        "missing": [] if few else missing,
+        "scope": report.scope,
         "said": {test: text for test, text in report.messages.items() if text},
         "problem": "" if report.valid else report.problem or "not valid",
-        "leftOut": report.left_out,
+        "leftOut": max(len(missing), report.left_out) + sum(report.late.values()),
         "seconds": report.duration_s,
         "output": report.output,
     }

@@ -5,16 +5,17 @@ const MOST = 500;
 const bad = (outcome) => outcome !== "passed" && outcome !== "skipped";
 
 export function showTests({ id, facts, details }) {
-  const { changed, missing, said, problem, leftOut, output } = details.tests;
-  const now = { ...facts.base, ...changed };
+  const { changed, only, missing, said, problem, scope, leftOut, output } = details.tests;
+  const base = only ? Object.fromEntries(only.map((test) => [test, facts.base[test]])) : facts.base;
+  const now = { ...base, ...changed };
   for (const test of missing) delete now[test];
   const groups = id === 0 ? ofBase(now, facts.goals) : against(facts.base, now, changed);
   return [
     problem && h("p", { class: "problem" }, problem),
     details.notes && h("p", {}, details.notes),
     groups.filter(([, tests]) => tests.length).map((group) => list(...group, now, said)),
-    missing.length + leftOut > 0 &&
-      h("p", { class: "quiet" }, `${Math.max(missing.length, leftOut)} tests were not run.`),
+    scope && h("p", { class: "quiet" }, `Measured by ${scope}.`),
+    leftOut > 0 && h("p", { class: "quiet" }, `${leftOut} tests were not run.`),
     output && h("details", {}, h("summary", {}, "End of the output"), h("pre", {}, output)),
   ];
 }

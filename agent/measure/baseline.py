@@ -1,0 +1,103 @@
+"""The baseline: how the tests of the base state end, as far as that is known.
+
+Law: what is known of a test does not change. Tests that no run of the base state has reached are run there when they
+are first needed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from agent.measure import SuiteReport
+from agent.measure.ids import file_of
+
+__all__ = ["Baseline", "joined"]
+
+
+class Baseline:
+    """The report of the base state, which grows. Thread-safe.
+
+    `run` makes a run of some tests, or files of tests, in the base state; `learned` is told of each such report.
+    """
+
+    def __init__(
+        self,
+        report: SuiteReport,
+        run: Callable[[Sequence[str]], SuiteReport],
+        learned: Callable[[SuiteReport], None] = lambda report: None,
+    ) -> None:
+        self._report, self._run, self._learned = report, run, learned
+        self._lock = threading.Lock()
+        self._running = threading.Lock()
+        self._run_alone: set[frozenset[str]] = set()
+        """The files that were run together, and with no others."""
+
+    @property
+    def report(self) -> SuiteReport:
+        """All that is known now."""
+        with self._lock:
+            return self._report
+
+    def cover(self, tests: Iterable[str]) -> None:
+        """Make known how these tests, or the tests in these files, end: those of which nothing is known are run."""
+        wanted = list(tests)
+        with self._running:
+            if unknown := unknown_in(self.report, wanted):
+                self._learn(self._run(unknown))
+                self._run_alone.add(frozenset(unknown))
+
+    def doubt(self, files: Sequence[str], failing: Sequence[str]) -> bool:
+        """Whether some of these tests, which fail in a state, fail in the base state too when these files and no others
+        are run: they hang on other tests, and are flaky from now on."""
+        with self._running:
+            if frozenset(files) in self._run_alone:
+                return False
+            alone = self._run(files)
+            self._run_alone.add(frozenset(files))
+            flaky = tuple(test for test in failing if alone.valid and not alone.passed(test))
+            self._learn(replace(alone, outcomes={}, durations={}, messages={}, late={}, asked=(), flaky=flaky))
+        return bool(flaky)
+
+    def _learn(self, more: SuiteReport) -> None:
+        with self._lock:
+            self._report = joined(self._report, more)
+        self._learned(more)
+
+
+def unknown_in(report: SuiteReport, wanted: Iterable[str]) -> list[str]:
+    """Those of the tests and files of which the report says nothing, or not of all tests in them."""
+    if report.complete:
+        return []
+    files = set(map(file_of, report.outcomes)) | set(report.asked)
+
+    def known(name: str) -> bool:
+        if "::" in name:
+            return report.outcome(name) is not None
+        return name in files and name not in report.late
+
+    return [name for name in wanted if not known(name)]
+
+
+def joined(report: SuiteReport, more: SuiteReport) -> SuiteReport:
+    """What two runs of one state say together; where both say something of a test, the first. Of a second run that is
+    not valid nothing is taken but that it was asked for."""
+    asked = tuple(dict.fromkeys((*report.asked, *more.asked)))
+    if not more.valid:
+        return replace(report, asked=asked, complete=report.complete and not asked)
+    run = set(more.asked)
+    late = {file: count for file, count in report.late.items() if file not in run} | dict(more.late)
+    return replace(
+        report,
+        outcomes={**report.outcomes, **more.outcomes, **report.outcomes},
+        first=report.first or len(report.outcomes),
+        durations={**more.durations, **report.durations},
+        messages={**more.messages, **report.messages},
+        titles={**more.titles, **report.titles},
+        flaky=tuple(dict.fromkeys((*report.flaky, *more.flaky))),
+        unexpected=tuple(dict.fromkeys((*report.unexpected, *more.unexpected))),
+        late=late,
+        asked=asked,
+        complete=report.complete and not asked,
+    )

@@ -1,0 +1,173 @@
+"""What a change of a file is about: the functions and classes that it touches, and the words of the changed lines."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from keyword import kwlist
+
+__all__ = ["Changed", "changed_of"]
+
+WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]{3,}")
+NAME = re.compile(r"[A-Za-z_]\w*")
+COMMENT = re.compile(r"#.*$")
+COMMON = frozenset({*kwlist, *dir(builtins), "self"})
+REMOVES = 3
+"""How far the users of a changed function are followed within its file."""
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A change of one file."""
+
+    names: frozenset[str] = frozenset()
+    """The innermost functions, classes and methods that it touches, with the classes that they lie in: `Queue.due`; and
+    variables at top level."""
+    users: Mapping[str, int] = field(default_factory=dict)
+    """The functions and methods of the same file that use one of them by name, or over private ones: at how many
+    removes, from 1."""
+    touched: Mapping[str, int] | None = None
+    """The names at the top level of the file that are changed (0), or use what is at so many removes. None: it may be
+    any, because what runs when the file is imported is changed, or the file is no Python."""
+    words: frozenset[str] = frozenset()
+    """The identifiers of more than three characters in the code of the changed lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """A function, a class, or a variable at top level, in a file."""
+
+    name: str
+    first: int
+    last: int
+    """1-based."""
+    is_class: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """One of the two texts of a file."""
+
+    lines: list[str]
+    spans: list[_Span] | None
+    """What it defines, the outer before the inner; None where it is no Python."""
+
+    def used(self, span: _Span) -> frozenset[str]:
+        """The names in a span, its own among them."""
+        return frozenset(NAME.findall("\n".join(self.lines[span.first - 1 : span.last])))
+
+
+def changed_of(path: str, before: str | None, after: str | None) -> Changed:
+    """What a file's change from one text to the other is about; None: the file is not there."""
+    texts = _text(path, before), _text(path, after)
+    numbers = _lines(texts[0].lines, texts[1].lines)
+    changed = [text.lines[number - 1] for text, found in zip(texts, numbers, strict=True) for number in found]
+    words = frozenset(word for line in changed for word in WORD.findall(COMMENT.sub("", line))) - COMMON
+    if any(text.spans is None for text in texts):
+        return Changed(words=words)
+    names, at_import = set[str](), before is None or after is None
+    for text, found in zip(texts, numbers, strict=True):
+        inner, outside = _touched(text, found)
+        names |= inner
+        at_import |= outside
+    users = _nearest(_users(text, names) for text in texts)
+    touched = None if at_import else _nearest(_touched_tops(text, names) for text in texts)
+    return Changed(frozenset(names), users, touched, words)
+
+
+def _text(path: str, text: str | None) -> _Text:
+    return _Text((text or "").split("\n"), _spans(text or "") if path.endswith(".py") else None)
+
+
+def _nearest(removes: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Of each name the smallest number, in the order of the names."""
+    found: dict[str, int] = {}
+    for each in removes:
+        for name, number in each.items():
+            found[name] = min(number, found.get(name, number))
+    return dict(sorted(found.items()))
+
+
+def _lines(old: list[str], new: list[str]) -> tuple[list[int], list[int]]:
+    """The 1-based lines of each text that the other lacks."""
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    matcher = SequenceMatcher(None, old[start : len(old) - end], new[start : len(new) - end], autojunk=False)
+    gone, come = list[int](), list[int]()
+    for kind, first, last, other, other_last in matcher.get_opcodes():
+        if kind != "equal":
+            gone += range(start + first + 1, start + last + 1)
+            come += range(start + other + 1, start + other_last + 1)
+    return gone, come
+
+
+def _spans(text: str) -> list[_Span] | None:
+    """What a file defines, the outer before the inner; None where it is no Python."""
+    try:
+        return list(_defined(ast.parse(text), ""))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _defined(node: ast.AST, holder: str) -> Iterator[_Span]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, _Definition):
+            first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
+            is_class = isinstance(child, ast.ClassDef)
+            yield _Span(holder + child.name, first, child.end_lineno or first, is_class)
+            if is_class:
+                yield from _defined(child, f"{holder}{child.name}.")
+        elif isinstance(child, ast.Assign | ast.AnnAssign) and not holder:
+            targets = child.targets if isinstance(child, ast.Assign) else [child.target]
+            names = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+            last = child.end_lineno or child.lineno
+            yield from (_Span(name, child.lineno, last, is_class=False) for name in names)
+        elif isinstance(child, ast.stmt | ast.ExceptHandler):
+            yield from _defined(child, holder)
+
+
+def _touched(text: _Text, numbers: Collection[int]) -> tuple[set[str], bool]:
+    """The innermost names that some lines lie in, and whether one of the lines lies in none."""
+    names, outside = set[str](), False
+    for number in numbers:
+        around = [span for span in text.spans or () if span.first <= number <= span.last]
+        if around:
+            names.add(around[-1].name)
+        elif COMMENT.sub("", text.lines[number - 1]).strip():
+            outside = True
+    return names, outside
+
+
+def _users(text: _Text, names: Collection[str]) -> dict[str, int]:
+    """The functions and methods of a text that use these by name, at how many removes; on from private ones only."""
+    used = {span.name: text.used(span) for span in text.spans or () if not span.is_class and span.name not in names}
+    users: dict[str, int] = {}
+    wanted = set(names)
+    for removes in range(1, REMOVES + 1):
+        last = {name.rsplit(".", 1)[-1] for name in wanted}
+        ends = {end for end in last if not end.startswith("__")}
+        found = {name for name, words in used.items() if name not in users and not ends.isdisjoint(words)}
+        users.update(dict.fromkeys(found, removes))
+        wanted = {name for name in found if name.rsplit(".", 1)[-1].startswith("_")}
+    return users
+
+
+def _touched_tops(text: _Text, names: Collection[str]) -> dict[str, int]:
+    """The names at top level that hold these, or use one that does, at how many removes."""
+    used = {span.name: text.used(span) for span in text.spans or () if "." not in span.name}
+    touched: dict[str, int] = {}
+    added, removes = {name.split(".", 1)[0] for name in names}, 0
+    while added:
+        touched.update(dict.fromkeys(added, removes))
+        added = {name for name, words in used.items() if name not in touched and not added.isdisjoint(words)}
+        removes += 1
+    return touched

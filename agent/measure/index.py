@@ -1,0 +1,158 @@
+"""The index of a workspace: what each of its Python files imports, defines and mentions, as `inside.imports` noted it.
+
+It is made of a state without running anything of the project, and may be kept as JSON for as long as the state is.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.measure.adapters import inside
+from agent.parsing import loads, reason
+from sandboxes import Sandbox
+
+__all__ = ["Bound", "Import", "Index", "Source", "read_index"]
+
+TIMEOUT_S = 300.0
+RUN = """
+for python in python3 python .venv/bin/python venv/bin/python
+do
+    if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null
+    then exec "$python" -S "$1" . "$2"
+    fi
+done
+exit 127
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A name that `from module import name as alias` binds."""
+
+    name: str
+    """`*` for all of them."""
+    alias: str
+    attributes: tuple[str, ...]
+    """Dotted: what the file looks up in it, where it may be a module."""
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """An import statement of one module, or a call that does the same."""
+
+    level: int
+    """The dots before the module's name."""
+    module: str
+    names: tuple[Bound, ...] | None
+    """None: the module itself is imported."""
+    lazy: bool
+    """It runs in a function, or only type checkers read it."""
+    alias: str = ""
+    """What the module itself is bound to; empty: nothing."""
+    attributes: tuple[str, ...] = ()
+    """Dotted: what the file looks up in what it is bound to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A Python file."""
+
+    imports: tuple[Import, ...] = ()
+    names: frozenset[str] = frozenset()
+    """What it binds at top level by other means than an import."""
+    exported: frozenset[str] | None = None
+    """Its `__all__`; None where there is none that can be read."""
+    mentions: tuple[str, ...] = ()
+    """Strings that are dotted names of modules, or that end in the name of a file that is no Python."""
+    dynamic: bool = False
+    """It imports what only its run will tell."""
+    words: Mapping[str, int] = field(default_factory=dict)
+    """How often it has which identifiers, where it looks like a test; those of most tests are left out."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Index:
+    """The Python files of a workspace, by path, relative and `/`-separated. Two are equal when they are the same."""
+
+    files: Mapping[str, Source] = field(default_factory=dict)
+    problem: str = ""
+    """Why files are missing, for people; empty when none is."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Index:
+        """What `to_json` or `inside.imports` wrote. Raises ValueError when neither did."""
+        try:
+            vocabulary = [str(word) for word in data["vocabulary"]]
+            files = {str(path): _source(entry, vocabulary) for path, entry in sorted(data["files"].items())}
+            left_out = int(data["left_out"])
+            problem = data.get("problem") or (f"{left_out} Python files are too large or too many" if left_out else "")
+        except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+            raise ValueError(f"no index of imports: {error!r}") from error
+        return cls(files, str(problem))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, for a cache."""
+        vocabulary = sorted({word for source in self.files.values() for word in source.words})
+        numbers = {word: number for number, word in enumerate(vocabulary)}
+        files = {path: _entry(source, numbers) for path, source in self.files.items()}
+        return {"files": files, "vocabulary": vocabulary, "left_out": 0, "problem": self.problem}
+
+
+def read_index(box: Sandbox, timeout_s: float = TIMEOUT_S) -> Index:
+    """The index of the workspace of a fork, which says why where there is nothing in it.
+
+    Raises:
+        sandboxes.SandboxError: the sandbox failed.
+    """
+    folder = f"/tmp/{secrets.token_hex(8)}"  # noqa: S108  # inside the sandbox, where nobody else is
+    program, output = f"{folder}/imports.py", f"{folder}/imports.json"
+    box.write(program, inside("imports.py"))
+    ran = box.exec(["/bin/sh", "-c", RUN, "sh", program, output], timeout_s=timeout_s)
+    if ran.timed_out:
+        return Index(problem=f"reading the imports took more than {timeout_s:.0f} s")
+    if ran.exit_code:
+        said = ran.stderr.decode(errors="replace").strip().split("\n")[-1][:200]
+        why = "the sandbox has no Python 3.8 or newer" if ran.exit_code == 127 else f"its Python failed: {said}"
+        return Index(problem=f"the imports could not be read: {why}")
+    try:
+        return Index.from_json(loads(box.read(output)))
+    except (OSError, ValueError) as error:
+        return Index(problem=f"the imports could not be read: {reason(error)}")
+
+
+def _source(entry: Sequence[Any], vocabulary: Sequence[str]) -> Source:
+    imports, names, exported, mentions, dynamic, words = entry
+    return Source(
+        tuple(_import(each) for each in imports),
+        frozenset(names),
+        None if exported is None else frozenset(exported),
+        tuple(map(str, mentions)),
+        bool(dynamic),
+        {vocabulary[words[place]]: int(words[place + 1]) for place in range(0, len(words), 2)},
+    )
+
+
+def _import(entry: Sequence[Any]) -> Import:
+    level, module, names, lazy, *more = entry
+    if names is not None:
+        bound = tuple(Bound(str(name), str(alias), tuple(attributes)) for name, alias, attributes in names)
+        return Import(int(level), str(module), bound, bool(lazy))
+    alias, attributes = more
+    return Import(int(level), str(module), None, bool(lazy), str(alias), tuple(attributes))
+
+
+def _entry(source: Source, numbers: Mapping[str, int]) -> list[Any]:
+    imports = [_import_entry(each) for each in source.imports]
+    exported = None if source.exported is None else sorted(source.exported)
+    words = [number for word, times in source.words.items() for number in (numbers[word], times)]
+    return [imports, sorted(source.names), exported, list(source.mentions), int(source.dynamic), words]
+
+
+def _import_entry(each: Import) -> list[Any]:
+    if each.names is None:
+        return [each.level, each.module, None, int(each.lazy), each.alias, list(each.attributes)]
+    names = [[bound.name, bound.alias, list(bound.attributes)] for bound in each.names]
+    return [each.level, each.module, names, int(each.lazy)]

@@ -1,0 +1,63 @@
+"""Parts: the tests of a state, run by several processes of pytest at the same time, in one fork.
+
+Each process runs the files of one part, and reports as if it were alone. Tests that write to the same place may disturb
+one another there, as they do with pytest-xdist, which is not needed for this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from shlex import quote
+
+from agent.measure.planting import Limits, Plan, plan, plant_reporter, shell
+from agent.measure.reading import Told, read
+from sandboxes import ExecResult, Sandbox
+
+__all__ = ["run_in_parts"]
+
+NOTHING_COLLECTED = 5
+"""The exit code of pytest where a part has no tests."""
+BEGIN = "({command}) >{output} 2>&1 & p{part}=$!"
+END = "wait $p{part}; c=$?; [ $c = 0 ] || [ $c = {nothing} ] || code=$c; cat {output}"
+
+
+def run_in_parts(
+    box: Sandbox, command: str, tests: Sequence[str], site_packages: Sequence[str], limits: Limits
+) -> tuple[Told, ExecResult]:
+    """What all parts told, and how the command ended: well if it did in each. Nothing when the fork was lost."""
+    plans = [plan(site_packages) for _ in range(limits.jobs)]
+    begin, end = list[str](), list[str]()
+    for part, planned in enumerate(plans):
+        plant_reporter(box, planned, tests, limits, part=(part, len(plans)))
+        output = f"{planned.folder}.output"
+        own = " ".join(map(quote, shell(command, planned)))
+        begin.append(BEGIN.format(command=own, output=output, part=part))
+        end.append(END.format(output=output, part=part, nothing=NOTHING_COLLECTED))
+    script = "\n".join(["code=0", *begin, *end, "exit $code"])
+    result = box.exec(["/bin/sh", "-c", script], timeout_s=limits.kill_s)
+    return (Told() if result.timed_out else _together([_told(box, planned) for planned in plans])), result
+
+
+def _told(box: Sandbox, planned: Plan) -> Told:
+    try:
+        return read(box.read(planned.report), planned.nonce)
+    except FileNotFoundError:
+        return Told()
+
+
+def _together(parts: Sequence[Told]) -> Told:
+    """What was told in parts, as one. A part that did not come to its end keeps the whole from it."""
+    whole = Told(opened=all(part.opened for part in parts))
+    for part in parts:
+        whole.started += part.started[-1:] if part.unfinished else []
+        whole.tests |= part.tests
+        whole.broken |= part.broken
+        whole.left_out |= part.left_out
+        whole.late += part.late
+        whole.doubts += [*part.doubts, *(["a part came to its end more than once"] if len(part.ends) > 1 else [])]
+    if all(part.ends for part in parts):
+        ends = [part.ends[-1] for part in parts]
+        worst = max((end["exit"] for end in ends if end["exit"] != NOTHING_COLLECTED), default=NOTHING_COLLECTED)
+        sums = {key: sum(end[key] for end in ends) for key in ("tests", "collected", "left_out")}
+        whole.ends.append({"exit": worst, **sums})
+    return whole

@@ -1,0 +1,104 @@
+"""Bugs that were planted in a large repository: how long a base state and the states of their fixes take to be measured
+by scopes, and whether the tests that a fix repairs are in its scope.
+
+    python -m benchmarks.perf.planted --repo DIR --test COMMAND --require PACKAGE==VERSION BRANCH=FIX.patch...
+
+Each branch of the repository holds a bug, and the patch is what repairs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from agent.measure.adapters.registry import choose
+from agent.measure.comparison import compare
+from agent.measure.measurer import Measurer, find_baseline
+from agent.measure.timing import Timing
+from agent.task import Task
+from agent.verify import apply_patch
+from benchmarks.perf.script import machine
+from benchmarks.sources.bundles import workspace_of
+from sandboxes import Provider, Snapshot
+from sandboxes.namespace import NamespaceProvider
+
+__all__ = ["main"]
+
+MORE_STATES = 3
+"""States that are measured besides the fix: the fix and a comment in the file that it changes."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a line a bug."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repo", type=Path, required=True)
+    parser.add_argument("--test", required=True, help="the command that runs all tests")
+    parser.add_argument("--require", action="append", default=[], help="a package that it needs")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--final-s", type=float, default=0.0, help="seconds for a run of all tests in the end")
+    parser.add_argument("bugs", nargs="+", metavar="BRANCH=PATCH")
+    given = parser.parse_args(arguments)
+    timing = Timing(jobs=given.jobs, final_s=given.final_s)
+    for bug in given.bugs:
+        branch, _, patch = bug.partition("=")
+        with tempfile.TemporaryDirectory() as place, NamespaceProvider(Path(place, "store")) as provider:
+            repo = Path(place, "repo")
+            clone = ["git", "clone", "-q", "--branch", branch, str(given.repo.absolute()), str(repo)]
+            subprocess.run(clone, check=True)
+            framework, command = choose(repo, given.test, None)
+            task = Task(bug, "", workspace_of(repo, given.require), command, framework=framework)
+            _measure(provider, task, branch, Path(patch).read_bytes(), timing)
+    print(machine())
+
+
+def _measure(provider: Provider, task: Task, branch: str, patch: bytes, timing: Timing) -> None:
+    base = provider.create(replace(task.workspace, byte_code=True))
+    began = time.monotonic()
+    baseline = find_baseline(provider, task, base, timing=timing)
+    baseline_s = time.monotonic() - began
+    measurer = Measurer(provider, task, base, baseline, timing=timing)
+    fixed, why = apply_patch(provider, base, patch)
+    if fixed is None:
+        raise SystemExit(f"{branch}: {why}")
+    seconds = []
+    for state in (fixed, *(_commented(provider, base, fixed, n) for n in range(MORE_STATES))):
+        began = time.monotonic()
+        report = measurer.measure(state)
+        seconds.append(time.monotonic() - began)
+    repaired = compare(measurer.baseline.report, report).fixed
+    late = sum(baseline.late.values())
+    print(
+        f"{branch}: base {baseline_s:.0f} s ({baseline.adapter}, {len(baseline.outcomes):,} run, {late:,} late), "
+        f"states {', '.join(f'{each:.1f}' for each in seconds)} s, median {median(seconds):.1f} s; {report.scope}",
+        flush=True,
+    )
+    if not report.valid:
+        print(f"    not valid: {report.problem}")
+    for test in repaired:
+        print(f"    repaired: {test}", flush=True)
+    if timing.final_s:
+        began = time.monotonic()
+        whole, _ = measurer.check(fixed, timing.final_s)
+        compared = compare(measurer.baseline.report, whole)
+        print(
+            f"    in the end {time.monotonic() - began:.0f} s: {len(compared.newly_broken)} broken, "
+            f"{len(compared.fixed)} repaired; {whole.scope or 'all tests'}",
+            flush=True,
+        )
+
+
+def _commented(provider: Provider, base: Snapshot, fixed: Snapshot, number: int) -> Snapshot:
+    path = next(change.path for change in provider.changes(base, fixed) if change.path.endswith(".py"))
+    with provider.at(fixed) as box:
+        box.write(path, box.read(path) + f"\n# {number}\n".encode())
+        return box.snapshot()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,330 @@
+"""How many of the tests that a change breaks lie in the test files that are said to be nearest to it.
+
+    python -m benchmarks.perf.scope_recall mutants click==8.2.1 jinja2==3.1.6:trio --count 25
+    python -m benchmarks.perf.scope_recall fixes shared/bench/dev/instances.jsonl
+    python -m benchmarks.perf.scope_recall ranks REPOSITORY BASE CHANGED TEST_FILE...
+
+`mutants` breaks a published package in so many places, one at a time, and runs all of its tests each time. `fixes` runs
+nothing: what the known fix of an instance repairs, its reverse breaks. `ranks` says where some test files lie in the
+list for what two commits differ in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import venv
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from posixpath import basename
+from random import Random
+from time import perf_counter
+from xml.etree import ElementTree
+
+from agent.errors import UsageError
+from agent.measure.ids import file_of
+from agent.measure.inside.imports import survey
+from agent.measure.related import Changed, Index, Near, changed_of, related
+from agent.patches import parse
+from benchmarks import clones
+from benchmarks.perf.repositories import Repository, checkout
+from benchmarks.sources.bundles import Bundles
+from benchmarks.synthetic.mutants import Mutant, drawn, mutants
+
+TEST_NAMES = ("test_*.py", "*_test.py", "tests.py")
+PARTS = (5, 10, 25, 50, 100)
+"""Per cent of the tests of a suite."""
+RUN_S = 300
+_PYTEST = ("pytest==8.3.5", "pytest-timeout==2.3.1")
+_DJANGO_ID = re.compile(r"\w+ \(([\w.]+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A change, what it breaks, and the list for it."""
+
+    name: str
+    near: Sequence[Near]
+    broken: Mapping[str, int]
+    """How many tests, by their file."""
+    sizes: Mapping[str, float]
+    """What each test file counts: its tests, or their seconds."""
+
+    def inside(self, percent: float) -> int:
+        """How many broken tests are in the nearest files that make up so much of the suite, and one file at least."""
+        wanted, taken, found = percent / 100 * sum(self.sizes.values()), 0.0, 0
+        for near in self.near:
+            if taken >= wanted:
+                break
+            taken += self.sizes.get(near.file, 0.0)
+            found += self.broken.get(near.file, 0)
+        return found
+
+    def misses(self) -> list[str]:
+        """The files with broken tests that are not in the list."""
+        return sorted(self.broken.keys() - {near.file for near in self.near})
+
+
+@dataclass(slots=True)
+class Tally:
+    """The cases of one project."""
+
+    project: str
+    cases: list[Case] = field(default_factory=list)
+
+    def row(self) -> str:
+        """A row of the table: of the broken tests, and in brackets of the changes of which one test at least is found,
+        the shares for each part of the suite."""
+        broken = sum(sum(case.broken.values()) for case in self.cases)
+        cells = [self.project, str(len(self.cases)), str(broken)]
+        for percent in (*PARTS, 1e9):
+            found = [case.inside(percent) for case in self.cases]
+            hit = sum(each > 0 for each in found)
+            cells.append(f"{sum(found) / max(1, broken):.1%} ({hit / max(1, len(found)):.0%})")
+        listed = sum(sum(case.sizes.get(near.file, 0.0) for near in case.near) for case in self.cases)
+        cells.append(f"{listed / max(1e-9, sum(sum(case.sizes.values()) for case in self.cases)):.0%}")
+        return f"| {' | '.join(cells)} |"
+
+    def report(self) -> None:
+        """Print what is missed, and what is far."""
+        for case in self.cases:
+            for file in case.misses():
+                print(f"    {case.name}: {case.broken[file]} broken in {file}, which is not in the list")
+            if not case.inside(25):
+                first = next((place for place, near in enumerate(case.near, 1) if near.file in case.broken), 0)
+                print(f"    {case.name}: the first of {sorted(case.broken)[:3]} is {first} of {len(case.near)}")
+
+
+HEADINGS = ("project", "changes", "broken tests", *(f"{part} %" for part in PARTS), "all related", "related tests")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a suite."""
+
+    passed: frozenset[tuple[str, str]]
+    """File and test."""
+    seconds: Mapping[str, float]
+    """By file."""
+
+
+def tally_mutants(given: Namespace) -> Iterator[Tally]:
+    """A tally a package."""
+    with tempfile.TemporaryDirectory() as place:
+        for each in given.packages:
+            package, _, more = each.partition(":")
+            repository = Repository(package.partition("==")[0], package, "", "", "")
+            folder = Path(place, repository.name)
+            subprocess.run(["cp", "-r", checkout(repository, Path(place), print), folder], check=True)
+            python = environment(Path(place, f"{repository.name}-env"), more.split(",") if more else [])
+            yield tally_package(repository.name, folder, python, given)
+
+
+def tally_package(name: str, folder: Path, python: Path, given: Namespace) -> Tally:
+    """Break a package here and there and see what its tests say."""
+    runs = [run_suite(folder, python, given.tests) for _ in range(2)]
+    stable = runs[0].passed & runs[1].passed
+    sizes = runs[0].seconds if given.by_time else Counter(file for file, _ in stable)
+    index = Index.from_json(survey(str(folder)))
+    tally = Tally(name)
+    print(f"{name}: {len(stable)} tests in {len(sizes)} files", flush=True)
+    for mutant in found_mutants(folder, index, sizes, Random(given.seed)):
+        if len(tally.cases) == given.count:
+            break
+        target = folder / mutant.function.path
+        target.write_bytes(mutant.wrong)
+        broken = Counter(file for file, _ in stable - run_suite(folder, python, given.tests).passed)
+        target.write_bytes(mutant.right)
+        if broken:
+            change = changed_of(mutant.function.path, mutant.right.decode(), mutant.wrong.decode())
+            near = related(index, {mutant.function.path: change}, sizes)
+            title = f"{mutant.function.path}:{mutant.line} {mutant.function.name}"
+            tally.cases.append(Case(title, near, broken, sizes))
+    return tally
+
+
+def found_mutants(folder: Path, index: Index, tests: Collection[str], rng: Random) -> Iterator[Mutant]:
+    """Mutants of the package's own files, the files in turn, in an order drawn at random."""
+    packages = {path.removeprefix("src/").split("/")[0] for path in index.files if path.endswith("/__init__.py")}
+    packages -= {"tests", "test", "docs", "doc", "examples", "bench"}
+    sources = [path for path in index.files if path.removeprefix("src/").split("/")[0] in packages]
+    sources = sorted(path for path in sources if path not in tests and not re.search(r"(^|/)tests?/", path))
+    waiting: dict[str, list[Mutant]] = {}
+    for _ in range(20):
+        for path in rng.sample(sources, len(sources)):
+            if path not in waiting:
+                waiting[path] = drawn(list(mutants(path, (folder / path).read_bytes())), rng, 1)
+            if waiting[path]:
+                yield waiting[path].pop(0)
+
+
+def environment(place: Path, requirements: Sequence[str]) -> Path:
+    """The Python of a new virtual environment."""
+    venv.create(place, with_pip=True)
+    python = place / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "-q", *_PYTEST, *requirements], check=True)
+    return python
+
+
+def run_suite(folder: Path, python: Path, tests: str) -> Run:
+    """Run all tests of a checkout, and read what pytest wrote of each."""
+    with tempfile.TemporaryDirectory() as place:
+        report = Path(place, "report.xml")
+        command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "junit_family=xunit1"]
+        command += ["-o", "filterwarnings=default", "--timeout=20", f"--junitxml={report}", *tests.split()]
+        env = os.environ | {"PYTHONPATH": f"{folder}/src:{folder}", "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
+        try:
+            subprocess.run(command, cwd=folder, env=env, capture_output=True, timeout=RUN_S, check=False)
+        except subprocess.TimeoutExpired:
+            return Run(frozenset(), {})
+        if not report.exists():
+            return Run(frozenset(), {})
+        return read_report(report)
+
+
+def read_report(report: Path) -> Run:
+    """The tests that passed, and the seconds that each file took."""
+    passed, seconds = set[tuple[str, str]](), Counter[str]()
+    for test in ElementTree.parse(report).getroot().iter("testcase"):
+        file = test.get("file")
+        if file is None:
+            continue
+        seconds[file] += float(test.get("time", "0"))  # type: ignore[assignment]  # a Counter of seconds
+        if not len(test):
+            passed.add((file, f"{test.get('classname')}::{test.get('name')}"))
+    return Run(frozenset(passed), dict(seconds))
+
+
+def tally_fixes(given: Namespace) -> Iterator[Tally]:
+    """A tally a repository, of the known fixes of its instances."""
+    with tempfile.TemporaryDirectory() as place:
+        source = Bundles(given.source, Path(place), reveal=True)
+        tallies: dict[str, Tally] = {}
+        for instance in source.instances():
+            if given.only and not re.search(given.only, instance.id):
+                continue
+            source.prepare(instance)
+            folder = instance.task.workspace.path
+            assert folder is not None
+            name = instance.repo or instance.id
+            case = fixed_case(instance.id, folder, instance.hidden.patch, instance.hidden)
+            tallies.setdefault(name, Tally(name)).cases.append(case)
+            places = {near.file: number for number, near in enumerate(case.near, 1)}
+            ranks = [f"{file} {places.get(file, 'not in the list')}" for file in sorted(case.broken)]
+            print(f"{instance.id}: {', '.join(ranks)} of {len(case.sizes)}", flush=True)
+        yield from tallies.values()
+
+
+def fixed_case(name: str, folder: Path, patch: bytes, hidden: object) -> Case:
+    """What the reverse of a known fix breaks."""
+    paths = [each.path for each in parse(patch)]
+    before = {path: read_text(folder / path) for path in paths}
+    index = Index.from_json(survey(str(folder)))
+    subprocess.run(["git", "apply", "-"], cwd=folder, input=patch, check=True)
+    changed = {path: changed_of(path, before[path], read_text(folder / path)) for path in paths}
+    files = test_files(index)
+    broken = Counter(test_file(test, files) for test in hidden.fail_to_pass)  # type: ignore[attr-defined]
+    return Case(name, related(index, changed, files), broken, dict.fromkeys(files, 1.0))
+
+
+def test_files(index: Index) -> list[str]:
+    """All that are named as tests are."""
+    return [path for path in index.files if any(fnmatch(basename(path), pattern) for pattern in TEST_NAMES)]
+
+
+def test_file(test: str, files: Collection[str]) -> str:
+    """The file of a test, by its id as pytest or Django writes it."""
+    django = _DJANGO_ID.match(test)
+    if not django:
+        return file_of(test)
+    parts = django[1].split(".")
+    for end in range(len(parts), 0, -1):
+        path = f"tests/{'/'.join(parts[:end])}.py"
+        if path in files:
+            return path
+    raise UsageError(f"no test file of {test}")
+
+
+def read_text(path: Path) -> str | None:
+    return path.read_text(errors="replace") if path.exists() else None
+
+
+def ranks(given: Namespace) -> Iterator[Tally]:
+    """The places of some test files."""
+    git = ["git", "-C", str(given.repository)]
+    names = subprocess.run([*git, "diff", "--name-only", given.base, given.changed], capture_output=True, check=True)
+    changed = {
+        path: changed_of(path, committed(git, given.base, path), committed(git, given.changed, path))
+        for path in names.stdout.decode().split("\n")
+        if path
+    }
+    began = perf_counter()
+    index = Index.from_json(survey(str(given.repository)))
+    files = test_files(index)
+    related(index, {}, files)
+    print(f"indexed {len(index.files)} files, {len(files)} of them tests, in {perf_counter() - began:.1f} s")
+    began = perf_counter()
+    near = related(index, changed, files)
+    print(f"{len(near)} related in {perf_counter() - began:.2f} s")
+    print_ranks(near, given.tests, changed)
+    yield from ()
+
+
+def print_ranks(near: Sequence[Near], wanted: Sequence[str], changed: Mapping[str, Changed]) -> None:
+    places = {each.file: number for number, each in enumerate(near)}
+    for path, change in changed.items():
+        print(f"{path}: {', '.join(sorted(change.names))}")
+    for each in near[:10]:
+        print(f"    {each.distance:6.2f} {each.file}: {each.why}")
+    for file in wanted:
+        place = places.get(file)
+        print(f"{file}: " + ("not in the list" if place is None else f"{place + 1}, {near[place]}"))
+
+
+def committed(git: Sequence[str], commit: str, path: str) -> str | None:
+    shown = subprocess.run([*git, "show", f"{commit}:{path}"], capture_output=True, check=False)
+    return shown.stdout.decode(errors="replace") if shown.returncode == 0 else None
+
+
+def main() -> None:
+    """Print what is missed, and a table."""
+    parser = ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
+    ways = parser.add_subparsers(required=True)
+    way = ways.add_parser("mutants", help="of published packages, as pip names them, each :WITH,WHAT,ELSE it needs")
+    way.add_argument("packages", nargs="+")
+    way.add_argument("--count", type=int, default=25)
+    way.add_argument("--seed", type=int, default=0)
+    way.add_argument("--tests", default="", help="what pytest is given besides, default: nothing")
+    way.add_argument("--by-time", action="store_true", help="parts of the suite are parts of its time")
+    way.set_defaults(way=tally_mutants)
+    way = ways.add_parser("fixes", help="the known fixes of a file of instances with bundles")
+    way.add_argument("source", type=Path)
+    way.add_argument("--only", default="", help="a pattern of instances")
+    way.set_defaults(way=tally_fixes)
+    way = ways.add_parser("ranks", help="where some test files lie")
+    way.add_argument("repository", type=Path)
+    way.add_argument("base")
+    way.add_argument("changed")
+    way.add_argument("tests", nargs="*")
+    way.set_defaults(way=ranks)
+    given = parser.parse_args()
+    try:
+        tallies = list(given.way(given))
+    except (UsageError, clones.GitRefused) as error:
+        sys.exit(str(error))
+    for tally in tallies:
+        tally.report()
+    if tallies:
+        print(f"| {' | '.join(HEADINGS)} |\n| {' | '.join('---' for _ in HEADINGS)} |")
+        print("\n".join(tally.row() for tally in tallies))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""Suites that take too long: a state is measured by the tests that its change can reach, and the answer says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.budget import Budget
+from agent.errors import MeasureError
+from agent.events import Extended, Spent
+from agent.measure import Outcome, SuiteReport
+from agent.measure.baseline import joined, unknown_in
+from agent.measure.measurer import Measurer, find_baseline
+from agent.measure.regressions import regressions
+from agent.measure.timing import Timing
+from agent.parts import Parts
+from agent.policy.briefing import introduction
+from agent.run import Run
+from agent.scoring import GoalsFirst
+from agent.search.best_first import BestFirst
+from agent.solver import solve
+from agent.tree import Node
+from agent.value.tests import PassingTests
+from tests.measuring import CONFTEST, Lab
+from tests.policies import edits
+from tests.projects import FIX, SOURCE, TESTS, commit, task
+
+pytestmark = pytest.mark.namespace
+
+SLEEPS = "import time\n\n\ndef test_sleep():\n    time.sleep(900)\n\n\ndef test_after():\n    pass\n"
+FILES = {
+    "conftest.py": CONFTEST,
+    "shapes.py": "def area(a, b):\n    return a + b\n",
+    "colours.py": "import mixing\n\n\ndef mix(a, b):\n    return mixing.add(a, b)\n",
+    "mixing.py": "def add(a, b):\n    return a + b\n",
+    "tests/test_a_colours.py": "import colours\n\n\ndef test_mix():\n    assert colours.mix(1, 2) == 3\n",
+    "tests/test_b_sleep.py": SLEEPS,
+    "tests/test_mixing.py": "from mixing import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
+    "tests/test_shapes.py": "from shapes import area\n\n\ndef test_area():\n    assert area(2, 3) == 6\n\n\n"
+    "def test_two():\n    assert area(2, 2) == 4\n",
+}
+GOAL = "tests/test_shapes.py::test_area"
+SHORT = Timing(every_s=0.0, whole_s=4.0, scope_s=20.0, final_s=6.0)
+
+
+class Long(Lab):
+    """A repository with a test that sleeps for a quarter of an hour, and what measures its states."""
+
+    def __init__(self, provider, folder, goals=(), files=FILES, timing=SHORT):
+        super().__init__(provider, folder, files, goals=goals)
+        self.task = replace(self.task, goal_failing=False)
+        self.timing, self.learned = timing, []
+        self.report = find_baseline(provider, self.task, self.base, timing=timing)
+
+    def scoring(self):
+        scorer = GoalsFirst(
+            self.provider, self.task, self.base, self.report, PassingTests(), timing=self.timing,
+            learned=self.learned.append,
+        )  # fmt: skip
+        self.path = (Node(0, (), (), self.base, self.report, scorer.root),)
+        return scorer
+
+
+@pytest.fixture(scope="module")
+def long(provider, tmp_path_factory):
+    return Long(provider, tmp_path_factory.mktemp("long"))
+
+
+@pytest.fixture
+def scorer(long):
+    long.learned = []
+    return long.scoring()
+
+
+def test_a_test_that_sleeps_costs_the_first_run_its_time_and_no_result(long):
+    assert long.report.valid
+    assert long.report.passed("tests/test_a_colours.py::test_mix")
+    assert long.report.late == {"tests/test_b_sleep.py": 2, "tests/test_mixing.py": 1, "tests/test_shapes.py": 2}
+
+
+def test_a_state_is_measured_by_what_reaches_its_change_and_the_base_is_asked_then(long, scorer):
+    report, evaluation, _ = scorer.score(long.state({"mixing.py": "def add(a, b):\n    return a - b\n"}), long.path)
+    assert set(report.failures) == {"tests/test_a_colours.py::test_mix", "tests/test_mixing.py::test_add"}
+    assert report.scope == "2 of about 6 tests: those that reach `mixing.py`"
+    assert [set(each.outcomes) for each in long.learned] == [{"tests/test_mixing.py::test_add"}]
+    assert evaluation.parts["harm"] > 0
+
+
+def test_the_base_is_asked_once_for_each_file_of_tests(long, scorer):
+    for text in ("def add(a, b):\n    return b + a\n", "def add(a, b):\n    return sum([a, b])\n"):
+        report, _, _ = scorer.score(long.state({"mixing.py": text}), long.path)
+        assert not report.failures
+    assert len(long.learned) == 1
+
+
+def test_goal_tests_that_the_first_run_did_not_reach_are_found_in_the_base(provider, tmp_path):
+    long = Long(provider, tmp_path, (GOAL,))
+    scorer = long.scoring()
+    assert scorer.task.goal_tests == (GOAL,)
+    fixed = long.state({"shapes.py": "def area(a, b):\n    return a * b\n"})
+    report, evaluation, _ = scorer.score(fixed, long.path)
+    assert evaluation.solved
+    assert report.passed(GOAL)
+    judgement = scorer.judge(fixed, long.path, report)
+    assert judgement.evaluation.solved
+    assert judgement.broken == ()
+    assert judgement.report.scope.startswith(
+        "2 of about 6 tests: those that reach `shapes.py`; the others were not run: "
+    )
+
+
+def test_the_rest_is_run_before_the_answer_where_there_is_time_for_it(provider, tmp_path):
+    hidden = {**FILES, "tests/test_b_sleep.py": "import time\n\n\ndef test_sleep():\n    time.sleep(3)\n",
+              "tests/test_text.py": "def test_text():\n    assert 'a + b' in open('shapes.py').read()\n"}  # fmt: skip
+    long = Long(provider, tmp_path, files=hidden, timing=replace(SHORT, whole_s=2.0, final_s=60.0))
+    scorer = long.scoring()
+    changed = long.state({"shapes.py": "def area(a, b):\n    return a * b\n"})
+    report, evaluation, _ = scorer.score(changed, long.path)
+    assert evaluation.parts["harm"] == 0.0
+    judgement = scorer.judge(changed, long.path, report)
+    assert judgement.report.complete
+    assert judgement.broken == ("tests/test_text.py::test_text",)
+
+
+def test_what_had_failed_in_the_base_is_not_broken_by_a_run_of_all(provider, tmp_path):
+    red = {**FILES, "tests/test_b_sleep.py": SLEEPS.replace("900", "3"),
+           "tests/test_red.py": "def test_red():\n    assert False\n"}  # fmt: skip
+    long = Long(provider, tmp_path, files=red, timing=replace(SHORT, whole_s=2.0, final_s=60.0))
+    scorer = long.scoring()
+    changed = long.state({"mixing.py": "def add(a, b):\n    return b + a\n"})
+    judgement = scorer.judge(changed, long.path, scorer.score(changed, long.path)[0])
+    assert "tests/test_red.py::test_red" in judgement.report.failures
+    assert judgement.broken == ()
+
+
+def test_a_change_that_no_test_reaches_breaks_none_and_says_so(long, scorer):
+    report, evaluation, _ = scorer.score(long.state({"tests/test_new.py": "def test_new():\n    pass\n"}), long.path)
+    assert report.scope == "0 of about 6 tests: the change reaches none of them"
+    assert evaluation.value == scorer.root.value
+
+
+def test_tests_are_run_by_several_processes_with_the_same_result(provider, tmp_path):
+    files = {**FILES, "tests/test_b_sleep.py": "def test_sleep():\n    pass\n"}
+    lab = Lab(provider, tmp_path, files)
+    alone = find_baseline(provider, lab.task, lab.base, runs=1)
+    beside = find_baseline(provider, lab.task, lab.base, runs=1, timing=Timing(jobs=3))
+    assert dict(beside.outcomes) == dict(alone.outcomes)
+    assert (beside.valid, beside.complete, beside.collected) == (True, True, alone.collected)
+    assert len(beside.durations) == len(alone.durations)
+    measurer = Measurer(provider, lab.task, lab.base, beside, timing=Timing(jobs=3))
+    broken = lab.state({"shapes.py": "def area(a, b):\n    raise KeyError\n"})
+    assert set(measurer.measure(broken).failures) == {GOAL, GOAL.replace("area", "two")}
+    assert set(measurer.measure(broken, (GOAL,)).outcomes) == {GOAL}
+
+
+# ---- whole runs
+
+LONG = {"means.py": SOURCE, "test_means.py": TESTS.replace("mean([]) == 0.0", "mean([4]) == 4"),
+        "test_a_sleep.py": SLEEPS}  # fmt: skip
+
+
+@pytest.fixture
+def solved(provider, tmp_path):
+    """What a run comes to whose suite sleeps, its directory, and what it recorded."""
+    events = []
+    with Run.open(tmp_path / "run") as run:
+        parts = Parts(provider, edits(FIX), BestFirst(), PassingTests(), Budget(max_nodes=2), timing=SHORT)
+        wanted = task(commit(tmp_path / "repo", LONG), test_command="python -m pytest -q")
+        result = solve(wanted, parts, run, on_event=events.append)
+    return result, tmp_path / "run", events
+
+
+def test_a_run_records_what_it_learns_of_the_base_and_reads_it_again(solved):
+    _, directory, events = solved
+    learned = [event for event in events if isinstance(event, Extended)]
+    assert [list(event.report.late) for event in learned] == [[]]
+    assert [event.what for event in events if isinstance(event, Spent)].count("baseline") == 2
+    with Run.read(directory) as run:
+        assert run.tree.root.report.passed("test_means.py::test_mean_of_some")
+        assert not run.tree.root.report.at_first.outcomes
+
+
+def test_what_a_model_is_told_first_does_not_change_with_what_is_learned(solved):
+    _, directory, events = solved
+    with Run.read(directory) as run:
+        root, wanted = run.tree.root, task(directory)
+    first = next(event.node.report for event in events if event.kind == "added")
+    assert introduction(wanted, root.report, "/w") == introduction(wanted, first, "/w")
+    assert "All tests take more than 4 s: `run_tests` without ids runs those that your change can reach." in str(
+        introduction(wanted, first, "/w")
+    )
+
+
+# ---- a suite that cannot be run
+
+
+def test_a_command_that_does_not_end_leaves_a_model_its_turns(provider, tmp_path):
+    lab = Lab(provider, tmp_path, FILES, "sleep 1000", framework="exit-code")
+    report = find_baseline(provider, lab.task, lab.base, untested=True, timing=Timing(whole_s=1.0, final_s=1.0))
+    assert report.valid
+    assert not report.outcomes
+    assert report.problem.startswith("'sleep 1000' was ended after ")
+    with pytest.raises(MeasureError, match="took longer than"):
+        find_baseline(provider, lab.task, lab.base, timing=Timing(whole_s=1.0, final_s=1.0))
+
+
+# ---- what reports say together
+
+TESTS_OF = st.dictionaries(
+    st.tuples(st.sampled_from(["a.py", "b.py", "c.py"]), st.sampled_from(["t", "u"])).map("::".join),
+    st.sampled_from([Outcome.PASSED, Outcome.FAILED]),
+)
+
+
+@given(TESTS_OF, TESTS_OF)
+def test_what_is_known_of_a_test_does_not_change(first, more):
+    asked = tuple({test.split("::")[0] for test in more})
+    both = joined(SuiteReport(first, complete=False), SuiteReport(more, complete=False, asked=asked))
+    assert both.outcomes.items() >= first.items()
+    assert both.at_first.outcomes == first or not first
+    assert unknown_in(both, [*first, *more, *asked]) == []
+
+
+@given(TESTS_OF, TESTS_OF, st.booleans())
+def test_a_test_that_was_not_run_is_not_broken(base, after, cut):
+    baseline = SuiteReport(base)
+    asked = tuple({test.split("::")[0] for test in after})
+    report = SuiteReport(after, complete=False, asked=asked, left_out=int(cut))
+    broken = regressions(baseline, report)
+    assert {test.split("::")[0] for test in broken} <= set(asked)
+    assert not cut or set(broken) <= set(after)
