@@ -138,6 +138,229 @@ class Twice(unittest.TestCase):
         os.chdir("/")
 """
 
+MANAGE = """#!/usr/bin/env python
+import os
+import sys
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
+from django.core.management import execute_from_command_line
+
+execute_from_command_line(sys.argv)
+"""
+SETTINGS = """SECRET_KEY = "x"
+INSTALLED_APPS = ["shop"]
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+USE_TZ = True
+"""
+MODELS = """from django.db import models
+
+
+class Item(models.Model):
+    count = models.IntegerField()
+
+    class Meta:
+        app_label = "shop"
+"""
+DJANGO_TESTS = """from unittest import skip
+
+from django.test import TestCase
+
+from calc import add, double
+from shop.models import Item
+
+
+class Calc(TestCase):
+    @classmethod
+    def setUpTestData(cls):
+        Item.objects.create(count=2)
+
+    def test_add(self):
+        'Items are counted.'
+        self.assertEqual(add(1, Item.objects.get().count), 3)
+
+    def test_double(self):
+        self.assertEqual(double(2), 4)
+
+    @skip("later")
+    def test_later(self):
+        pass
+"""
+MORE_TESTS = """from django.test import SimpleTestCase
+
+
+class More(SimpleTestCase):
+    def test_more(self):
+        pass
+"""
+SHOP = {
+    "calc.py": PYTHON,
+    "shop/__init__.py": "",
+    "shop/models.py": MODELS,
+    "shop/tests/__init__.py": "",
+    "shop/tests/test_calc.py": DJANGO_TESTS,
+    "shop/tests/test_more.py": MORE_TESTS,
+}
+"""Of Django's."""
+RUNTESTS = """#!/usr/bin/env python
+import argparse
+import os
+import sys
+
+import django
+from django.conf import settings
+
+os.chdir(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, "..")
+parser = argparse.ArgumentParser()
+parser.add_argument("modules", nargs="*")
+parser.add_argument("--failfast", action="store_true")
+parser.add_argument("--parallel", type=int, default=1)
+options = parser.parse_args()
+databases = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+settings.configure(INSTALLED_APPS=["shop"], DATABASES=databases, SECRET_KEY="x", USE_TZ=True)
+django.setup()
+from django.test.runner import DiscoverRunner
+
+runner = DiscoverRunner(failfast=options.failfast, parallel=options.parallel)
+sys.exit(bool(runner.run_tests(options.modules or ["shop"])))
+"""
+SYMPY = """import os
+import random
+import sys
+from fnmatch import fnmatch
+
+
+class PyTestReporter:
+    def __init__(self):
+        self.failed = 0
+
+    def root_dir(self, folder):
+        self._root_dir = folder
+
+    def entering_filename(self, filename, n):
+        print(filename, n)
+
+    def entering_test(self, f):
+        print(f.__name__)
+
+    def test_pass(self, char="."):
+        print("ok")
+
+    def test_skip(self, v=None):
+        print("skipped", v)
+
+    def test_xfail(self):
+        print("f")
+
+    def test_xpass(self, v):
+        print("X")
+
+    def test_fail(self, exc_info):
+        self.failed += 1
+
+    def test_exception(self, exc_info):
+        self.failed += 1
+
+    def import_error(self, filename, exc_info):
+        self.failed += 1
+
+
+class SymPyTests:
+    def __init__(self, reporter, kw=()):
+        self._reporter, self._kw, self._testfiles = reporter, kw, []
+
+    def get_test_files(self, folder, pat="test_*.py"):
+        found = [os.path.join(path, f) for path, _, files in os.walk(folder) for f in files if fnmatch(f, pat)]
+        return sorted(map(os.path.abspath, found))
+
+    def test(self):
+        for f in self._testfiles:
+            self.test_file(f)
+        return not self._reporter.failed
+
+    def matches(self, x):
+        return not self._kw or any(kw.lower() in x.__name__.lower() for kw in self._kw)
+
+    def test_file(self, filename):
+        gl = {"__file__": filename}
+        try:
+            exec(compile(open(filename).read(), filename, "exec"), gl)
+        except ImportError:
+            return self._reporter.import_error(filename, sys.exc_info())
+        except Exception:
+            self._reporter.test_exception(sys.exc_info())
+        funcs = [f for name, f in gl.items() if name.startswith("test_") and self.matches(f)]
+        if not funcs:
+            return
+        self._reporter.entering_filename(filename, len(funcs))
+        for f in funcs:
+            self._reporter.entering_test(f)
+            try:
+                random.seed(0)
+                f()
+            except Exception:
+                t, v, tr = sys.exc_info()
+                if t is AssertionError:
+                    self._reporter.test_fail((t, v, tr))
+                elif t.__name__ == "Skipped":
+                    self._reporter.test_skip(v)
+                else:
+                    self._reporter.test_exception((t, v, tr))
+            else:
+                self._reporter.test_pass()
+
+
+def run_in_subprocess_with_hash_randomization(function, function_args=()):
+    raise RuntimeError("the tests would run elsewhere")
+
+
+def test(*paths):
+    ret = run_in_subprocess_with_hash_randomization("_test", function_args=paths)
+    assert ret is False
+    suite = SymPyTests(PyTestReporter())
+    files = suite.get_test_files("sympy")
+    suite._testfiles.extend(f for f in files if not paths or any(path in f for path in paths))
+    return suite.test()
+"""
+"""The part of SymPy's runner that reports, as short as it can be."""
+BIN_TEST = """#!/usr/bin/env python
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from sympy.testing.runtests import test
+
+sys.exit(0 if test(*[each for each in sys.argv[1:] if not each.startswith("-")]) else 1)
+"""
+SYMPY_TESTS = """from sympy.calc import add, double
+
+
+def test_add():
+    assert add(1, 2) == 3
+
+
+def test_double():
+    assert double(2) == 4
+"""
+BY_SYMPY = {
+    "bin/test": BIN_TEST,
+    "sympy/__init__.py": "",
+    "sympy/calc.py": PYTHON,
+    "sympy/testing/__init__.py": "",
+    "sympy/testing/runtests.py": SYMPY,
+    "sympy/core/tests/test_calc.py": SYMPY_TESTS,
+    "sympy/core/tests/test_more.py": "def test_more():\n    pass\n",
+}
+TAP = """from calc import add, double
+
+failed = 0
+print("1..2")
+for number, (name, good) in enumerate([("adds", add(1, 2) == 3), ("doubles", double(2) == 4)], 1):
+    print("ok" if good else "not ok", number, "-", name)
+    failed += not good
+raise SystemExit(bool(failed))
+"""
+
 LANGUAGES = {
     "node": Language(
         {
@@ -206,6 +429,28 @@ LANGUAGES = {
         "calc.py",
         "test_calc.py::Calc::test_add",
         "test_calc.py::Calc::test_double",
+    ),
+    "django": Language(
+        {**SHOP, "manage.py": MANAGE, "settings.py": SETTINGS},
+        "python3 manage.py test -v 2",
+        "calc.py",
+        "shop/tests/test_calc.py::Calc::test_add",
+        "shop/tests/test_calc.py::Calc::test_double",
+    ),
+    "sympy": Language(
+        BY_SYMPY,
+        "python3 bin/test -C --verbose",
+        "sympy/calc.py",
+        "sympy/core/tests/test_calc.py::test_add",
+        "sympy/core/tests/test_calc.py::test_double",
+    ),
+    "log:tap": Language({"calc.py": PYTHON, "run_tests.py": TAP}, "python3 run_tests.py", "calc.py", "adds", "doubles"),
+    "log:unittest": Language(
+        {"calc.py": PYTHON, "test_calc.py": UNITTESTS},
+        "python3 -m nose2",
+        "calc.py",
+        "test_add (test_calc.Calc.test_add)",
+        "test_double (test_calc.Calc.test_double)",
     ),
     "junit": Language(
         {"calc.py": PYTHON, "test_calc.py": UNITTESTS},

@@ -17,14 +17,16 @@ from agent.errors import UsageError
 from agent.guard import protect
 from agent.measure import SuiteReport
 from agent.measure.adapters import Adapter, Left
+from agent.measure.adapters.logs import LOGS, guessed
 from agent.measure.adapters.registry import ADAPTERS, choose
+from agent.measure.logs import PARSERS
 from agent.measure.planting import plan
 from agent.measure.reading import from_told
 from agent.measure.suite import GENEROUS
 from agent.task import Task
 from sandboxes import Change, ExecResult, Workspace
 
-LOGS = Path(__file__).parent / "logs"
+LOGS_FOLDER = Path(__file__).parent / "logs"
 NAMES = list(ADAPTERS)
 BLOCKS = "test/calc.test.js::double::of"
 SUITE = {
@@ -73,6 +75,30 @@ RECORDED = {
             "test_calc.py::Calc::test_lists": "passed",
         },
     ),
+    "django": (  # Django 5.2's own `manage.py test`
+        "django.sealed",
+        1,
+        {
+            "shop/tests/test_calc.py::Calc::test_add": "failed",
+            "shop/tests/test_calc.py::Calc::test_double": "passed",
+            "shop/tests/test_calc.py::Calc::test_later": "skipped",
+            "shop/tests/test_calc.py::Parts::test_all": "failed",
+            "shop/tests/test_more.py::More::test_more": "passed",
+            "shop/tests/test_calc.py::Absent::test_nothing": "error",
+        },
+    ),
+    "sympy": (  # the `bin/test` of SymPy 1.8
+        "sympy.sealed",
+        1,
+        {
+            "sympy/core/tests/test_calc.py::test_add": "failed",
+            "sympy/core/tests/test_calc.py::test_double": "passed",
+            "sympy/core/tests/test_calc.py::test_expected": "passed",
+            "sympy/core/tests/test_calc.py::test_later": "skipped",
+            "sympy/core/tests/test_calc.py::test_slow": "skipped",
+            "sympy/core/tests/test_calc.py::test_raises": "error",
+        },
+    ),
     "node": ("node.sealed", 1, SUITE),
     "jest": ("jest.sealed", 1, SUITE),
     "vitest": ("vitest.sealed", 1, SUITE),
@@ -80,6 +106,42 @@ RECORDED = {
     "maven": ("surefire.xml", 1, SUREFIRE),
     "gradle": ("surefire.xml", 1, SUREFIRE),
 }
+
+
+GUESSED = {
+    **{
+        name: ((LOGS_FOLDER / f"{name}.txt").read_text(), True)
+        for name in ("unittest", "pytest", "go", "cargo", "node")
+    },
+    "tap": ("TAP version 13\nok 1 - adds\nok 2 - halves # SKIP later\n1..2\n", False),
+    "ctest": (
+        """1/2 Test #1: adds ....................   Passed    0.01 sec
+2/2 Test #2: halves ..................***Failed    0.01 sec
+
+50% tests passed, 1 tests failed out of 2
+""",
+        True,
+    ),
+    "googletest": (
+        "[       OK ] Calc.Adds (0 ms)\n[==========] 1 test from 1 test suite ran. (0 ms total)\n",
+        False,
+    ),
+    "automake": ("PASS: adds.sh\nFAIL: halves.sh\n# TOTAL: 2\n# PASS:  1\n", True),
+    "phpunit": ("Calc (Tests\\Calc)\n ✔ Adds\n\nOK (1 test, 1 assertion)\n", False),
+    "minitest": ("CalcTest#test_adds. = 0.00 s = .\n1 runs, 1 assertions, 0 failures\n", False),
+}
+"""What runners print, and whether a test failed."""
+ORDINARY = (
+    "checking for gcc ... ok\nchecking for ld ... ok\n",
+    "Ran 3 tests in 0.1s\n\nOK\n",
+    "FAIL: test_add (calc.Calc)\n\nRan 3 tests in 0.1s\n\nFAILED (failures=1)\n",
+    "ok 1 of 3 files\nPASS\nFAIL: no such file\n",
+    "PASS: the server is up\n",
+    "--- FAIL: TestAdd (0.00s)\nFAIL\nFAIL\tcalc\t0.01s\n",
+    "✓ built in 3 s\n✔ done\n",
+    "a. b = 3.\n",
+    "",
+)
 
 
 def report(adapter: Adapter, data: bytes, exit_code: int) -> SuiteReport:
@@ -91,7 +153,7 @@ def report(adapter: Adapter, data: bytes, exit_code: int) -> SuiteReport:
 
 def recorded(name: str) -> tuple[bytes, int]:
     file, exit_code, _ = RECORDED[name]
-    return (LOGS / file).read_bytes(), exit_code
+    return (LOGS_FOLDER / file).read_bytes(), exit_code
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -258,6 +320,36 @@ def test_where_no_framework_is_recognised_the_person_is_told_what_to_name(tmp_pa
         choose(tmp_path, None, "junit")
     assert choose(None, "go test", None) == ("go", "go test")
     assert choose(tmp_path, None, "cargo") == ("cargo", "cargo test")
+
+
+def test_titles_are_told_where_one_test_alone_has_them():
+    data, exit_code = recorded("django")
+    assert report(ADAPTERS["django"], data, exit_code).titles == {
+        "Items are counted.": "shop/tests/test_calc.py::Calc::test_add"
+    }
+
+
+def test_every_log_parser_is_an_adapter_that_has_to_be_given_a_command(tmp_path):
+    assert set(LOGS) == {f"log:{name}" for name in PARSERS}
+    assert choose(tmp_path, "ctest", "log:ctest") == ("log:ctest", "ctest")
+    with pytest.raises(UsageError, match="no command of its own"):
+        choose(tmp_path, None, "log:ctest")
+    with pytest.raises(UsageError, match=r"did you mean log:ctest\? it is one of pytest, unittest, go"):
+        choose(tmp_path, "x", "log:ctst")
+
+
+@pytest.mark.parametrize("name", GUESSED)
+def test_a_log_that_a_runner_wrote_is_recognised_where_the_exit_code_agrees(name):
+    text, failed = GUESSED[name]
+    assert guessed(text, int(failed)) == name
+    assert guessed(text, int(not failed)) is None
+    adapter = LOGS[f"log:{name}"]
+    said = report(adapter, text.encode(), int(failed))
+    assert (said.valid, bool(said.failures)) == (True, failed)
+
+
+def test_what_programs_say_is_no_log_of_tests():
+    assert [text for text in ORDINARY if guessed(text, 0) or guessed(text, 1)] == []
 
 
 COVERED = {

@@ -20,6 +20,7 @@ from agent.measure.adapters.inner import inner_tests
 from agent.measure.adapters.registry import ADAPTERS
 from agent.measure.adapters.running import run_adapted
 from agent.measure.measurer import find_baseline
+from agent.measure.suite import GENEROUS
 from agent.parts import Parts
 from agent.policy import Proposal
 from agent.run import Run
@@ -158,7 +159,7 @@ def test_what_is_printed_goes_to_a_file_that_tests_do_not_find(provider, tmp_pat
         places = ("$PWD", sys.prefix, os.environ["VIRTUAL_ENV"])  # environments may lie below /tmp
         ours = " ".join(f'! -path "{place}/*"' for place in places)
         looking = f"find /tmp -mindepth 2 ! -type d {ours}; echo looked; echo complained >&2; exit 3"
-        report = run_adapted(box, ADAPTERS["go"], looking, (), 30)
+        report = run_adapted(box, ADAPTERS["go"], looking, (), GENEROUS)
     assert (report.output, report.exit_code) == ("looked\ncomplained\n", 3)
 
 

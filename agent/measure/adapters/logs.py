@@ -17,6 +17,7 @@ from agent.measure.inside.cutting import cut
 from agent.measure.logs import PARSERS, parse
 from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
+from agent.untrusted import terminal_text
 
 __all__ = ["LOG", "LOGS", "forges", "guessed", "verbose"]
 
@@ -29,24 +30,31 @@ SAYS_MORE = re.compile(r"(?<!\S)(-v+|--verbose|--verbosity=[2-9])(?!\S)")
 BEHIND = ("unittest",)
 """Parsers of logs that name a test again where they say what is wrong with it."""
 
-SUMMARIES: Mapping[str, re.Pattern[str]] = {
-    "unittest": re.compile(r"^Ran \d+ tests? in [\d.]+s$", re.MULTILINE),
-    "pytest": re.compile(r"^=+ .*\b\d+ (?:passed|failed|errors?|skipped)\b.* in [\d.]+s.*=+$", re.MULTILINE),
-    "tap": re.compile(r"^1\.\.\d+\b", re.MULTILINE),
-    "go": re.compile(r"^(?:PASS|FAIL|ok\s+\S+\s+[\d.]+s|FAIL\s+\S+\s+[\d.]+s)$", re.MULTILINE),
-    "cargo": re.compile(r"^test result: (?:ok|FAILED)\. \d+ passed", re.MULTILINE),
-    "ctest": re.compile(r"^\d+% tests passed, \d+ tests failed out of \d+", re.MULTILINE),
-    "googletest": re.compile(r"^\[=+\] .*\bran\.", re.MULTILINE),
-    "automake": re.compile(r"^# TOTAL: +\d+$", re.MULTILINE),
-    "phpunit": re.compile(r"^(?:OK \(\d+ tests?,|Tests: \d+, Assertions:)", re.MULTILINE),
-    "jest": re.compile(r"^Tests:\s+.*\b\d+ total$", re.MULTILINE),
-    "vitest": re.compile(r"^\s*Tests\s+.*\(\d+\)$", re.MULTILINE),
-    "node": re.compile(r"^\S tests \d+$", re.MULTILINE),
-    "minitest": re.compile(r"^\d+ runs, \d+ assertions,", re.MULTILINE),
-    "test-unit": re.compile(r"^\d+ tests, \d+ assertions,", re.MULTILINE),
+
+def _all(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern, re.MULTILINE) for pattern in patterns)
+
+
+MARKS: Mapping[str, tuple[re.Pattern[str], ...]] = {
+    "unittest": _all(r"^Ran \d+ tests? in [\d.]+s$", r" \.\.\. (?:ok|FAIL|ERROR|skipped\b.*)$"),
+    "pytest": _all(
+        r"^=+ .*\b\d+ (?:passed|failed|errors?|skipped)\b.* in [\d.]+s.*=+$",
+        r"^\S+::.+ (?:PASSED|FAILED|ERROR|SKIPPED)\b|^PASSED \S+::",
+    ),
+    "tap": _all(r"^1\.\.\d+\b"),
+    "go": _all(r"^(?:PASS|FAIL|ok\s+\S+\s+[\d.]+s|FAIL\s+\S+\s+[\d.]+s)$", r"^=== RUN "),
+    "cargo": _all(r"^test result: (?:ok|FAILED)\. \d+ passed"),
+    "ctest": _all(r"^\d+% tests passed, \d+ tests failed out of \d+"),
+    "googletest": _all(r"^\[=+\] .*\bran\."),
+    "automake": _all(r"^# TOTAL: +\d+$"),
+    "phpunit": _all(r"^(?:OK \(\d+ tests?,|Tests: \d+, Assertions:)"),
+    "jest": _all(r"^Tests:\s+.*\b\d+ total$"),
+    "node": _all(r"^\S tests \d+$"),
+    "minitest": _all(r"^\d+ runs, \d+ assertions,"),
+    "test-unit": _all(r"^\d+ tests, \d+ assertions,"),
 }
-"""What a runner says at the end, or of how many tests there are. A text without it is none of the runner's, whatever
-its lines look like."""
+"""What is in the text of a runner that names each of its tests: as a rule what it says at the end. A text without it is
+none of the runner's, whatever its lines look like."""
 
 LITERAL = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|`([^`]*)`")
 FILLED = re.compile(r"\$?\{[^{}]*\}|%[-\d.]*[sdifgvq]|\$\w+")
@@ -55,7 +63,8 @@ FILLED = re.compile(r"\$?\{[^{}]*\}|%[-\d.]*[sdifgvq]|\$\w+")
 def guessed(text: str, exit_code: int) -> str | None:
     """The parser that reads the most tests of a command's output, among those that can tell that it is theirs; their
     ends have to agree with the exit code."""
-    counts = {name: len(ends) for name in SUMMARIES if (ends := _told(name, text)) and _agrees(ends, exit_code)}
+    text = terminal_text(text)
+    counts = {name: len(ends) for name in MARKS if (ends := _told(name, text)) and _agrees(ends, exit_code)}
     return max(counts, key=counts.__getitem__, default=None)
 
 
@@ -74,7 +83,7 @@ def forges(parser: str, line: str) -> bool:
 
 
 def _told(name: str, text: str) -> Mapping[str, Outcome]:
-    return parse(name, text) if SUMMARIES[name].search(text) else {}
+    return parse(name, text) if all(mark.search(text) for mark in MARKS[name]) else {}
 
 
 def _agrees(ends: Mapping[str, Outcome], exit_code: int) -> bool:
@@ -90,11 +99,11 @@ def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) ->
 def _read(parser: str, left: Left) -> Told:
     """Ids are as the log has them."""
     text = left.report.decode(errors="replace")
-    told = Told()
+    told, plain = Told(), terminal_text(text)
     for test, outcome in parse(parser, text).items():
         told.opened = True
         failed = outcome not in (Outcome.PASSED, Outcome.SKIPPED)
-        told.test(test, outcome, message=_about(parser, test, text) if failed else "")
+        told.test(test, outcome, message=_about(parser, test, plain) if failed else "")
     if told.opened:
         told.end()
     return told

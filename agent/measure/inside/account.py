@@ -18,7 +18,7 @@ SHORTEST_S = 0.1
 """What a test has that began just before the time of the run was up."""
 
 # Tests patch this (frozen clocks); the report must not depend on what they leave there.
-clock = time.perf_counter
+clock, getpid = time.perf_counter, os.getpid
 
 
 class Account:
@@ -29,6 +29,8 @@ class Account:
         self.say = channel.say
         self.ends_at = clock() + orders["run_s"]
         self.alarm = Alarm(orders["cpu_s"], orders["wall_s"], error)
+        self.process = getpid()
+        """Whose the alarm is."""
         self.timeouts_left = orders["max_timeouts"]
         self.must_pass = frozenset(orders["must_pass"])
         self.regressions_left = orders["max_regressions"]
@@ -51,7 +53,10 @@ class Account:
         return self.alarm.rang and self.is_up
 
     def arm(self) -> None:
-        """From now on what runs has the time of one test, and no more than the run has left."""
+        """From now on what runs has the time of one test, and no more than the run has left. A copy of the process gets
+        an alarm of its own."""
+        if getpid() != self.process:
+            self.alarm, self.process = Alarm(self.alarm.cpu_s, self.alarm.wall_s, self.alarm.error), getpid()
         self.alarm.rang = False
         self.alarm.arm(max(self.ends_at - clock(), SHORTEST_S))
 

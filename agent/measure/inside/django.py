@@ -9,10 +9,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import unittest
+from collections.abc import Callable
 from typing import Any
 
+from .account import clock
+from .alarm import OutOfTime
 from .scripts import Listener, run_as_main
-from .unittests import Only, Session, realpath
+from .unittests import CARRIED, Only, Session, realpath
 
 LABELS = {"modules": "failfast", "args": "testrunner"}
 """What the options of a program call its labels, `runtests.py` and `manage.py test`, and another that it has then."""
@@ -27,7 +31,12 @@ def main(orders: dict[str, Any]) -> None:
         narrowing.__enter__()
         session.before = lambda: narrowing.__exit__()
     take_options(session, orders["jobs"])
-    sys.meta_path.insert(0, Listener(["django.test.runner"], lambda module: build_less(session, module.DiscoverRunner)))
+
+    def change(module: Any) -> None:
+        build_less(session, module.DiscoverRunner)
+        carry_words(session, module.RemoteTestResult)
+
+    sys.meta_path.insert(0, Listener(["django.test.runner"], change))
     status = run_as_main(sys.argv[1:])
     session.close(status)
     sys.exit(status)
@@ -72,6 +81,49 @@ def build_less(session: Session, runner: Any) -> None:
             undo(self, *arguments, **options)
 
     runner.build_suite, undo, runner.teardown_databases = build_suite, runner.teardown_databases, teardown_databases
+
+
+def carry_words(session: Session, remote: Any) -> None:
+    """The processes of a parallel run put into words what failed, have alarms of their own, and say how long tests
+    took: an exception goes from one process to another only where its traceback does."""
+    session.results += (remote,)
+    account, start, stop = session.account, remote.startTest, remote.stopTest
+    for name in ("addError", "addFailure", "addExpectedFailure"):
+        setattr(remote, name, _in_words(session, getattr(remote, name)))
+
+    def add_sub_test(self: Any, test: Any, subtest: Any, err: Any) -> None:
+        if err is not None:
+            (self.addError if account.alarm.rang else self.addFailure)(test, err)
+
+    def start_test(self: Any, test: Any) -> None:
+        start(self, test)
+        self.began = clock()
+        account.arm()
+
+    def stop_test(self: Any, test: Any) -> None:
+        account.alarm.disarm()
+        if account.alarm.rang:
+            self.addError(test, (OutOfTime, OutOfTime("ran out of time"), None))
+        if not hasattr(unittest.TestResult, "addDuration"):  # before Python 3.12
+            self.events.append(("addDuration", self.testsRun - 1, clock() - self.began))
+        stop(self, test)
+        account.alarm.rang = False
+
+    remote.addSubTest, remote.startTest, remote.stopTest = add_sub_test, start_test, stop_test
+
+
+def _in_words(session: Session, original: Callable[..., None]) -> Callable[..., None]:
+    def add(self: Any, test: Any, err: Any) -> None:
+        original(self, test, _words(session, test, err))
+
+    return add
+
+
+def _words(session: Session, test: Any, err: Any) -> Any:
+    """An error that says what another says, with its outcome where an alarm rang."""
+    account = session.account
+    outcome = "late" if account.interrupted else "timeout" if account.alarm.rang else "error"
+    return RuntimeError, RuntimeError(CARRIED, outcome, session.text(test, err)), None
 
 
 def relabel(said: dict[str, Any], name: str, files: list[str]) -> None:

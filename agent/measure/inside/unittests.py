@@ -12,7 +12,7 @@ import unittest
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .account import Account, clock, opened
+from .account import Account, clock, getpid, opened
 from .alarm import OutOfTime
 from .failures import Failures
 from .wanted import covers
@@ -20,6 +20,8 @@ from .wanted import covers
 FIXTURES = ("_handleClassSetUp", "_handleModuleFixture", "_tearDownPreviousClass", "_handleModuleTearDown")
 """Methods of a suite that call what classes and modules set up and tear down."""
 
+CARRIED = "said in another process"
+"""The first argument of an error of which the others are the outcome, and all that is to be said."""
 RUNNER: Any = unittest.TextTestRunner
 SUITE: Any = unittest.TestSuite
 CASE: Any = unittest.TestCase
@@ -48,6 +50,9 @@ class Session:
         self.skipped: dict[str, str] = {}
         self.before: Callable[[], None] | None = None
         """Called when the tests are known."""
+        self.results: tuple[type, ...] = (Telling,)
+        """The results of tests that have an alarm."""
+        self.process = getpid()
         self.running = self.parallel = self.done = False
 
     def attach(self) -> None:
@@ -115,15 +120,15 @@ class Session:
 
     @property
     def guards(self) -> bool:
-        """Whether this process has an alarm for its tests: it runs them itself, and no other tests in them."""
-        return self.running and not self.parallel
+        """Whether this process has an alarm for its tests: it runs them itself."""
+        return self.running and (not self.parallel or getpid() != self.process)
 
     def guarded(self, fixture: Callable[..., None]) -> Callable[..., None]:
         """A fixture of a class or module, with the time of one test."""
 
         def call(suite: Any, *arguments: Any) -> None:
             result = arguments[-1]
-            if not self.guards or self.account.alarm.armed or not isinstance(result, Telling):
+            if not self.guards or self.account.alarm.armed or not isinstance(result, self.results):
                 return fixture(suite, *arguments)
             self.account.arm()
             try:
@@ -153,7 +158,7 @@ class Session:
             try:
                 return original(test, *arguments, **options)
             except OutOfTime:
-                if not (arguments and isinstance(arguments[0], Telling)):
+                if not (arguments and isinstance(arguments[0], self.results)):
                     raise
 
         return call
@@ -161,8 +166,8 @@ class Session:
     def text(self, test: Any, err: Any) -> str:
         """What a failure says."""
         try:
-            if err[1].__traceback__ is None:  # it comes from another process
-                err[1].with_traceback(err[2])
+            if carried := _carried(err):
+                return carried[1]
             return self.failures.told(err[1], file_of(test))
         except Exception:  # an exception of the candidate's may break whatever looks at it
             return self.failures.plain(str(err[0]))
@@ -211,7 +216,7 @@ class Telling:
                 super().addError(test, (OutOfTime, OutOfTime("ran out of time"), None))  # type: ignore[misc]
             self.outcome = "timeout"
         super().stopTest(test)  # type: ignore[misc]
-        if account.interrupted:
+        if account.interrupted or self.outcome == "late":
             account.interrupt(self.called, title(test))
         else:
             outcome = self.outcome or "error"
@@ -219,12 +224,13 @@ class Telling:
         self.current, account.alarm.rang = None, False
 
     def learn(self: Any, outcome: str, message: str = "") -> None:
-        if self.outcome not in ("failed", "error"):
+        if self.outcome not in ("failed", "error", "timeout", "late"):
             self.outcome, self.message = outcome, message
 
     def addDuration(self: Any, test: Any, elapsed: float) -> None:  # noqa: N802
         self.seconds = elapsed
-        super().addDuration(test, elapsed)  # type: ignore[misc]
+        if hasattr(unittest.TestResult, "addDuration"):  # from Python 3.12 on
+            super().addDuration(test, elapsed)  # type: ignore[misc]
 
     def addSuccess(self: Any, test: Any) -> None:  # noqa: N802
         if not self.session.account.interrupted:
@@ -234,10 +240,14 @@ class Telling:
     def addError(self: Any, test: Any, err: Any) -> None:  # noqa: N802
         if self.session.account.interrupted:
             return
+        outcome = (_carried(err) or ("error", ""))[0]
+        if outcome == "late":
+            self.outcome = outcome
+            return
         super().addError(test, err)  # type: ignore[misc]
         if self.current is not None and hasattr(test, "_testMethodName"):
             self.errors_told += 1
-            self.learn("error", self.session.text(test, err))
+            self.learn(outcome, self.session.text(test, err))
         else:
             self.broke(test, self.session.text(test, err))
 
@@ -408,6 +418,12 @@ def title(test: Any) -> str:
 def file_of(test: Any) -> str:
     """The file of a test's class; empty where it has none."""
     return getattr(sys.modules.get(type(test).__module__), "__file__", None) or ""
+
+
+def _carried(err: Any) -> tuple[str, str] | None:
+    """The outcome of a test in another process, and what is to be said of it."""
+    said = err[1].args if isinstance(err[1], RuntimeError) else ()
+    return (str(said[1]), str(said[2])) if len(said) == 3 and said[0] == CARRIED else None
 
 
 def _may_hold(name: str, files: frozenset[str]) -> bool:
