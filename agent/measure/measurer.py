@@ -137,8 +137,9 @@ class Measurer:
             return report, runs
         limit_s = min(left_s, self._timing.final_s)
         if self._needed_s > limit_s:
-            needed = "more" if math.isinf(self._needed_s) else f"about {self._needed_s:,.0f} s"
-            why = f"all take {needed}, and there are {max(limit_s, 0):,.0f} s for it"
+            known = not math.isinf(self._needed_s)
+            needed = f"all take about {self._needed_s:,.0f} s" if known else "how long all take is not known"
+            why = f"{needed}, and there are {max(limit_s, 0):,.0f} s for it"
             return replace(report, scope=f"{report.scope}; the others were not run: {why}"), runs
         whole = self._whole(snapshot, limit_s)
         if not whole.valid:
@@ -156,7 +157,7 @@ class Measurer:
         """What the scope and a run of all tests that had not time enough say together."""
         both = joined(whole, report)
         late = sum(both.late.values())
-        return replace(both, scope=f"all tests but {late:,}, for which the time was too short; first {report.scope}")
+        return replace(both, scope=f"all tests but {late:,}, for which the time was too short")
 
     def _find(self, snapshot: Snapshot, tests: Sequence[str], cut: bool) -> SuiteReport:
         """By a copied run where that can be trusted."""
