@@ -56,7 +56,7 @@ def look_through(box: Sandbox, command: str) -> Inner | None:
         for session in TOOLS[tool](box, program, given, env):
             if (call := session.last_that(runs_tests)) is not None:
                 return _inner(box, command, session, call, env)
-    except NotUnderstood:
+    except (NotUnderstood, RecursionError):  # a file may be nested as deeply as its author likes
         pass
     return None
 
@@ -78,7 +78,7 @@ def _split(command: str) -> tuple[str, list[str], list[str], Mapping[str, str]] 
     return (tool, words[:count], words[count:], env) if tool in TOOLS else None
 
 
-def _inner(box: Sandbox, command: str, tool: str, session: Session, call: Call, outer: Mapping[str, str]) -> Inner:
+def _inner(box: Sandbox, command: str, session: Session, call: Call, outer: Mapping[str, str]) -> Inner:
     folder = session.folder.rstrip("/")
     environment = f"{folder}/bin" if folder and _executable(box, [f"{folder}/bin"]) else ""
     argv = [_program(box, call.argv[0], folder, environment), *call.argv[1:]]

@@ -35,7 +35,7 @@ def sessions(box: Sandbox, program: Sequence[str], given: Sequence[str], env: Ma
     names = names or [name for name in re.split(r"[,\s]+", env.get("NOXSESSION", "")) if name]
     try:
         module = ast.parse(box.read(file, max_bytes=1 << 20))
-    except (OSError, ValueError, SyntaxError, RecursionError) as error:
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
         raise NotUnderstood(f"{file}: {error}") from error
     functions = _functions(module)
     for name in names or _usual(module) or list(functions):

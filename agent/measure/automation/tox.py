@@ -99,13 +99,16 @@ def _take(asked: Asked, words: list[str]) -> None:
 
 
 def _ask(box: Sandbox, program: Sequence[str], asked: Asked, env: Mapping[str, str]) -> list[Session] | None:
-    """What tox says of its environments; None: there is no tox in the sandbox that can."""
+    """What tox says of its environments; None: there is no tox in the sandbox that can. Raises NotUnderstood where it
+    does not come to an end."""
     argv = [*program, "config", "--no-provision"]
     argv += [*(["-e", ",".join(asked.names)] if asked.names else []), *(["-c", asked.file] if asked.file else [])]
     argv += [*asked.overrides, "-k", "commands", "set_env", "change_dir", "env_dir"]
     argv += [] if asked.posargs is None else ["--", *asked.posargs]
     told = box.exec(argv, timeout_s=ASK_S, env={**env, "NO_COLOR": "1"})
-    if told.exit_code != 0 or told.timed_out:
+    if told.timed_out:
+        raise NotUnderstood(f"tox does not answer in {ASK_S} s")
+    if told.exit_code != 0:
         return None
     text = told.stdout.decode(errors="surrogateescape")
     return [_session(name, values) for name, values in _sections(text) if "commands" in values] or None

@@ -11,7 +11,7 @@ import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from agent.measure.automation.calls import Call, NotUnderstood, Session, tox_calls
@@ -24,8 +24,11 @@ CONDITION = re.compile(r"((?:[\w\-.{}!]|,\s*)+)\s*:\s+(.*)")
 COMMENT = re.compile(r"\s+(?<!\\)#.*$")
 REFERENCE = re.compile(r"\[([^\]]+)\](\w+)")
 BRACES = re.compile(r"\{([^{}]*)\}")
-DEPTH = 100
-"""Places that are filled in one value, one inside of another."""
+MAX_BYTES = 256 << 10
+LONGEST, MOST = 5000, 1000
+"""Characters of a list of environments, and environments that it may stand for."""
+MANY = 200
+"""Places that are filled for one environment, at most: a reference may lead to itself."""
 
 
 def sessions(
@@ -52,7 +55,7 @@ def _environment(box: Sandbox) -> dict[str, str]:
 def _parsed(box: Sandbox, name: str) -> _Ini | _Toml | None:
     """The file, where it is there and is one of tox."""
     try:
-        text = box.read(name, max_bytes=1 << 20).decode()
+        text = box.read(name, max_bytes=MAX_BYTES).decode()
         if not name.endswith(".toml"):
             return _ini(text, "tox:tox" if name.endswith("setup.cfg") else "")
         table = tomllib.loads(text)
@@ -106,18 +109,19 @@ class _Filling:
     places: Mapping[str, str]
     refer: Callable[[str, str], str]
     """The value of a section's key as it is written."""
-    own: Mapping[str, str] = field(default_factory=dict)
+    own: dict[str, str] = field(default_factory=dict)
     """Variables that the environment sets."""
+    filled: int = 0
 
     def fill(self, text: str) -> str:
         """The text without places."""
-        for _ in range(DEPTH):
-            place = PLACE.search(text)
-            if place is None:
-                return text.replace("\\{", "{").replace("\\}", "}")
+        while place := PLACE.search(text):
+            self.filled += 1
+            if self.filled > MANY:
+                raise NotUnderstood(f"{text[:80]!r} has no end")
             value = self._value(place[1]).replace("{", "\\{").replace("}", "\\}")
             text = text[: place.start()] + value + text[place.end() :]
-        raise NotUnderstood(f"{text[:80]!r} has no end")
+        return text.replace("\\{", "{").replace("\\}", "}")
 
     def _value(self, place: str) -> str:
         kind, colon, default = place.partition(":")
@@ -126,6 +130,8 @@ class _Filling:
         if kind == "env" and colon:
             name, _, otherwise = default.partition(":")
             return self.own.get(name, self.around.variables.get(name, otherwise))
+        if kind == "tty" and colon:
+            return default.partition(":")[2]
         if place in self.places:
             return self.places[place]
         if reference := REFERENCE.fullmatch(place):
@@ -157,11 +163,13 @@ class _Ini:
 
     def _session(self, name: str, around: _Around) -> Session:
         filling = _Filling(around, around.places(name), self._of)
-        filling.own = env = dict(_assigned(filling.fill(line)) for line in self._lines(name, "setenv", "set_env"))
+        for line in self._lines(name, "setenv", "set_env"):
+            variable, value = _assigned(filling.fill(line))
+            filling.own[variable] = value
         directory = filling.fill("".join(self._lines(name, "changedir", "change_dir")))
         # a reference may stand for several commands
         commands = [line for each in self._lines(name, "commands") for line in filling.fill(each).split("\n") if line]
-        return Session(name, tox_calls(commands, env, directory), around.places(name)["env_dir"])
+        return Session(name, tox_calls(commands, filling.own, directory), around.places(name)["env_dir"])
 
     def _lines(self, name: str, *keys: str) -> list[str]:
         """The lines of a value that hold for an environment."""
@@ -195,10 +203,12 @@ def _holds(condition: str, factors: set[str]) -> bool:
 
 def _expanded(text: str) -> list[str]:
     """The names that a list stands for, in which braces hold alternatives: `py{311,312}-x, lint`."""
-    names = []
+    if len(text) > LONGEST:
+        raise NotUnderstood(f"{text[:80]!r} is too long")
+    names = list[str]()
     for each in re.split(r",(?![^{]*\})", text):
         parts = [part.split(",") if at % 2 else [part] for at, part in enumerate(BRACES.split(each.strip()))]
-        names += ["".join(word.strip() for word in chosen) for chosen in product(*parts)]
+        names += ["".join(word.strip() for word in chosen) for chosen in islice(product(*parts), MOST)]
     return [name for name in names if name]
 
 
