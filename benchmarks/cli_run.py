@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli_options import Instructions
+from agent.cli_options import Instructions, Rollouts, Rounds
 from benchmarks.cli_options import (
     Config,
     Executor,
@@ -71,6 +71,8 @@ def run(
     value: Annotated[
         str | None, typer.Option(metavar="tests|judge|debate|checklist|blend", help="What a state is worth.")
     ] = None,
+    rollouts: Rollouts = None,
+    rounds: Rounds = None,
     seed: Annotated[int | None, typer.Option(metavar="N")] = None,
     sandbox: Sandbox = None,
     image: Image = None,
@@ -121,6 +123,8 @@ def run(
         "policy.name": policy,
         "search.name": search,
         "value.name": value,
+        "rollouts": rollouts,
+        "rounds": rounds,
         "seed": seed,
         "sandbox.kind": sandbox,
         "sandbox.image": image,

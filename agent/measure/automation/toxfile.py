@@ -255,8 +255,6 @@ def _words(command: list[Any], filling: _Filling) -> list[str]:
     words: list[str] = []
     for each in command:
         match each:
-            case str() if PLACE.fullmatch(each) and each.startswith("{posargs"):
-                words += shlex.split(filling.fill(each))
             case str():
                 words.append(filling.fill(each))
             case {"replace": "posargs", **others} if set(others) <= {"default", "extend"}:
