@@ -249,7 +249,7 @@ def _filled(
     with ready as offer, brakes_on_signals() as brakes, shown as progress:
         halted = run_batch(
             batch, todo, offer.solve, workers=workers or offer.room, brakes=brakes,
-            observer=Observers((progress, *others)), lacking=lacking,
+            observer=Observers((progress, *others)), lacking=lacking, take=offer.take,
         )  # fmt: skip
     return halted, brakes.drain.is_set()
 
