@@ -163,14 +163,14 @@ PLAIN = "KIND=plain KIND2=plain ROOT=/workspace python -m pytest -q"
 @pytest.mark.parametrize(
     ("command", "inner"),
     [
-        ("tox -e py311-plain", f"{PLAIN} tests -k 'a or b'"),
-        ("tox run -q -epy311-plain -- tests/test_a.py -k 'a b'", f"{PLAIN} tests/test_a.py -k 'a b'"),
-        ("python -m tox -e py312-plain,lint -p auto --", f"{PLAIN}"),
-        ("tox -e py311-full", "KIND2=none ROOT=/workspace python -m pytest tests --tb=no"),
-        ("WHICH=tests/test_a.py tox -e py311-full", "python -m pytest tests/test_a.py --tb=no"),
-        ("tox", f"{PLAIN} tests -k 'a or b'"),
-        ("TOXENV=py311-plain tox", f"{PLAIN} tests -k 'a or b'"),
-        ("tox -e unit", "cd tests && KIND2=none ROOT=/workspace python -m unittest discover"),
+        ("./tox -e py311-plain", f"{PLAIN} tests -k 'a or b'"),
+        ("./tox run -q -epy311-plain -- tests/test_a.py -k 'a b'", f"{PLAIN} tests/test_a.py -k 'a b'"),
+        ("./tox -e py312-plain,lint -p auto --", f"{PLAIN}"),
+        ("./tox -e py311-full", "KIND2=none ROOT=/workspace python -m pytest tests --tb=no"),
+        ("WHICH=tests/test_a.py ./tox -e py311-full", "python -m pytest tests/test_a.py --tb=no"),
+        ("./tox", f"{PLAIN} tests -k 'a or b'"),
+        ("TOXENV=py311-plain ./tox", f"{PLAIN} tests -k 'a or b'"),
+        ("./tox -e unit", "cd tests && KIND2=none ROOT=/workspace python -m unittest discover"),
         ("nox -s tests", "KIND=nox python -m pytest -q tests"),
         ("nox", "KIND=nox python -m pytest -q tests"),
         ("python3 -m nox --sessions tests-3.12 -- -k add", "KIND=nox python -m pytest -q -x -k add"),
@@ -185,12 +185,12 @@ def test_a_tool_is_looked_through_to_the_command_that_runs_the_tests(look: Looki
 @pytest.mark.parametrize(
     "command",
     [
-        "tox -e lint",
-        "tox -e fancy",
-        "tox -e py311-plain -x testenv.commands=pytest",
-        "tox somewhere",
-        "tox -e py311-plain && true",
-        "tox -c elsewhere.ini",
+        "./tox -e lint",
+        "./tox -e fancy",
+        "./tox -e py311-plain -x testenv.commands=pytest",
+        "./tox somewhere",
+        "./tox -e py311-plain && true",
+        "./tox -c elsewhere.ini",
         "nox -s lint",
         "nox -s either",
         "nox -s each",
@@ -211,9 +211,9 @@ def test_a_command_that_runs_no_tool_costs_no_look_at_the_base_state() -> None:
 
 
 def test_it_is_said_what_is_run_and_what_is_not(look: Looking) -> None:
-    found = look("tox -e py311-full")
+    found = look("./tox -e py311-full")
     assert found is not None
-    assert "'tox -e py311-full' is not run itself; the tests are run by what it calls" in found.said
+    assert "'./tox -e py311-full' is not run itself; the tests are run by what it calls" in found.said
     assert "with the packages that are installed" in found.said
     assert found.said.endswith("left out is what it calls besides: flake8 calc.py; python -c 'print(2)'")
 
@@ -221,17 +221,17 @@ def test_it_is_said_what_is_run_and_what_is_not(look: Looking) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "command", "inner"),
     [
-        ("pyproject.toml", TOML, "tox", "KIND=toml python -m pytest tests"),
-        ("pyproject.toml", TOML, "tox -e old -- -x", "KIND=toml python -m pytest -x"),
-        ("setup.cfg", "[metadata]\nname = a\n[tox:tox]\n[testenv]\ncommands = pytest\n", "tox -e py", "pytest"),
-        ("setup.cfg", "[metadata]\nname = a\n[testenv]\ncommands = pytest\n", "tox -e py", ""),
-        ("pyproject.toml", LEGACY, "tox -e x", "pytest a"),
-        ("ci/tox.ini", "[testenv]\ncommands = pytest\n", "tox -c ci/tox.ini -e py", "pytest"),
-        ("tox.ini", "[testenv]\ncommands = pytest {posargs\n", "tox -e py", "pytest '{posargs'"),
-        ("tox.ini", "[testenv]\ncommands = pytest {[testenv]commands}\n", "tox -e py", ""),
-        ("tox.ini", "commands = pytest\n", "tox -e py", ""),
+        ("pyproject.toml", TOML, "./tox", "KIND=toml python -m pytest tests"),
+        ("pyproject.toml", TOML, "./tox -e old -- -x", "KIND=toml python -m pytest -x"),
+        ("setup.cfg", "[metadata]\nname = a\n[tox:tox]\n[testenv]\ncommands = pytest\n", "./tox -e py", "pytest"),
+        ("setup.cfg", "[metadata]\nname = a\n[testenv]\ncommands = pytest\n", "./tox -e py", ""),
+        ("pyproject.toml", LEGACY, "./tox -e x", "pytest a"),
+        ("ci/tox.ini", "[testenv]\ncommands = pytest\n", "./tox -c ci/tox.ini -e py", "cd ci && pytest"),
+        ("tox.ini", "[testenv]\ncommands = pytest {posargs\n", "./tox -e py", "pytest '{posargs'"),
+        ("tox.ini", "[testenv]\ncommands = pytest {[testenv]commands}\n", "./tox -e py", ""),
+        ("tox.ini", "commands = pytest\n", "./tox -e py", ""),
         ("noxfile.py", "def tests(session:\n", "nox", ""),
-        ("tox.ini", "[tox]\nenvlist = " + "{a,b}" * 200 + "\n[testenv]\ncommands = flake8\n", "tox", ""),
+        ("tox.ini", "[tox]\nenvlist = " + "{a,b}" * 200 + "\n[testenv]\ncommands = flake8\n", "./tox", ""),
         ("noxfile.py", DEEP, "nox", ""),
     ],
 )  # fmt: skip
@@ -244,6 +244,12 @@ def test_every_form_of_the_files_is_read(
 def test_tox_itself_is_asked_where_the_sandbox_has_it(provider: Provider, tmp_path: Path) -> None:
     look = Looking(provider, tmp_path, {"bin/tox": ASKED, "tox.ini": "[testenv]\ncommands = pytest by-file\n"})
     assert look.line("bin/tox -e py311") == "KIND=told python -m pytest tests -k 'a b'"
+
+
+@pytest.mark.parametrize("asked", ["py311-plain", "py312-full", "unit", "py311-plain -- -x 'a b'", "unit --", "lint"])
+def test_the_files_are_read_as_tox_itself_reads_them(look: Looking, asked: str) -> None:
+    pytest.importorskip("tox")
+    assert look.line(f"{sys.executable} -m tox -e {asked}") == look.line(f"./tox -e {asked}")
 
 
 def test_an_environment_of_the_tool_comes_first_where_there_is_one(provider: Provider, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ the base state: in the tool's own environment where there is one, else beside it
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -87,8 +88,9 @@ def _inner(box: Sandbox, command: str, session: Session, call: Call, outer: Mapp
         env["PATH"] = f"{environment}:{_path(box, env)}"
     set_first = [f"{name}={shlex.quote(value)}" for name, value in env.items() if name not in ("TOXENV", "NOXSESSION")]
     line = " ".join([*set_first, shlex.join(argv)])
-    if call.directory not in ("", ".", box.workdir):
-        line = f"cd {shlex.quote(call.directory)} && {line}"
+    directory = posixpath.relpath(posixpath.join(box.workdir, call.directory), box.workdir)
+    if directory != ".":
+        line = f"cd {shlex.quote(directory)} && {line}"
     packages = f"with the packages of {folder}" if environment else "with the packages that are installed"
     said = f"{command!r} is not run itself; the tests are run by what it calls, {line!r}, {packages}"
     others = [shlex.join(each.argv) for each in session.calls if each is not call]

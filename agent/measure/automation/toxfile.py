@@ -6,6 +6,7 @@ What is not read is refused, and never guessed: a plug-in, a file of variables, 
 from __future__ import annotations
 
 import configparser
+import posixpath
 import re
 import shlex
 import tomllib
@@ -42,7 +43,8 @@ def sessions(
     around = {**_environment(box), **env}
     for name in [file] if file else ["tox.ini", "setup.cfg", "pyproject.toml", "tox.toml"]:
         if (found := _parsed(box, name)) is not None:
-            yield from found.sessions(names, _Around(box.workdir.rstrip("/"), posargs, around))
+            root = posixpath.normpath(posixpath.join(box.workdir, posixpath.dirname(name)))
+            yield from found.sessions(names, _Around(root, posargs, around))
             return
     raise NotUnderstood("no file of tox")
 
@@ -82,6 +84,7 @@ class _Around:
     """What an environment is in."""
 
     root: str
+    """Where the file is."""
     posargs: tuple[str, ...] | None
     variables: Mapping[str, str]
 
@@ -166,7 +169,7 @@ class _Ini:
         for line in self._lines(name, "setenv", "set_env"):
             variable, value = _assigned(filling.fill(line))
             filling.own[variable] = value
-        directory = filling.fill("".join(self._lines(name, "changedir", "change_dir")))
+        directory = posixpath.join(around.root, filling.fill("".join(self._lines(name, "changedir", "change_dir"))))
         # a reference may stand for several commands
         commands = [line for each in self._lines(name, "commands") for line in filling.fill(each).split("\n") if line]
         return Session(name, tox_calls(commands, filling.own, directory), around.places(name)["env_dir"])
@@ -232,7 +235,7 @@ class _Toml:
             filling = _Filling(around, around.places(name), _no_reference)
             env = {key: filling.fill(_text(value)) for key, value in values.get("set_env", {}).items()}
             filling.own = env
-            directory = filling.fill(_text(values.get("change_dir", "")))
+            directory = posixpath.join(around.root, filling.fill(_text(values.get("change_dir", ""))))
             commands = [_words(command, filling) for command in values.get("commands", [])]
         except (AttributeError, TypeError) as error:
             raise NotUnderstood(f"the environment {name}: {error}") from error
