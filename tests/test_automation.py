@@ -108,6 +108,21 @@ commands = [["python", "-m", "pytest", "{posargs:tests}"]]
 """
 LEGACY = '[tool.tox]\nlegacy_tox_ini = """\n[testenv]\ncommands = pytest a\n"""\n'
 DEEP = f"import nox\n@nox.session\ndef tests(session):\n    session.run('pytest'{' + []' * 3000})\n"
+SESSION = "import nox\n@nox.session\ndef tests(session):\n    {}\n"
+DOUBLING = SESSION.format("a = ['x']\n" + "    a = [*a, *a]\n" * 60 + "    session.run('pytest', *a)")
+STRANGE = (
+    "session.run('pytest', *1)",
+    "session.run('pytest', env='x')",
+    "session.run('pytest', env={**A})",
+    "session.run('pytest', env={'a': []})",
+    "session.run('pytest', [])",
+    "session.run('pytest', session.python)",
+    "session.run(f'{[]}')",
+    "session.chdir([])",
+    "session.run()",
+    "pass",
+)
+TOML_WORD = "[tool.tox.env.a]\ncommands = ['pytest']\n"
 ASKED = """#!/bin/sh
 echo "$@" >> asked
 cat <<END
@@ -233,6 +248,9 @@ def test_it_is_said_what_is_run_and_what_is_not(look: Looking) -> None:
         ("noxfile.py", "def tests(session:\n", "nox", ""),
         ("tox.ini", "[tox]\nenvlist = " + "{a,b}" * 200 + "\n[testenv]\ncommands = flake8\n", "./tox", ""),
         ("noxfile.py", DEEP, "nox", ""),
+        ("noxfile.py", DOUBLING, "nox", ""),
+        *[("noxfile.py", SESSION.format(said), "nox", "") for said in STRANGE],
+        *[("pyproject.toml", said, "./tox -e a", "") for said in ("tool = 1", "[tool]\ntox = 1", TOML_WORD, LEGACY.replace("[testenv]", "x"))],
     ],
 )  # fmt: skip
 def test_every_form_of_the_files_is_read(

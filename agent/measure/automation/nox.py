@@ -20,6 +20,8 @@ __all__ = ["sessions"]
 SUFFIX = re.compile(r"-\d[\d.]*$|\(.*\)$")
 """What a session's name has behind the name of its function: a version of Python, parameters."""
 RUNS = ("run", "run_always", "run_install")
+MOST = 2000
+"""Words of a list, and characters of a text that is put together."""
 NAMES = ("-s", "-e", "--session", "--sessions")
 FILES = ("-f", "--noxfile")
 VALUED = ("-p", "--python", "--pythons", "--envdir", "--default-venv-backend", "-db", "--force-venv-backend", "-fb")
@@ -201,20 +203,19 @@ class _Reading:
                 return
             case _:
                 return
-        if method in ("chdir", "cd"):
-            self.directory = str(self._value(call.args[0]))
+        if method in ("chdir", "cd") and call.args:
+            self.directory = _text(self._value(call.args[0]))
         elif method in RUNS:
             self._take_run(call)
 
     def _take_run(self, call: ast.Call) -> None:
-        words: list[str] = []
-        for argument in call.args:
-            found = self._value(argument.value if isinstance(argument, ast.Starred) else argument)
-            words += map(str, found) if isinstance(argument, ast.Starred) else [str(found)]
+        words = [_text(word) for argument in call.args for word in self._spread(argument)]
         given = next((each.value for each in call.keywords if each.arg == "env"), None)
         env = self._value(given) if given is not None else {}
+        if not isinstance(env, dict):
+            raise NotUnderstood(ast.unparse(call)[:80])
         if words:
-            self.calls.append(Call(tuple(words), {str(key): str(value) for key, value in env.items()}, self.directory))
+            self.calls.append(Call(tuple(words), env, self.directory))
 
     def _value(self, expression: ast.expr) -> Any:
         """What an expression is; no code of the file is run.
@@ -230,9 +231,12 @@ class _Reading:
             case ast.Attribute(value=ast.Name(id=self.session), attr="posargs"):
                 return list(self.posargs)
             case ast.List(elts=items) | ast.Tuple(elts=items):
-                return [word for item in items for word in self._spread(item)]
-            case ast.Dict(keys=keys, values=values) if None not in keys:
-                return {self._value(key): self._value(value) for key, value in zip(keys, values, strict=True) if key}
+                return _bounded([word for item in items[:MOST] for word in self._spread(item)][: MOST + 1])
+            case ast.Dict(keys=keys, values=values):
+                pairs = [(key, value) for key, value in zip(keys, values, strict=True) if key is not None]
+                if len(pairs) < len(keys):  # the values of another
+                    raise NotUnderstood(ast.unparse(expression)[:80])
+                return {_text(self._value(key)): _text(self._value(value)) for key, value in pairs}
             case ast.BoolOp(op=ast.Or(), values=[first, *others]):
                 return self._value(first) or self._value(ast.BoolOp(ast.Or(), others) if others[1:] else others[0])
             case ast.BinOp(left=left, op=ast.Add(), right=right):
@@ -242,15 +246,32 @@ class _Reading:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return not self._value(operand)
             case ast.JoinedStr(values=parts):
-                return "".join(str(self._value(part)) for part in parts)
+                return _bounded("".join(_text(self._value(part)) for part in parts))
             case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
                 return self._value(value)
         raise NotUnderstood(ast.unparse(expression)[:80])
 
     def _spread(self, item: ast.expr) -> list[Any]:
-        return list(self._value(item.value)) if isinstance(item, ast.Starred) else [self._value(item)]
+        if not isinstance(item, ast.Starred):
+            return [self._value(item)]
+        if isinstance(found := self._value(item.value), list):
+            return found
+        raise NotUnderstood(ast.unparse(item)[:80])
 
     def _sum(self, left: Any, right: Any) -> Any:
         if type(left) is type(right) and isinstance(left, str | list):
-            return left + right
+            return _bounded(left + right)
         raise NotUnderstood("a sum")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value)
+    raise NotUnderstood(f"a {type(value).__name__} in place of a word")
+
+
+def _bounded(value: Any) -> Any:
+    """The value, unless it has grown beyond all that a command line has: a file may double a list in each line."""
+    if len(value) > MOST:
+        raise NotUnderstood("a long value")
+    return value

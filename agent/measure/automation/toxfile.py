@@ -26,7 +26,7 @@ COMMENT = re.compile(r"\s+(?<!\\)#.*$")
 REFERENCE = re.compile(r"\[([^\]]+)\](\w+)")
 BRACES = re.compile(r"\{([^{}]*)\}")
 MAX_BYTES = 256 << 10
-LONGEST, MOST = 5000, 1000
+LONGEST, MOST = 5000, 200
 """Characters of a list of environments, and environments that it may stand for."""
 MANY = 200
 """Places that are filled for one environment, at most: a reference may lead to itself."""
@@ -63,19 +63,27 @@ def _parsed(box: Sandbox, name: str) -> _Ini | _Toml | None:
         table = tomllib.loads(text)
     except OSError:
         return None
-    except (ValueError, configparser.Error) as error:
+    except ValueError as error:
         raise NotUnderstood(f"{name}: {error}") from error
     if name.endswith("pyproject.toml"):
-        table = table.get("tool", {}).get("tox", {})
+        table = _below(_below(table, "tool"), "tox")
         if isinstance(legacy := table.get("legacy_tox_ini"), str):
             return _ini(legacy, "")
     return _Toml(table) if "env" in table or "env_run_base" in table else None
 
 
+def _below(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = table.get(name, {})
+    return found if isinstance(found, dict) else {}
+
+
 def _ini(text: str, needed: str) -> _Ini | None:
     parser = configparser.RawConfigParser(strict=False, delimiters=("=",), comment_prefixes=("#",), default_section="")
     parser.optionxform = str  # type: ignore[assignment, method-assign]  # names of variables have capitals
-    parser.read_string(text)
+    try:
+        parser.read_string(text)
+    except configparser.Error as error:
+        raise NotUnderstood(str(error)) from error
     return _Ini(parser, needed or "tox") if not needed or parser.has_section(needed) else None
 
 
@@ -253,8 +261,10 @@ def _text(value: object) -> str:
     return value
 
 
-def _words(command: list[Any], filling: _Filling) -> list[str]:
+def _words(command: Any, filling: _Filling) -> list[str]:
     """The words of a command; a table stands for what is given on the command line, or for a variable."""
+    if not isinstance(command, list):
+        raise NotUnderstood(f"the command {command!r}")
     words: list[str] = []
     for each in command:
         match each:
