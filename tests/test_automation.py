@@ -123,6 +123,7 @@ STRANGE = (
     "pass",
 )
 TOML_WORD = "[tool.tox.env.a]\ncommands = ['pytest']\n"
+NO_TABLES = ("tool = 1", "[tool]\ntox = 1", TOML_WORD, LEGACY.replace("[testenv]", "x"))
 ASKED = """#!/bin/sh
 echo "$@" >> asked
 cat <<END
@@ -250,7 +251,7 @@ def test_it_is_said_what_is_run_and_what_is_not(look: Looking) -> None:
         ("noxfile.py", DEEP, "nox", ""),
         ("noxfile.py", DOUBLING, "nox", ""),
         *[("noxfile.py", SESSION.format(said), "nox", "") for said in STRANGE],
-        *[("pyproject.toml", said, "./tox -e a", "") for said in ("tool = 1", "[tool]\ntox = 1", TOML_WORD, LEGACY.replace("[testenv]", "x"))],
+        *[("pyproject.toml", said, "./tox -e a", "") for said in NO_TABLES],
     ],
 )  # fmt: skip
 def test_every_form_of_the_files_is_read(

@@ -60,7 +60,7 @@ def _parsed(box: Sandbox, name: str) -> _Ini | _Toml | None:
         text = box.read(name, max_bytes=MAX_BYTES).decode()
         if not name.endswith(".toml"):
             return _ini(text, "tox:tox" if name.endswith("setup.cfg") else "")
-        table = tomllib.loads(text)
+        table: Mapping[str, Any] = tomllib.loads(text)
     except OSError:
         return None
     except ValueError as error:
