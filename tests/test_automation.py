@@ -9,23 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from agent.actions import Edit
-from agent.budget import Budget
+from agent.budget import Stop
+from agent.build import start
+from agent.config import load
 from agent.deeds import task_of
 from agent.measure import SuiteReport
 from agent.measure.automation import Inner, is_tool, look_through
 from agent.measure.automation.calls import runs_tests
 from agent.measure.measurer import find_baseline
-from agent.parts import Parts
-from agent.policy import Proposal
 from agent.run import Run
-from agent.search.linear import Linear
-from agent.solver import solve
-from agent.task import Task, as_begun, settled
-from agent.value.tests import PassingTests
+from agent.solver import Result
+from agent.task import Task, settled
 from sandboxes import Provider, Workspace
 from tests.measuring import ENV, GOAL, PROJECT
-from tests.policies import Scripted
 
 pytestmark = pytest.mark.namespace
 
@@ -366,14 +362,18 @@ def test_the_tests_that_a_tool_runs_are_reported_one_by_one(provider: Provider, 
 
 
 def test_how_the_tests_are_run_is_said_once_and_a_resumed_run_runs_them_so(
-    provider: Provider, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     command, files, _ = TESTED["tox and pytest"]
     workspace = Workspace(path=write(tmp_path / "project", {**PROJECT, **files}), env=ENV)
     task = Task("calc", "It is wrong.", workspace, command, goal_failing=True)
-    with caplog.at_level(logging.WARNING, "agent.task"), Run.open(tmp_path / "run") as run:
-        policy = Scripted(lambda position: Proposal((Edit("calc.py", "a - b", "a + b"),)))
-        result = solve(task, Parts(provider, policy, Linear(), PassingTests(), Budget(max_nodes=3)), run)
-    assert result.status == "solved"
+
+    def sit(max_nodes: int) -> Result:
+        flags = {"sandbox.kind": "namespace", "budget.max_nodes": max_nodes, "measure.baseline_runs": 1}
+        return start(task, load(flags=flags), tmp_path / "run")
+
+    with caplog.at_level(logging.WARNING, "agent.task"):
+        assert sit(1).stop is Stop.NODES
+        assert sit(20).status == "solved"
     assert [record.message.partition(";")[0] for record in caplog.records] == ["'tox -e py311' is not run itself"]
-    assert as_begun(task, task_of(run)).test_command == "python -m pytest -q -p no:cacheprovider"
+    assert task_of(Run.read(tmp_path / "run")).test_command == "python -m pytest -q -p no:cacheprovider"
