@@ -85,7 +85,7 @@ def measure(sitting: Sitting, base: Snapshot) -> GoalsFirst:
         scorer.remember(node)
     scorer.prepare()
     if not len(run.tree):
-        report = replace(reduce(joined, found, report), first=0)
+        report = replace(reduce(joined, found, report), first=None)
         sitting.record(Added(Node(0, (), (), base, report, scorer.root, label="base"), parts.budget.elapsed_s))
     if parts.localise:
         _localise(sitting, scorer, base)

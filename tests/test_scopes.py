@@ -122,7 +122,7 @@ def test_goal_tests_that_the_first_run_did_not_reach_are_found_in_the_base(provi
 
 def test_the_rest_is_run_before_the_answer_where_there_is_time_for_it(provider, tmp_path):
     hidden = {**FILES, "tests/test_b_sleep.py": "import time\n\n\ndef test_sleep():\n    time.sleep(3)\n",
-              "tests/test_text.py": "def test_text():\n    assert 'a + b' in open('shapes.py').read()\n"}  # fmt: skip
+              "tests/test_text.py": "def test_text():\n    assert 'a + b' in open('shap' + 'es.py').read()\n"}  # fmt: skip
     long = Long(provider, tmp_path, files=hidden, timing=replace(SHORT, whole_s=4.0, final_s=60.0))
     scorer = long.scoring()
     changed = long.state({"shapes.py": "def area(a, b):\n    return a * b\n"})
@@ -228,7 +228,7 @@ def test_what_is_known_of_a_test_does_not_change(first, more):
     asked = tuple({test.split("::")[0] for test in more})
     both = joined(SuiteReport(first, complete=False), SuiteReport(more, complete=False, asked=asked))
     assert both.outcomes.items() >= first.items()
-    assert both.at_first.outcomes == first or not first
+    assert both.at_first.outcomes == first
     assert unknown_in(both, [*first, *more, *asked]) == []
 
 

@@ -91,7 +91,7 @@ def joined(report: SuiteReport, more: SuiteReport) -> SuiteReport:
     return replace(
         report,
         outcomes={**report.outcomes, **more.outcomes, **report.outcomes},
-        first=report.first or len(report.outcomes),
+        first=len(report.outcomes) if report.first is None else report.first,
         durations={**more.durations, **report.durations},
         messages={**more.messages, **report.messages},
         titles={**more.titles, **report.titles},
