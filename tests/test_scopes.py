@@ -122,7 +122,7 @@ def test_goal_tests_that_the_first_run_did_not_reach_are_found_in_the_base(provi
 
 def test_the_rest_is_run_before_the_answer_where_there_is_time_for_it(provider, tmp_path):
     hidden = {**FILES, "tests/test_b_sleep.py": "import time\n\n\ndef test_sleep():\n    time.sleep(3)\n",
-              "tests/test_text.py": "def test_text():\n    assert 'a + b' in open('shap' + 'es.py').read()\n"}  # fmt: skip
+              "tests/test_t.py": "def test_text():\n    assert 'a + b' in open('shap' + 'es.py').read()\n"}  # fmt: skip
     long = Long(provider, tmp_path, files=hidden, timing=replace(SHORT, whole_s=4.0, final_s=60.0))
     scorer = long.scoring()
     changed = long.state({"shapes.py": "def area(a, b):\n    return a * b\n"})
@@ -130,7 +130,7 @@ def test_the_rest_is_run_before_the_answer_where_there_is_time_for_it(provider, 
     assert evaluation.parts["harm"] == 0.0
     judgement = scorer.judge(changed, long.path, report)
     assert judgement.report.complete
-    assert judgement.broken == ("tests/test_text.py::test_text",)
+    assert judgement.broken == ("tests/test_t.py::test_text",)
 
 
 def test_what_had_failed_in_the_base_is_not_broken_by_a_run_of_all(provider, tmp_path):
