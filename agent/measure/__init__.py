@@ -81,7 +81,7 @@ class SuiteReport:
     def conclusive(self) -> bool:
         """Whether the run was of all tests, or of all in the scope of the state, but for those that it had no time for:
         it was not cut short because tests broke."""
-        return self.complete or (bool(self.scope or self.late) and not self.left_out)
+        return self.complete or (bool(self.scope) and not self.left_out)
 
     @property
     def at_first(self) -> SuiteReport:

@@ -67,17 +67,18 @@ class Baseline:
 
 
 def unknown_in(report: SuiteReport, wanted: Iterable[str]) -> list[str]:
-    """Those of the tests and files of which the report says nothing, or not of all tests in them."""
+    """Those of the tests and files of which the report says nothing, or not of all tests in them, and of which it was
+    not asked."""
     if report.complete:
         return []
-    files = set(map(file_of, report.outcomes)) | set(report.asked)
+    files, asked = set(map(file_of, report.outcomes)), set(report.asked)
 
     def known(name: str) -> bool:
         if "::" in name:
             return report.outcome(name) is not None
         return name in files and name not in report.late
 
-    return [name for name in wanted if not known(name)]
+    return [name for name in wanted if name not in asked and not known(name)]
 
 
 def joined(report: SuiteReport, more: SuiteReport) -> SuiteReport:
