@@ -32,7 +32,7 @@ realpath = os.path.realpath
 
 
 Entry = NamedTuple("Entry", [("file", str), ("path", str), ("line", int), ("frame", FrameType)])  # before Python 3.6
-"""A call that was under way when an exception was raised. `path` is relative to the repository; empty for one outside."""
+"""A call that was under way when an exception was raised. `path` is relative to the repository; empty outside of it."""
 
 
 class Failures:
