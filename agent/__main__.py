@@ -46,7 +46,8 @@ def _command() -> None:
     log.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, handlers=[log])
     if not debug:
-        for told in ("sandboxes", "agent.providers"):  # which states a run has, and whether they hold
+        # which states a run has, and whether they hold; and what is run in place of its test command
+        for told in ("sandboxes", "agent.providers", "agent.task"):
             logging.getLogger(told).setLevel(logging.WARNING)
     try:
         app(prog_name="ramify")

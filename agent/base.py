@@ -13,6 +13,7 @@ from agent.errors import UsageError
 from agent.events import Added, Extended, Spent, Started
 from agent.measure import SuiteReport
 from agent.measure.baseline import joined
+from agent.measure.ids import file_of
 from agent.measure.measurer import find_baseline
 from agent.measure.spectrum import Spectrum
 from agent.measure.tracing import trace
@@ -23,6 +24,9 @@ from agent.tree import Node
 from sandboxes import Snapshot
 
 __all__ = ["make", "measure"]
+
+SLOWER = 3.0
+"""How many times as long a run of the tests takes that notes what they execute."""
 
 
 def make(sitting: Sitting, settings: Mapping[str, Any]) -> Snapshot:
@@ -76,7 +80,7 @@ def measure(sitting: Sitting, base: Snapshot) -> GoalsFirst:
         timing=parts.timing,
         left_s=lambda: parts.budget.left_s,
         learned=learned,
-        spectrum=lambda: _spectrum(sitting, base),
+        spectrum=lambda: _spectrum(sitting, base) if _traceable(sitting) else Spectrum(),
         ask=partial(sitting.asker.at, purpose="value"),
         once=sitting.once,
         known=partial(_report_of, sitting),
@@ -85,7 +89,7 @@ def measure(sitting: Sitting, base: Snapshot) -> GoalsFirst:
         scorer.remember(node)
     scorer.prepare()
     if not len(run.tree):
-        report = replace(reduce(joined, found, report), first=0)
+        report = replace(reduce(joined, found, report), first=None)
         sitting.record(Added(Node(0, (), (), base, report, scorer.root, label="base"), parts.budget.elapsed_s))
     if parts.localise:
         _localise(sitting, scorer, base)
@@ -107,6 +111,13 @@ def _localise(sitting: Sitting, scorer: GoalsFirst, base: Snapshot) -> None:
     _spectrum(sitting, base)
 
 
+def _traceable(sitting: Sitting) -> bool:
+    """Whether what the tests execute is known, or a run that finds it out fits the time of the first run."""
+    report = sitting.run.tree.root.report
+    cheap = report.complete and SLOWER * report.duration_s <= sitting.parts.timing.whole_s
+    return cheap or sitting.run.note(0, "spectrum") is not None
+
+
 def _report_of(sitting: Sitting, state: Snapshot) -> SuiteReport | None:
     """What another run measured the state as."""
     node = sitting.known.tree.with_state(state.digest) if sitting.known else None
@@ -121,6 +132,8 @@ def _spectrum(sitting: Sitting, base: Snapshot) -> Spectrum:
         if known is not None and known.tree.root.state_hash == base.digest and known.note(0, "spectrum"):
             return known.note(0, "spectrum")
         sitting.record(Spent(Usage(measurements=1), "spectrum", 0))
-        return trace(sitting.parts.provider, sitting.task, base, sitting.run.tree.root.report).to_json()
+        root = sitting.run.tree.root.report
+        goals = () if root.complete else tuple(dict.fromkeys(map(file_of, sitting.task.goal_tests)))
+        return trace(sitting.parts.provider, sitting.task, base, root, goals).to_json()
 
     return Spectrum.from_json(sitting.once("spectrum", find))

@@ -34,7 +34,7 @@ from agent.providers import make_provider
 from agent.run import Run
 from agent.settings import WORDLESS, Settings
 from agent.solver import Result
-from agent.task import Task, load_task
+from agent.task import Task, as_begun, load_task
 from agent.wave_parts import wave_parts
 from sandboxes import Provider, PullLeft
 from sandboxes.pulls import until
@@ -124,6 +124,8 @@ def _solve(
 ) -> Result:
     cancel = cancel or threading.Event()
     task = dataclasses.replace(task, goal_failing=task.goal_failing or settings.single_edits)
+    if run.started is not None and run.started.task:
+        task = as_begun(task, load_task(run.started.task))
     with ExitStack() as held, until(cancel), using(_prompts(settings)), suppress(PullLeft):
         whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
         recall = attaching.recall(settings.memory, known)

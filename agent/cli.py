@@ -37,6 +37,8 @@ from agent.cli_options import (
     MaxUsd,
     Out,
     PatchOut,
+    Rollouts,
+    Rounds,
     SandboxKind,
     Setup,
     Strict,
@@ -121,10 +123,8 @@ def solve(
     ] = None,
     no_memory: Annotated[bool, typer.Option("--no-memory", help="Neither, whatever the settings say.")] = False,
     workers: Workers = None,
-    rollouts: Annotated[int | None, typer.Option(metavar="N", help="Finish so many, and compare them.")] = None,
-    rounds: Annotated[
-        int | None, typer.Option(metavar="N", help="Waves of rollouts; each learns from the last.")
-    ] = None,
+    rollouts: Rollouts = None,
+    rounds: Rounds = None,
     delegate: Annotated[
         bool, typer.Option("--delegate", help="Divide the issue into parts; search and merge each on its own.")
     ] = False,

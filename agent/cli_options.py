@@ -21,6 +21,8 @@ __all__ = [
     "MaxUsd",
     "Out",
     "PatchOut",
+    "Rollouts",
+    "Rounds",
     "SandboxKind",
     "Setup",
     "Strict",
@@ -52,6 +54,12 @@ MaxUsd = Annotated[float | None, typer.Option(metavar="N", help="Limit of dollar
 MaxTokens = Annotated[int | None, typer.Option(metavar="N", help="Limit of tokens, in and out together.")]
 MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="Limit of seconds.")]
 Workers = Annotated[int | None, typer.Option(metavar="N", help="Expansions at the same time.")]
+Rollouts = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Finish N lines of work, and choose the best patch among them.")
+]
+Rounds = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Repeat that N times; each wave is told what the last one found.")
+]
 Out = Annotated[Path | None, typer.Option(metavar="RUN", help="Directory of the run; it must not exist.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of the patch.")]
 PatchOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the patch there as well.")]

@@ -12,7 +12,7 @@ from agent.events import Started
 from agent.journal import read_events
 from agent.task import load_task
 
-__all__ = ["PARTS", "STORE", "checkout_of", "journal_of", "new_run_dir", "runs_dir", "slug", "store_of"]
+__all__ = ["PARTS", "STORE", "checkout_of", "journal_of", "new_run_dir", "runs_dir", "slug", "state_dir", "store_of"]
 
 STORE = "store"
 """In a run's directory: what its states are kept in."""
@@ -20,10 +20,15 @@ PARTS = "parts"
 """In a run's directory: the searches of the parts that it delegates, each a run."""
 
 
+def state_dir() -> Path:
+    """Where the user's own files are kept that outlive a run."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "ramify"
+
+
 def runs_dir() -> Path:
     """Where runs are kept that no `--out` names."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "ramify" / "runs"
+    return state_dir() / "runs"
 
 
 def new_run_dir(wanted: Path | None, name: str) -> Path:

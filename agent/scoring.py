@@ -119,8 +119,7 @@ class GoalsFirst:
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """As `score`, by a fresh run of the tests that the node's report is of: the goal tests, or all."""
-        tests = () if node.report.complete else node.report.asked or self.task.goal_tests
-        report = self._measurer.measure_afresh(node.snapshot, tests)
+        report = self._measurer.repeat(node.snapshot, node.report, self.task.goal_tests)
         case = replace(self._case(node.snapshot, path, report), known=node.evaluation)
         finding, runs = self.reproduction(node.snapshot, report)
         evaluation, more = self._trusted(valued(self._value.evaluate(case), finding), node.snapshot, report)
@@ -190,7 +189,7 @@ class GoalsFirst:
     def judge(self, snapshot: Snapshot, path: tuple[Node, ...], before: SuiteReport) -> Judgement:
         """The whole suite, run afresh whatever is known, and once more when that contradicts the report that the search
         has of the same patch: only what fails both times fails."""
-        report, runs = self._measurer.check(snapshot, self._left_s())
+        report, runs = self._measurer.check(snapshot, self.task.goal_tests, self._left_s())
         surprises = self._surprises(before, report)
         if surprises:
             again, runs = self._measurer.measure_afresh(snapshot, self._again(report, surprises)), runs + 1

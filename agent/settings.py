@@ -100,7 +100,7 @@ class ModelSettings(BaseModel):
     turn; `auto`: `responses` for OpenAI's own models that reason, else `chat`."""
     cache_ttl: Literal["auto", "5m", "1h"] = "auto"
     """How long Claude's provider keeps the beginning of a conversation that nobody reads. An hour costs more to write;
-    `auto`: an hour where a run of all tests takes longer than 150 s."""
+    `auto`: an hour where the tests of a state take longer than 150 s."""
     body: dict[str, Any] = {}
     """Further fields of each request, such as `max_tokens`, `tool_choice` or vLLM's `structured_outputs`."""
     tool_calls: Literal["auto", "native", "text"] = "auto"

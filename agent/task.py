@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 from functools import cache
 from shlex import quote
@@ -11,7 +12,9 @@ from agent.errors import JournalError
 from agent.parsing import reason
 from sandboxes import Provider, Snapshot, Workspace
 
-__all__ = ["Task", "dump_task", "load_task", "settled"]
+__all__ = ["Task", "as_begun", "dump_task", "load_task", "settled"]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,28 @@ def load_task(dumped: dict[str, Any]) -> Task:
 
 
 def settled(task: Task, provider: Provider, base: Snapshot) -> Task:
-    """The task with its workspace where the base state has it. Where that is a folder of the place that was named, the
-    tests are run from there all the same, as those do who made such images."""
+    """The task with its workspace where the base state has it, and with the tests run by what a tool calls that would
+    hide them (`agent.measure.automation`), which is said. Where the workspace is a folder of the place that was named,
+    the tests are run from there all the same, as those do who made such images."""
+    from agent.measure.adapters.registry import named_in
+    from agent.measure.automation import is_tool, look_through
+
     named = task.workspace
-    if not named.nested:
+    if not (named.nested or is_tool(task.test_command)):
         return task
     with provider.at(base) as box:
-        place = box.workdir
+        place, inner = box.workdir, look_through(box, task.test_command)
+    if inner is not None:
+        log.warning("%s", inner.said)
+        framework = named_in(inner.command) or "pytest"
+        task = replace(task, test_command=inner.command, framework=task.framework or framework.replace("pytest", ""))
+    if not named.nested:
+        return task
     elsewhere = named.mount is not None and place != named.mount
     command = f"cd {quote(named.mount or '')}; {task.test_command}" if elsewhere else task.test_command
     return replace(task, workspace=replace(named, mount=place, nested=False), test_command=command)
+
+
+def as_begun(task: Task, begun: Task) -> Task:
+    """The task with its tests run as they were when its run began, whatever `settled` made of them."""
+    return replace(task, test_command=begun.test_command, framework=begun.framework)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli_options import Instructions
+from agent.cli_options import Instructions, Rollouts, Rounds
 from benchmarks.cli_options import (
     Config,
     Executor,
@@ -71,6 +71,8 @@ def run(
     value: Annotated[
         str | None, typer.Option(metavar="tests|judge|debate|checklist|blend", help="What a state is worth.")
     ] = None,
+    rollouts: Rollouts = None,
+    rounds: Rounds = None,
     seed: Annotated[int | None, typer.Option(metavar="N")] = None,
     sandbox: Sandbox = None,
     image: Image = None,
@@ -121,6 +123,8 @@ def run(
         "policy.name": policy,
         "search.name": search,
         "value.name": value,
+        "rollouts": rollouts,
+        "rounds": rounds,
         "seed": seed,
         "sandbox.kind": sandbox,
         "sandbox.image": image,
@@ -151,9 +155,20 @@ def run(
             say(f"{each.fault}; the others are gone on with")
     order = settings.seed if shuffle else None
     chosen = select(every, ids=split(ids), pattern=pattern, part=part, shuffle=order)
+    if order is None:
+        chosen = _by_image(chosen, settings)
     identity = _identity(source, suite, chosen[0].mode, settings)
     room = Room(min_free, prune_images)
-    raise typer.Exit(_run(out.absolute(), identity, opened, chosen, settings, workers, total, where, room))
+    known = workers or (1 if executor == "local" else None)
+    raise typer.Exit(_run(out.absolute(), identity, opened, chosen, settings, known, total, where, room))
+
+
+def _by_image(chosen: list[Instance], settings: Settings) -> list[Instance]:
+    """The instances in the order that pulls the least."""
+    from benchmarks.grouping import in_groups
+    from benchmarks.placing import fitted
+
+    return in_groups(chosen, {each.id: fitted(each.task, settings).workspace.image for each in chosen})
 
 
 def _run(
@@ -170,6 +185,7 @@ def _run(
     """Fill a batch; the exit code: 0 when every instance came to an end, 1 when some did not, 130 on a signal."""
     from agent.report.summary import cost
     from benchmarks.batch import Batch
+    from benchmarks.measured import Recorder
     from benchmarks.placing import fitted
     from benchmarks.runner import solver_of
 
@@ -178,10 +194,11 @@ def _run(
     batch = Batch(out, identity)
     try:
         todo = batch.left(chosen)
-        _say_what_comes(batch, chosen, todo, settings, total)
+        _say_what_comes(batch, chosen, todo, settings, total, workers)
         ready = executor(out, total, partial(solver_of, source, settings))
         with _pruning(room, batch, images, todo) as others:
-            halted, stopped = _filled(batch, todo, ready, workers, others, lacking)
+            watching = (Recorder(batch, chosen), *others)
+            halted, stopped = _filled(batch, todo, ready, workers, watching, lacking)
         left = len(batch.left(chosen))
     finally:
         batch.close()
@@ -202,15 +219,17 @@ def _floor(room: Room, out: Path, images: Iterable[str | None], settings: Settin
 
 
 def _say_what_comes(
-    batch: Batch, chosen: list[Instance], todo: list[Instance], settings: Settings, total: Budget
+    batch: Batch, chosen: list[Instance], todo: list[Instance], settings: Settings, total: Budget, workers: int | None
 ) -> None:
     """What is to do and may come to, on stderr; what earlier sittings spent counts from now on."""
+    from benchmarks.measured import measured_file, outlook, read_measured
     from benchmarks.spending import forecast, spent_so_far
 
     of = batch.identity
     say(f"{len(todo)} of {len(chosen)} instances to do, {of.mode} tests, {of.model}, suite {of.suite}")
     total.start(spent=spent_so_far(batch, chosen), nodes=0, elapsed_s=0)
-    for line in forecast(todo, batch.attempts.values(), settings, total):
+    expected = outlook(todo, of, read_measured(measured_file()), workers)
+    for line in (*forecast(todo, batch.attempts.values(), settings, total), *expected):
         say(line)
 
 
@@ -230,7 +249,7 @@ def _filled(
     with ready as offer, brakes_on_signals() as brakes, shown as progress:
         halted = run_batch(
             batch, todo, offer.solve, workers=workers or offer.room, brakes=brakes,
-            observer=Observers((progress, *others)), lacking=lacking,
+            observer=Observers((progress, *others)), lacking=lacking, take=offer.take,
         )  # fmt: skip
     return halted, brakes.drain.is_set()
 
@@ -246,10 +265,12 @@ def _pruning(
     if not (room.prune_images and named):
         yield ()
         return
+    from benchmarks.grouping import environment_of
     from benchmarks.pruning import Pruner
 
     with closing(connect()) as client:
-        yield (Pruner(client, batch.out, named, {each.id for each in todo}),)
+        environments = {each.id: environment_of(each, images[each.id]) for each in todo}
+        yield (Pruner(client, batch.out, named, environments),)
 
 
 def _read(source: Source) -> tuple[list[Instance], str]:

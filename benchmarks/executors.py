@@ -11,7 +11,7 @@ from pathlib import Path
 from agent.budget import Budget, Purse
 from agent.errors import UsageError
 from agent.settings import Settings
-from benchmarks.runner import Solve
+from benchmarks.runner import Solve, Take, in_order
 
 __all__ = ["Executor", "Offer", "RayOptions", "executor"]
 
@@ -23,6 +23,8 @@ class Offer:
     solve: Solve
     room: int
     """Instances at the same time, where nobody says how many."""
+    take: Take = in_order
+    """What chooses the next."""
 
 
 Executor = Callable[[Path, Budget, Callable[[Purse], Solve]], AbstractContextManager[Offer]]
@@ -72,7 +74,7 @@ def _ray(given: RayOptions, source: str, *, reveal: bool, settings: Settings) ->
 
     @contextmanager
     def ready(out: Path, total: Budget, make: Callable[[Purse], Solve]) -> Iterator[Offer]:
-        with on_ray(cluster, order, out, total, make) as (solve, room):
-            yield Offer(solve, room)
+        with on_ray(cluster, order, out, total, make) as (solve, room, take):
+            yield Offer(solve, room, take)
 
     return ready

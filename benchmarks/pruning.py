@@ -1,5 +1,8 @@
 """Images that a batch brought here, removed as soon as no instance of it needs them.
 
+Images of one environment share layers, which an engine drops with the last image that has them. So one image of an
+environment stays while other instances of it are still to do: the next pull finds the layers there.
+
 Law: what was on the engine before the batch stays. That is noted before anything is pulled, and kept across sittings,
 until the image is removed: whoever pulls it again then keeps it.
 """
@@ -33,15 +36,18 @@ log = logging.getLogger(__name__)
 class Pruner:
     """An observer of a batch that removes images.
 
-    `images` are those of all instances of the batch, by instance id, and `left` the ids of those still to do. What was
-    here before is noted in the batch's folder `out`.
+    `images` are those of all instances of the batch, by instance id, and `left` the environments of those still to do
+    (`benchmarks.grouping.environment_of`). What was here before is noted in the batch's folder `out`.
     """
 
-    def __init__(self, client: DockerClient, out: Path, images: Mapping[str, str], left: Collection[str]) -> None:
+    def __init__(self, client: DockerClient, out: Path, images: Mapping[str, str], left: Mapping[str, str]) -> None:
         self._client = client
         self._out = out
         self._images = images
+        self._environments = left
         self._needed = Counter(image for name, image in images.items() if name in left)
+        self._waiting = Counter(left.values())
+        self._staying: dict[str, str] = {}
         self._before = _noted(client, out / NOTE, sorted(set(images.values())))
         for image in sorted(set(images.values()) - self._needed.keys()):
             self._prune(image)
@@ -53,12 +59,20 @@ class Pruner:
         """Nothing to do."""
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
-        """Remove the instance's image if nothing needs it any more; an attempt that will be made again does."""
-        image = self._images.get(instance.id)
+        """Remove the instance's image if nothing needs it any more; an attempt that will be made again does. The last
+        one of an environment that has work left stays in place of the one before."""
+        image, environment = self._images.get(instance.id), self._environments.get(instance.id, "")
         if image is None or attempt is None or not attempt.settled:
             return
         self._needed[image] -= 1
-        if not self._needed[image]:
+        self._waiting[environment] -= 1
+        if self._needed[image]:
+            return
+        if (before := self._staying.pop(environment, None)) is not None:
+            self._prune(before)
+        if self._waiting[environment] > 0:
+            self._staying[environment] = image
+        else:
             self._prune(image)
 
     def _prune(self, image: str) -> None:

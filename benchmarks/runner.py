@@ -33,7 +33,7 @@ from benchmarks.sources import Source
 from benchmarks.standing import Standing
 from sandboxes import RegistryBusy, RegistryDown, SandboxError, SandboxUnavailable
 
-__all__ = ["Brakes", "Observer", "Solve", "brakes_on_signals", "run_batch", "solver_of", "state_of"]
+__all__ = ["Brakes", "Observer", "Solve", "Take", "brakes_on_signals", "in_order", "run_batch", "solver_of", "state_of"]
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +42,14 @@ LIMITS = frozenset({Stop.NODES, Stop.MEASUREMENTS, Stop.CALLS, Stop.TOKENS, Stop
 OnEvent = Callable[[Event | Standing], None]
 Solve = Callable[[Instance, Path, threading.Event, OnEvent], Result]
 """Work on an instance in a run directory until its end or until the event is set."""
+
+Take = Callable[[deque[Instance], Instance | None], Instance]
+"""Take the next out of those that wait; given the one that ended and left its place, None where the place is new."""
+
+
+def in_order(waiting: deque[Instance], ended: Instance | None) -> Instance:
+    """The first of those that wait."""
+    return waiting.popleft()
 
 
 class Observer(Protocol):
@@ -143,9 +151,11 @@ def run_batch(
     brakes: Brakes,
     observer: Observer,
     lacking: Callable[[], str] = str,
+    take: Take = in_order,
 ) -> str:
-    """Attempt what is left of `instances`, in order, so many at a time. Why nothing more was begun before the end, for
-    people; empty: all was, or the brakes were pressed. `lacking` says, before each, what there is too little of.
+    """Attempt what is left of `instances`, so many at a time, in the order that `take` takes them. Why nothing more was
+    begun before the end, for people; empty: all was, or the brakes were pressed. `lacking` says, before each, what
+    there is too little of.
 
     Raises:
         ConfigError, sandboxes.SandboxUnavailable: the settings are at fault; whatever was running can be gone on with.
@@ -153,6 +163,7 @@ def run_batch(
     """
     waiting = deque(batch.left(instances))
     running: dict[Future[Result], Instance] = {}
+    places: deque[Instance] = deque()
     fault: BaseException | None = None
     exhaustion, halted = _Exhaustion(), ""
     with ThreadPoolExecutor(workers, thread_name_prefix="instance") as pool, _stopping_on_errors(brakes):
@@ -160,12 +171,13 @@ def run_batch(
             while waiting and len(running) < workers and not brakes.drain.is_set():
                 if halted := halted or lacking():
                     break
-                instance = waiting.popleft()
+                instance = take(waiting, places.popleft() if places else None)
                 running[pool.submit(_attempt, batch, instance, solve, brakes, observer)] = instance
             if not running:
                 break
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                attempt = _recorded(batch, running.pop(future), future, observer)
+                places.append(running.pop(future))
+                attempt = _recorded(batch, places[-1], future, observer)
                 halted = halted or exhaustion.after(future)
                 if attempt is not None and attempt.state == "config":
                     fault = fault or _error_of(future)

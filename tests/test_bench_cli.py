@@ -89,3 +89,14 @@ def test_the_set_itself_is_checked(folder: Path, tmp_path: Path) -> None:
     ]
     again = ramify_bench("regrade", evidence)
     assert again.stdout.splitlines()[:2] == ["ok  calc-1/1: resolved", "ok  calc-1/2: unresolved"]
+
+
+def test_rollouts_and_rounds_are_asked_for_as_in_solve(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    waves = ("--rollouts", 2, "--rounds", 1, "-c", "tournament.votes=1")
+    ran = ramify_bench("run", folder, "--out", out, "--reveal-tests", "--max-nodes", 12, *waves, *OPTIONS)
+    assert ran.exit_code == 0, ran.output
+    started = json.loads((out / "calc-1" / "journal.jsonl").read_text().split("\n")[0])
+    assert (started["settings"]["rollouts"], started["settings"]["rounds"]) == (2, 1)
+    refused = ramify_bench("run", folder, "--out", out, "--reveal-tests", "--rollouts", 0, *OPTIONS)
+    assert refused.exit_code == 2

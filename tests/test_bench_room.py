@@ -299,7 +299,7 @@ def attempt(name: str, state: str) -> Attempt:
 class TestPruning:
     def test_an_image_goes_with_the_last_attempt_that_needs_it(self, engine, server, tmp_path) -> None:
         name = server.name()
-        pruner = Pruner(engine, tmp_path, {"a": name, "b": name}, {"a", "b"})
+        pruner = Pruner(engine, tmp_path, {"a": name, "b": name}, {"a": "e", "b": "e"})
         pull(engine, name)
         pruner.ended(bare_instance("a"), attempt("a", "done"))
         pruner.ended(bare_instance("b"), None)
@@ -308,10 +308,22 @@ class TestPruning:
         pruner.ended(bare_instance("b"), attempt("b", "limit"))
         assert not here(engine, name)
 
+    def test_one_image_stays_while_others_that_share_its_layers_are_still_to_come(
+        self, engine, server, tmp_path
+    ) -> None:
+        names = {each: server.name(each) for each in "abc"}
+        pruner = Pruner(engine, tmp_path, names, {"a": "django 3.0", "b": "django 3.0", "c": "sympy 1.0"})
+        left = []
+        for each, name in names.items():
+            pull(engine, name)
+            pruner.ended(bare_instance(each), attempt(each, "done"))
+            left.append([here(engine, other) for other in names.values()])
+        assert left == [[True, False, False], [False, False, False], [False, False, False]]
+
     def test_what_was_made_of_it_goes_too_but_for_states_of_others(self, engine, server, tmp_path) -> None:
         name = server.name()
         (tmp_path / "out").mkdir()
-        pruner = Pruner(engine, tmp_path / "out", {"a": name}, {"a"})
+        pruner = Pruner(engine, tmp_path / "out", {"a": name}, {"a": "e"})
         pull(engine, name)
         volume = engine.volumes.create(base_volume_name(engine.images.get(name).id))
         setup = derived(engine, name, f"ramify-setup:test-{server.server_port}")
@@ -326,19 +338,19 @@ class TestPruning:
         before, pulled = server.name("before"), server.name("pulled")
         images = {"a": before, "b": pulled}
         pull(engine, before)
-        Pruner(engine, tmp_path, images, {"a", "b"}).ended(bare_instance("a"), attempt("a", "done"))
+        Pruner(engine, tmp_path, images, {"a": "e", "b": "f"}).ended(bare_instance("a"), attempt("a", "done"))
         pull(engine, pulled)  # a kill comes before it can be removed
-        Pruner(engine, tmp_path, images, set())
+        Pruner(engine, tmp_path, images, {})
         assert [here(engine, name) for name in (before, pulled)] == [True, False]
         pull(engine, pulled)  # somebody wants it again
-        Pruner(engine, tmp_path, images, set())
+        Pruner(engine, tmp_path, images, {})
         assert here(engine, pulled)
 
 
 def test_an_engine_that_removes_nothing_does_not_end_the_batch(tmp_path: Path) -> None:
     (tmp_path / "images.json").write_text('{"x": false}')
     gone = docker.DockerClient(base_url="tcp://127.0.0.1:1", version="1.43")
-    pruner = Pruner(gone, tmp_path, {"a": "x"}, {"a"})
+    pruner = Pruner(gone, tmp_path, {"a": "x"}, {"a": "e"})
     pruner.ended(bare_instance("a"), attempt("a", "done"))
     gone.close()
     assert (tmp_path / "images.json").read_text().split() == ["{", '"x":', "false", "}"]

@@ -7,6 +7,7 @@ import os
 import random
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -25,12 +26,13 @@ from benchmarks.cli import app
 from benchmarks.cluster import parcels, requests
 from benchmarks.cluster.desk import UNFINISHED, Desk, Superseded
 from benchmarks.cluster.luggage import pack
+from benchmarks.cluster.neighbours import Neighbours
 from benchmarks.cluster.purse import DeskPurse
 from benchmarks.cluster.work import Order, work
 from benchmarks.sources import open_source
 from benchmarks.spending import spent_so_far
 from benchmarks.standing import Standing
-from tests.instances import make_benchmark
+from tests.instances import bare_instance, make_benchmark
 from tests.rows import CLASSIC
 
 CALL = Usage(model_calls=1, tokens_in=10, cost_usd=1.0)
@@ -279,3 +281,38 @@ class TestWhatCannotBe:
     def test_without_ray_says_how_to_get_it(self, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "ray", None)
         assert "pip install 'ramify[ray]'" in str(self.run(suite, tmp_path, "--executor", "ray"))
+
+
+class TestNeighbours:
+    """Instances are called by their environment and a number; machines by a small letter."""
+
+    def chosen(self, names: str, was: dict[str, str], *ended: str | None) -> tuple[list[str], Neighbours]:
+        neighbours = Neighbours(lambda each: each.id[0], lambda name: was.get(name, ""))
+        waiting = deque(map(bare_instance, names.split()))
+        return [neighbours.take(waiting, bare_instance(e) if e else None).id for e in ended], neighbours
+
+    def test_begin_with_an_environment_each(self) -> None:
+        assert self.chosen("D1 D2 D3 S1 S2 P1", {}, None, None, None, None)[0] == ["D1", "S1", "P1", "D2"]
+
+    def test_go_where_their_environment_is_already(self) -> None:
+        was = {"D1": "m", "S1": "n", "S2": "n", "D2": "m"}
+        taken, neighbours = self.chosen("D1 D2 D3 S1 S2", was, None, None, "S1", "D1", "S2")
+        assert taken == ["D1", "S1", "S2", "D2", "D3"]
+        assert [neighbours.near(bare_instance(name)) for name in taken] == ["", "", "n", "m", "n"]
+
+    def test_of_a_machine_that_is_not_known_are_taken_in_order(self) -> None:
+        assert self.chosen("D1 D2 S1 D3", {}, None, "D1", "S1")[0] == ["D1", "S1", "D2"]
+
+    def test_without_images_are_in_order_and_anywhere(self) -> None:
+        neighbours = Neighbours(lambda each: "", lambda name: "m")
+        waiting = deque(map(bare_instance, "abc"))
+        assert [neighbours.take(waiting, bare_instance("x")).id for _ in range(3)] == ["a", "b", "c"]
+        assert neighbours.near(bare_instance("b")) == ""
+
+
+def test_the_desk_knows_where_an_instance_was_last(tmp_path: Path) -> None:
+    desk = opened(tmp_path)
+    assert desk.machine("a") == ""
+    desk.moved("a", "first")
+    desk.moved("a", "second")
+    assert desk.machine("a") == "second"

@@ -17,9 +17,11 @@ import pytest
 
 from agent.budget import Budget, Stop
 from agent.grade import Grade
+from agent.measure.timing import Timing
 from agent.models.openai import OpenAIModel
 from agent.parts import Parts
 from agent.policy.chat import TURNS_USED_UP, ChatPolicy
+from agent.report.summary import as_text
 from agent.result import Result
 from agent.run import Run
 from agent.search.auto import Auto
@@ -31,7 +33,7 @@ from agent.wave_parts import WaveParts
 from sandboxes import Provider
 from tests.clients import KEY, Client, clients, servers
 from tests.commands import ramify
-from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
+from tests.projects import BUG, FIX, GOAL, SOURCE, TESTS, commit, task
 from tests.scripted_server import Reply, Script, ScriptedServer, says
 
 pytestmark = pytest.mark.namespace
@@ -118,6 +120,9 @@ def attempt(provider: Provider, tmp_path: Path, client: Client) -> Solve:
         search: Any = None,
         policy: Mapping[str, Any] | None = None,
         limits: Mapping[str, Any] | None = None,
+        test_goals: tuple[str, ...] = (),
+        command: str = "python -m pytest -q",
+        framework: str = "",
         **parts: Any,
     ) -> Attempt:
         repo = commit(tmp_path / "repo", {**files, ".gitignore": "__pycache__/\n"})
@@ -132,7 +137,8 @@ def attempt(provider: Provider, tmp_path: Path, client: Client) -> Solve:
                 baseline_runs=1,
                 **parts,
             )
-            result = solve(task(repo, goal_failing=goals), made, run)
+            asked = {"goal_tests": test_goals, "test_command": command, "framework": framework}
+            result = solve(task(repo, goal_failing=goals, **asked), made, run)
         return Attempt(result, run, [request["messages"] for request in server.requests])
 
     return attempt
@@ -185,6 +191,42 @@ class TestRunningTheTests:
         assert done.seen[-1][1] == ACCEPTED
         assert "Not done" in done.seen[-1][2]
         assert (done.result.status, len(done.heard), len(done.run.tree)) == ("submitted", 2, 2)
+
+
+SLEEPING = {**GREEN, "test_a_sleep.py": "import time\n\n\ndef test_sleep():\n    time.sleep(900)\n"}
+SHORT = Timing(every_s=0.0, whole_s=3.0, scope_s=20.0, final_s=5.0)
+
+
+class TestATestThatSleeps:
+    """For a quarter of an hour, in a suite that is given seconds."""
+
+    def test_costs_a_model_none_of_its_turns_and_the_answer_says_what_was_not_run(self, attempt: Solve) -> None:
+        done = attempt([says("a", RIGHT, TEST), says("b", SUBMIT)], SLEEPING, timing=SHORT)
+        assert "4 of about 5 tests: those that reach `means.py`" in done.seen[0][1]
+        assert "no test that passed fails now" in done.seen[0][1]
+        assert (done.result.status, done.result.verified, len(done.heard)) == ("submitted", True, 2)
+        assert done.result.scope == "all tests but 1, for which the time was too short"
+        assert f"rests on {done.result.scope}" in as_text(done.result, None)
+        assert any("all tests take longer than" in note for note in done.result.notes)
+
+    def test_keeps_no_goal_test_from_being_known(self, attempt: Solve) -> None:
+        files = {**SLEEPING, "test_means.py": TESTS}
+        done = attempt([says("a", RIGHT, TEST)], files, goals=False, timing=SHORT, test_goals=(GOAL,))
+        assert "Goal tests: 1 of 1 pass." in done.seen[0][1]
+        assert done.result.status == "solved"
+
+    def test_and_a_regression_in_the_scope_are_told_apart(self, attempt: Solve) -> None:
+        done = attempt([says("a", edit(BREAKING), TEST), says("b", SUBMIT), says("c", SUBMIT)], SLEEPING, timing=SHORT)
+        assert "tests that passed fail now" in done.seen[0][1]
+        assert done.result.grade is Grade.BROKEN
+
+
+def test_a_suite_that_cannot_be_run_leaves_a_model_its_shell_and_its_own_tests(attempt: Solve) -> None:
+    timing = Timing(whole_s=1.0, final_s=2.0)
+    done = attempt([says("a", RIGHT), says("b", SUBMIT)], command="sleep 1000", framework="exit-code", timing=timing)
+    assert "It has no tests that can be run (`sleep 1000`): 'sleep 1000' was ended after" in str(done.heard[0])
+    assert done.result.status == "submitted"
+    assert any(note.startswith("no test could be run: 'sleep 1000' was ended after") for note in done.result.notes)
 
 
 class TestASubmit:

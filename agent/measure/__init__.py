@@ -71,9 +71,9 @@ class SuiteReport:
     not looked at."""
     flaky: tuple[str, ...] = ()
     """Of the base state only: tests that ended differently in two runs of it. They decide nothing."""
-    first: int = 0
+    first: int | None = None
     """Of the base state only: to how many tests, the first of `outcomes`, its first run came, where others were run
-    later; 0: to all of them."""
+    later; None: to all of them."""
     unexpected: tuple[str, ...] = ()
     """Tests that passed although they are marked as strict expected failures: for the runner they failed."""
 
@@ -81,14 +81,14 @@ class SuiteReport:
     def conclusive(self) -> bool:
         """Whether the run was of all tests, or of all in the scope of the state, but for those that it had no time for:
         it was not cut short because tests broke."""
-        return self.complete or (bool(self.scope or self.late) and not self.left_out)
+        return self.complete or (bool(self.scope) and not self.left_out)
 
     @property
     def at_first(self) -> SuiteReport:
         """What was known before more tests were run than in the first run."""
-        if not self.first:
+        if self.first is None:
             return self
-        return replace(self, outcomes=dict(islice(self.outcomes.items(), self.first)), first=0)
+        return replace(self, outcomes=dict(islice(self.outcomes.items(), self.first)), first=None)
 
     def passed(self, test_id: str) -> bool:
         """Whether the test ran and passed in a valid run; a skipped test has not passed."""

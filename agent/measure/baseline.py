@@ -67,17 +67,18 @@ class Baseline:
 
 
 def unknown_in(report: SuiteReport, wanted: Iterable[str]) -> list[str]:
-    """Those of the tests and files of which the report says nothing, or not of all tests in them."""
+    """Those of the tests and files of which the report says nothing, or not of all tests in them, and of which it was
+    not asked."""
     if report.complete:
         return []
-    files = set(map(file_of, report.outcomes)) | set(report.asked)
+    files, asked = set(map(file_of, report.outcomes)), set(report.asked)
 
     def known(name: str) -> bool:
         if "::" in name:
             return report.outcome(name) is not None
         return name in files and name not in report.late
 
-    return [name for name in wanted if not known(name)]
+    return [name for name in wanted if name not in asked and not known(name)]
 
 
 def joined(report: SuiteReport, more: SuiteReport) -> SuiteReport:
@@ -91,7 +92,7 @@ def joined(report: SuiteReport, more: SuiteReport) -> SuiteReport:
     return replace(
         report,
         outcomes={**report.outcomes, **more.outcomes, **report.outcomes},
-        first=report.first or len(report.outcomes),
+        first=len(report.outcomes) if report.first is None else report.first,
         durations={**more.durations, **report.durations},
         messages={**more.messages, **report.messages},
         titles={**more.titles, **report.titles},

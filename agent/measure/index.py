@@ -66,7 +66,7 @@ class Source:
     exported: frozenset[str] | None = None
     """Its `__all__`; None where there is none that can be read."""
     mentions: tuple[str, ...] = ()
-    """Strings that are dotted names of modules, or that end in the name of a file that is no Python."""
+    """Strings that are dotted names of modules, a package that can be run, or that end in the name of a file."""
     dynamic: bool = False
     """It imports what only its run will tell."""
     words: Mapping[str, int] = field(default_factory=dict)
@@ -127,8 +127,8 @@ def _source(entry: Sequence[Any], vocabulary: Sequence[str]) -> Source:
     imports, names, exported, mentions, dynamic, words = entry
     return Source(
         tuple(_import(each) for each in imports),
-        frozenset(names),
-        None if exported is None else frozenset(exported),
+        frozenset(map(str, names)),
+        None if exported is None else frozenset(map(str, exported)),
         tuple(map(str, mentions)),
         bool(dynamic),
         {vocabulary[words[place]]: int(words[place + 1]) for place in range(0, len(words), 2)},
@@ -138,10 +138,10 @@ def _source(entry: Sequence[Any], vocabulary: Sequence[str]) -> Source:
 def _import(entry: Sequence[Any]) -> Import:
     level, module, names, lazy, *more = entry
     if names is not None:
-        bound = tuple(Bound(str(name), str(alias), tuple(attributes)) for name, alias, attributes in names)
+        bound = tuple(Bound(str(name), str(alias), tuple(map(str, attributes))) for name, alias, attributes in names)
         return Import(int(level), str(module), bound, bool(lazy))
     alias, attributes = more
-    return Import(int(level), str(module), None, bool(lazy), str(alias), tuple(attributes))
+    return Import(int(level), str(module), None, bool(lazy), str(alias), tuple(map(str, attributes)))
 
 
 def _entry(source: Source, numbers: Mapping[str, int]) -> list[Any]:

@@ -27,8 +27,9 @@ SAME_STEM = 0.7
 SAME_PLACE = 0.4
 """Of a test that lies where the tests of the file should, under another name."""
 WORDS_ALIKE = 0.8
-SATURATION, LENGTH = 1.2, 0.6
-"""k1 and b of BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009)."""
+SATURATION, LENGTH = 1.2, 0.1
+"""k1 and b of BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009). The length of a file weighs
+little: a long one tests more."""
 NAMED, HOLDER = 3.0, 2.0
 """What a hit counts: a changed name, and a class that it lies in."""
 WORDS, USERS = 4.0, 4.0
@@ -82,7 +83,7 @@ class Likeness:
         shared = wanted.keys() & words
         if not shared:
             return 0.0
-        own = {word: self._path_rarity[word] for word in words}
+        own = {word: self._path_rarity[word] for word in sorted(words)}
         product = sum(wanted[word] * own[word] for word in sorted(shared))
         length = sqrt(sum(each * each for each in wanted.values()) * sum(each * each for each in own.values()))
         return product / length if length else 0.0
@@ -156,7 +157,7 @@ def _convention(path: str, test: str) -> float:
     stems = {stem, stem.strip("_"), "_".join([*folders[-1:], stem.strip("_")])}
     if test_stem and test_stem.strip("_") in stems:
         return SAME_STEM + (1 - SAME_STEM) * place
-    return SAME_PLACE * place if folders else 0.0
+    return SAME_PLACE * place if test_folders else 0.0
 
 
 def _home(path: str) -> tuple[list[str], str]:

@@ -37,6 +37,10 @@ log = logging.getLogger(__name__)
 ENOUGH_REGRESSIONS = 3
 """A run that decides about a patch ends after so many: one refuses it, three tell a policy what it broke."""
 MANY = 1_000_000
+LONG_TEST = 0.3
+"""The part of the time of the first run that one test may take: one that sleeps leaves the others theirs."""
+LISTING_S = 120.0
+"""What a first run has at least to list the tests."""
 ASKED_AGAIN = 200
 """Tests that fail in a run of all, of which the base state is asked; of more, their files."""
 
@@ -70,6 +74,8 @@ class Measurer:
         self._trust = Trust(self.baseline, lambda tests: self.measure_afresh(base, tests, start=Start.SESSION))
         self._results = Results(folder, _described(self.rules, task, base))
         self._results.put((base.digest,), baseline)
+        self._needed_s, self._came_to_end = _needed_s(baseline), baseline.complete
+        self._unmeasurable = baseline.timed_out and not selects(baseline.adapter)
         self._scopes: Scopes | None = None
         if by_scopes(baseline, self._timing):
             self._scopes = Scopes(provider, base, self.baseline, self.rules.protection, self._timing, spectrum)
@@ -120,25 +126,33 @@ class Measurer:
             (snapshot.digest, *tests), lambda: self._find(snapshot, tests, cut), whole=not cut, keep=keep
         )
 
-    def check(self, snapshot: Snapshot, left_s: float) -> tuple[SuiteReport, int]:
-        """All tests, run afresh, and the runs that it took. Where states are measured by scopes: first the scope, and
-        if that breaks nothing, and there is time for it, all. `left_s`: seconds that a run of all tests may take.
+    def check(self, snapshot: Snapshot, goals: Sequence[str], left_s: float) -> tuple[SuiteReport, int]:
+        """All tests, run afresh, and the runs that it took. Where states are measured by scopes: first the scope and
+        the goal tests, and if that breaks nothing, and there is time for it, all. `left_s`: seconds that are left of
+        the run.
 
         The report says in `scope` what was not run, and why.
         """
         if self._scopes is None:
             return self.measure_afresh(snapshot), 1
-        report, runs = self._of_scope(snapshot, self._scopes.of(snapshot), cut=False, start=Start.NEW), 1
+        report, runs = self._of_scope(snapshot, self._scopes.of(snapshot), cut=False, start=Start.NEW, more=goals), 1
         if not report.valid or regressions(self.baseline.report, report):
             return report, runs
-        limit_s, needed_s = min(left_s, self._timing.final_s), _needed_s(self.baseline.report)
-        if needed_s > limit_s:
-            why = f"all would take about {needed_s:,.0f} s, and there are {max(limit_s, 0):,.0f} s for it"
+        limit_s = self._final_s(left_s)
+        if self._needed_s > limit_s:
+            known = not math.isinf(self._needed_s)
+            needed = f"all take about {self._needed_s:,.0f} s" if known else "how long all take is not known"
+            why = f"{needed}, and there are {max(limit_s, 0):,.0f} s for it"
             return replace(report, scope=f"{report.scope}; the others were not run: {why}"), runs
         whole = self._whole(snapshot, limit_s)
         if not whole.valid:
             return replace(report, scope=f"{report.scope}; a run of all tests came to no result: {whole.problem}"), 2
         return (whole if whole.complete else self._with_late(report, whole)), 2
+
+    def _final_s(self, left_s: float) -> float:
+        """Seconds for a run of all tests in the end. One that the base state came to the end of is made in any case."""
+        limit_s = min(left_s, self._timing.final_s)
+        return max(limit_s, self._limits(cut=False).run_s) if self._came_to_end and self._timing.final_s else limit_s
 
     def _whole(self, snapshot: Snapshot, limit_s: float) -> SuiteReport:
         """All tests; the base state is asked of those that fail and of which it has not been asked."""
@@ -151,7 +165,7 @@ class Measurer:
         """What the scope and a run of all tests that had not time enough say together."""
         both = joined(whole, report)
         late = sum(both.late.values())
-        return replace(both, scope=f"all tests but {late:,}, for which the time was too short; first {report.scope}")
+        return replace(both, scope=f"all tests but {late:,}, for which the time was too short")
 
     def _find(self, snapshot: Snapshot, tests: Sequence[str], cut: bool) -> SuiteReport:
         """By a copied run where that can be trusted."""
@@ -176,17 +190,21 @@ class Measurer:
         self.distrust(unsteady([new, report]))
         return new
 
-    def _of_scope(self, snapshot: Snapshot, scope: Scope, *, cut: bool, start: Start) -> SuiteReport:
-        """The report of a scope; the base state is asked first."""
+    def _of_scope(
+        self, snapshot: Snapshot, scope: Scope, *, cut: bool, start: Start, more: Sequence[str] = ()
+    ) -> SuiteReport:
+        """The report of a scope, and of `more` tests; the base state is asked first."""
         self.baseline.cover(scope.files)
         baseline = self.baseline.report
-        if not scope.files:
+        wanted = (*scope.files, *(test for test in more if file_of(test) not in scope.files))
+        if not wanted:
             return SuiteReport(complete=False, adapter=baseline.adapter, scope=scope.told(SuiteReport(), baseline))
         limits = replace(self._limits(cut=cut), run_s=self._timing.scope_s)
-        report = self._run(snapshot, scope.files, limits, start)
-        broken = regressions(baseline, report)
+        report = self._run(snapshot, wanted, limits, start)
+        self.baseline.cover(report.failures)
+        broken = regressions(self.baseline.report, report)
         if broken and self.baseline.doubt(scope.files, broken) and report.left_out:
-            report = self._run(snapshot, scope.files, replace(limits, regressions=MANY), start)
+            report = self._run(snapshot, wanted, replace(limits, regressions=MANY), start)
         return replace(report, scope=scope.told(report, self.baseline.report))
 
     def _of_base(self, tests: Sequence[str]) -> SuiteReport:
@@ -208,9 +226,21 @@ class Measurer:
             sandboxes.TemplateLost: `start` asks for a copied run, and there is no template that works.
         """
         limits = self._limits(cut=cut)
-        return self._run(snapshot, tests, replace(limits, timeouts=1) if tests and not cut else limits, start)
+        report = self._run(snapshot, tests, replace(limits, timeouts=1) if tests and not cut else limits, start)
+        if tests or not report.late or not report.valid:
+            return report
+        problem = f"the run was ended after {report.duration_s:.0f} s; {sum(report.late.values())} tests were not run"
+        return replace(report, valid=False, problem=problem)
+
+    def repeat(self, snapshot: Snapshot, report: SuiteReport, goals: Sequence[str]) -> SuiteReport:
+        """A fresh run of the tests that a report of this state is of: all, its scope and the goal tests, or those."""
+        if report.scope and self._scopes is not None:
+            return self._of_scope(snapshot, self._scopes.of(snapshot), cut=False, start=Start.NEW, more=goals)
+        return self.measure_afresh(snapshot, () if report.complete else goals)
 
     def _run(self, snapshot: Snapshot, tests: Sequence[str], limits: Limits, start: Start = Start.NEW) -> SuiteReport:
+        if self._unmeasurable:  # each run would take as long as the first, and say as little
+            return SuiteReport(adapter=self.baseline.report.adapter, problem=self.baseline.report.problem)
         rules = replace(self.rules, limits=limits)
         if start is not Start.NEW:
             return copy_run(self._provider, snapshot, self._base, tests, rules, session=start is Start.SESSION)
@@ -314,6 +344,7 @@ def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
     """A runner that reports tests as late ends by itself when its time is up. One that cannot select has only runs of
     all tests; what an unknown command runs is not known, and may be either."""
     limits, longest_s = replace(GENEROUS, jobs=timing.jobs), max(timing.whole_s, timing.final_s)
+    limits = replace(limits, late_s=LONG_TEST * timing.whole_s, grace_s=max(limits.grace_s, LISTING_S - timing.whole_s))
     if not selects(adapter):
         return replace(limits, run_s=longest_s)
     known = task.framework or named_in(task.test_command)
@@ -328,7 +359,7 @@ def _too_long(report: SuiteReport, command: str) -> SuiteReport:
 
 
 def _needed_s(baseline: SuiteReport) -> float:
-    """What a run of all tests takes, by the part of them that the first run came to."""
+    """What a run of all tests takes, by the part of them that the first run came to; infinite where that is none."""
     late, done = sum(baseline.late.values()), len(baseline.outcomes)
     return baseline.duration_s * (done + late) / done if done else math.inf
 

@@ -7,14 +7,14 @@ connect everything with everything. Where two answers are possible both are give
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from posixpath import dirname
+from posixpath import basename, dirname
 
 from agent.measure.index import Import, Source
 
-__all__ = ["Modules", "Place", "Use"]
+__all__ = ["Modules", "Place", "Use", "above"]
 
 LIKELY = ("", "src", "lib")
 """Folders that modules are imported from, whoever imports; the empty one is the workspace."""
@@ -40,7 +40,6 @@ class Use:
     """Where what is imported is defined."""
     passed: frozenset[str]
     """The modules that run on the way there."""
-    lazy: bool = False
 
 
 class Modules:
@@ -49,11 +48,13 @@ class Modules:
     def __init__(self, files: Mapping[str, Source]) -> None:
         """`files` by path."""
         self._files = files
-        self._folders = {folder for path in files for folder in _above(path)}
+        self._folders = {folder for path in files for folder in above(path)}
         self._by_folder: dict[str, list[str]] = {}
+        self._by_name: dict[str, list[str]] = {}
         self._firsts: dict[str, list[str]] = {}
         for path in sorted(files):
             self._by_folder.setdefault(dirname(path), []).append(path)
+            self._by_name.setdefault(basename(path), []).append(path)
             root = self._root(dirname(path))
             first = path[len(root) :].lstrip("/").split("/", 1)[0].removesuffix(".py")
             known = self._firsts.setdefault(first, [])
@@ -72,8 +73,9 @@ class Modules:
 
     def named(self, path: str, dotted: str) -> Iterator[Place]:
         """The modules, or the names in them, that a string in a file names."""
-        for root in self._roots(path, dotted.split(".", 1)[0]):
-            module, rest = self._deepest(root, dotted.split("."))
+        parts = dotted.split(".")
+        found = [self._deepest(root, parts) for root in self._roots(self._root(dirname(path)), parts[0])]
+        for module, rest in sorted(found, key=lambda each: len(each[1]))[:1]:
             if not rest:
                 yield Place(module)
             elif not module.endswith("/"):
@@ -83,6 +85,12 @@ class Modules:
         """The files that lie in the folder of a package, beside its `__init__.py`."""
         folder = dirname(module)
         return [path for path in self._by_folder.get(folder, ()) if path != module]
+
+    def ending_in(self, text: str) -> list[str]:
+        """The files whose paths end in these folders and this name."""
+        name = basename(text)
+        end = "/" + text.removeprefix("./")
+        return [path for path in self._by_name.get(name, ()) if f"/{path}".endswith(end)]
 
     def below(self, folder: str) -> list[str]:
         """The files that lie in a folder, or in one in it; none where that is the workspace."""
@@ -98,7 +106,7 @@ class Modules:
                 places.add(Place(module))
         for bound in each.names or ():
             places.update(self._bound(module, bound.name, bound.attributes))
-        return Use(frozenset(places), self._packages(module), each.lazy)
+        return Use(frozenset(places), self._packages(module))
 
     def _bound(self, module: str, name: str, attributes: tuple[str, ...]) -> Iterator[Place]:
         if name == "*":
@@ -142,24 +150,29 @@ class Modules:
         return () if rest else (module,)
 
     def _locate(self, root: str, dotted: str) -> tuple[str, ...]:
-        found = (
-            self._deepest(each, dotted.split("."))
-            for each in self._roots(f"{root}/x".lstrip("/"), dotted.split(".", 1)[0])
-        )
-        return tuple(module for module, rest in found if not rest)
+        """The modules that a name may stand for where modules are imported from this folder, among others; of one that
+        is no file, an extension say, the package that it lies in."""
+        parts = dotted.split(".")
+        likely = self._likely(root)
+        found, partly = dict[str, str](), list[str]()
+        for each in self._roots(root, parts[0]):
+            module, rest = self._deepest(each, parts)
+            if not rest:
+                found[each] = module
+            elif module.endswith("/__init__.py") and len(rest) < len(parts):
+                partly.append(module)
+        nearest = next((module for each, module in found.items() if each in likely), None)
+        return tuple(found.values() or partly[:1]) if nearest is None else (nearest,)
 
-    def _roots(self, path: str, first: str) -> Iterable[str]:
-        """The folders that hold a module of that name, the first of those that are likely to be meant."""
-        for root in self._likely(self._root(dirname(path))):
-            if self._holds(root, first):
-                return (root,)
-        if first in sys.stdlib_module_names:
-            return ()
-        others = self._firsts.get(first, ())
-        return others if len(others) <= UNLIKELY else ()
+    def _roots(self, root: str, first: str) -> list[str]:
+        """The folders that hold a module of that name: those that are likely to be meant where modules are imported
+        from this one, in order, and others."""
+        likely = [each for each in self._likely(root) if self._holds(each, first)]
+        others = [] if first in sys.stdlib_module_names else self._firsts.get(first, [])
+        return likely + ([each for each in others if each not in likely] if len(others) <= UNLIKELY else [])
 
     def _likely_roots(self, root: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((root, *_above(root), *LIKELY)))
+        return tuple(dict.fromkeys((root, *above(root), *LIKELY)))
 
     def _holds(self, root: str, first: str) -> bool:
         path = f"{root}/{first}".lstrip("/")
@@ -191,8 +204,8 @@ class Modules:
 
     def _packages(self, module: str) -> frozenset[str]:
         """What runs when a module is imported: itself, and the packages that it lies in."""
-        above = (f"{folder}/__init__.py" for folder in _above(module) if folder)
-        return frozenset(path for path in (module, *above) if path in self._files)
+        packages = (f"{folder}/__init__.py" for folder in above(module) if folder)
+        return frozenset(path for path in (module, *packages) if path in self._files)
 
     def _definers(self, module: str, name: str) -> frozenset[Place]:
         """Where what a module has under a name is defined; the module itself where that cannot be seen."""
@@ -220,7 +233,7 @@ class Modules:
             inner, rest = self._deepest(dirname(module), [name])
             if module.endswith(("/", "/__init__.py")) and not rest:
                 yield Place(inner)
-            elif module.endswith("__init__.py") or source is not None:
+            elif source is not None:
                 yield from self._starred(module, name)
 
     def _starred(self, module: str, name: str) -> Iterator[Place]:
@@ -245,7 +258,7 @@ class Modules:
         return bindings
 
 
-def _above(path: str) -> Iterator[str]:
+def above(path: str) -> Iterator[str]:
     """The folders that a path lies in, the nearest first; the last is the workspace."""
     while path.strip("/"):
         path = dirname(path)

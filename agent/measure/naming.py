@@ -26,9 +26,10 @@ CUTOFF = 0.5
 
 
 class Names:
-    """The tests of a state: those of the base state by its report, those in test files that the state has added (`own`)
-    and those in other files. `placed` gives the path, relative to the workspace, of a file that is there, and nothing
-    for one that is not. `edited` are the paths that the state has changed."""
+    """The tests of a state: those of the base state by its report, which may not have come to all of its files, those
+    in test files that the state has added (`own`) and those in other files. `placed` gives the path, relative to the
+    workspace, of a file that is there, and nothing for one that is not. `edited` are the paths that the state has
+    changed."""
 
     def __init__(
         self,
@@ -38,6 +39,8 @@ class Names:
         edited: Collection[str] = (),
     ) -> None:
         self._placed, self._own, self._edited = placed, tuple(own), edited
+        self._unread = tuple(dict.fromkeys((*own, *baseline.late)))
+        """Files of tests whose tests are not known."""
         self._titles = baseline.titles
         self._known = {**{file: _key(file) for file in own}, **{each: _key(each) for each in _holders(baseline)}}
         self._files = [each for each in self._known if "::" not in each]
@@ -75,8 +78,8 @@ class Names:
         return tuple(self._meant(path, whole))
 
     def known(self, test: str) -> bool:
-        """Whether there is a test of this name, or may be: what is in files that were added is not known."""
-        return test in self._known or test.split("[", 1)[0] in self._known or file_of(test) in self._own
+        """Whether there is a test of this name, or may be: what is in some files is not known."""
+        return test in self._known or test.split("[", 1)[0] in self._known or file_of(test) in self._unread
 
     def selected(self, test: str) -> bool:
         """Whether the task's own command runs the test."""
@@ -95,11 +98,11 @@ class Names:
         """What ends in this name, or else what this name ends in: the longest."""
         key = _key(whole)
         ending = [each for each, known in self._known.items() if f".{known}".endswith(f".{key}")]
-        ending += [each + whole[len(path) :] for each in self._own if f".{_key(each)}".endswith(f".{_key(path)}")]
+        ending += [each + whole[len(path) :] for each in self._unread if f".{_key(each)}".endswith(f".{_key(path)}")]
         if ending:
             return list(dict.fromkeys(ending))
         begun = [each for each, known in self._known.items() if f".{key}".endswith(f".{known}")]
-        begun += [each for file in self._own if (each := _inside(file, key))]
+        begun += [each for file in self._unread if (each := _inside(file, key))]
         return sorted(begun, key=len)[-1:]
 
     def _complaint(self, name: str, path: str, rest: str, meant: Sequence[str]) -> str:
@@ -118,6 +121,7 @@ class Names:
 
 def _holders(baseline: SuiteReport) -> Iterator[str]:
     """The files of the tests, their classes and functions, and they themselves."""
+    yield from baseline.late
     for test in baseline.outcomes:
         parts = test.split("[", 1)[0].split("::")
         yield from ("::".join(parts[:end]) for end in range(1, len(parts) + 1))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import re
 import secrets
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ done; true
 """
 REPORTER = ["alarm", "channel", "wanted", "cutting", "failures", "reporter"]
 """The programs that report, each after those that it imports."""
+NEVER_S = 1e9
 OMITTED = ["*/site-packages/*", "*/dist-packages/*", "*/.venv/*", "*/venv/*"]
 
 
@@ -49,6 +51,8 @@ class Limits:
     """Tests that are regressions when they do not pass."""
     regressions: int = 1_000_000
     """Regressions after which the rest is left out."""
+    late_s: float = math.inf
+    """Seconds on the clock after which a test is ended as late, so that others have their turn."""
     jobs: int = 1
     """Processes that run tests at the same time, where the runner can do that."""
 
@@ -130,6 +134,7 @@ def _orders(planned: Plan, wanted: Sequence[str], limits: Limits, by_path: bool)
         "cpu_s": limits.cpu_s,
         "wall_s": limits.wall_s,
         "run_s": limits.run_s,
+        "late_s": min(limits.late_s, NEVER_S),
         "max_timeouts": limits.timeouts,
         "must_pass": sorted(limits.must_pass),
         "max_regressions": limits.regressions,

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from posixpath import basename, dirname
 
 from agent.measure.index import Index
-from agent.measure.modules import Modules, Place
+from agent.measure.modules import Modules, Place, above
 
 __all__ = ["Edge", "Graph", "Way"]
 
@@ -86,6 +86,7 @@ class Graph:
     def _users(self, path: str, names: Mapping[str, int] | None) -> Iterator[tuple[str, float]]:
         if path not in self._index.files:
             yield from self._mentioned(path)
+            yield from self._around(path)
         for user, edge in self._needed_by.get(path, {}).items():
             more = 0.0
             if names is not None and edge.names is not None:
@@ -101,26 +102,39 @@ class Graph:
             if ends:
                 yield user, IMPORT
 
+    def _around(self, path: str) -> Iterator[tuple[str, float]]:
+        """The files of the nearest folder around a file that has any below it, and is not the whole workspace."""
+        for removes, folder in enumerate(above(path)):
+            below = self._modules.below(folder)
+            if below:
+                yield from ((file, BESIDE + removes) for file in below)
+                return
+
     def _edges(self, path: str) -> Iterator[tuple[str, Edge]]:
-        source = self._index.files[path]
+        """What a file needs."""
+        yield from self._imported(path)
+        yield from self._by_strings(path)
+        if self._index.files[path].dynamic:
+            yield from ((file, Edge(DYNAMIC, None)) for file in self._modules.below(dirname(path)))
+        if _is_among_tests(dirname(path)):
+            helpers = (file for file in self._modules.inside(path) if not _is_test(file))
+            yield from ((file, Edge(BESIDE, None)) for file in helpers)
+        yield from ((f"{folder}/conftest.py".lstrip("/"), Edge(CONFTEST, None)) for folder in above(path))
+
+    def _imported(self, path: str) -> Iterator[tuple[str, Edge]]:
         for use in self._modules.uses(path):
             yield from _named(use.places, IMPORT)
             yield from ((package, Edge(PACKAGE, None)) for package in use.passed)
-        for text in source.mentions:
-            places = frozenset(self._modules.named(path, text)) if "/" not in text else frozenset[Place]()
+
+    def _by_strings(self, path: str) -> Iterator[tuple[str, Edge]]:
+        for text in self._index.files[path].mentions:
+            if text.endswith(".py"):
+                yield from ((file, Edge(MENTION, None)) for file in self._modules.ending_in(text))
+            places = frozenset[Place]() if "/" in text else frozenset(self._modules.named(path, text))
             yield from _named(places, MENTION)
-            for place in places:
-                if not place.name and place.module.endswith(("/", "/__init__.py")):
-                    yield from ((file, Edge(BESIDE_MENTION, None)) for file in self._modules.inside(place.module))
-        if source.dynamic:
-            yield from ((file, Edge(DYNAMIC, None)) for file in self._modules.below(dirname(path)))
-        folder = dirname(path)
-        yield from ((file, Edge(BESIDE, None)) for file in self._modules.inside(path) if _is_among_tests(folder))
-        while True:
-            yield f"{folder}/conftest.py".lstrip("/"), Edge(CONFTEST, None)
-            if not folder:
-                return
-            folder = dirname(folder)
+            packages = (place.module for place in places if not place.name and place.module.endswith("/__init__.py"))
+            for package in packages:
+                yield from ((file, Edge(BESIDE_MENTION, None)) for file in self._modules.inside(package))
 
 
 def _named(places: Collection[Place], cost: float) -> Iterator[tuple[str, Edge]]:
@@ -142,3 +156,9 @@ def _keep(edges: dict[str, Edge], user: str, edge: Edge) -> None:
 
 def _is_among_tests(folder: str) -> bool:
     return any(part.startswith("test") or part.endswith("tests") for part in folder.split("/"))
+
+
+def _is_test(file: str) -> bool:
+    """Whether a file is named as tests are, which no other test needs."""
+    name = basename(file)
+    return name.startswith("test") or name.endswith("_test.py")

@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import sqrt
 from posixpath import basename, dirname
 
 from agent.measure.changed import Changed, changed_of
 from agent.measure.index import Index, read_index
 from agent.measure.likeness import Likeness
-from agent.measure.reach import Graph, Way
+from agent.measure.reach import BESIDE, Graph, Way
 
 __all__ = ["Changed", "Index", "Near", "changed_of", "read_index", "related"]
 
-STRANGE_NAME, STRANGE_WORDS = 2.0, 2.0
-"""How much further a file is of which neither the name nor the words are like the change."""
+STRANGE_NAME, STRANGE_WORDS = 2.0, 3.0
+"""How much further a file is of which the name, or the words, are not at all like the change."""
 UNREACHED = 15.0
 """Steps to a file that no import leads from."""
-ALIKE_NAME, ALIKE_WORDS = 0.3, 0.3
+ALIKE_NAME, ALIKE_WORDS = 0.5, 0.3
 """From here on the name or the words of a file say that it is about a change although no import leads there."""
 DECIDING = frozenset({"conftest.py", "setup.py", "setup.cfg", "pyproject.toml", "tox.ini", "pytest.ini", "noxfile.py"})
 """Files that decide how everything is built and run."""
@@ -35,7 +36,8 @@ class Near:
 
     file: str
     distance: float
-    """0 for a file that is changed itself; steps of imports, and up to 4 more where nothing else speaks for it."""
+    """0 for a file that is changed itself; else the root of the steps of imports, since the far ones tell little apart,
+    and up to 5 more where nothing else speaks for it."""
     why: str
     """In plain words."""
 
@@ -59,7 +61,7 @@ def related(index: Index, changed: Mapping[str, Changed], tests: Collection[str]
         if way is None and name < ALIKE_NAME and word < ALIKE_WORDS and not deciding:
             continue
         steps = way.steps if way else UNREACHED
-        distance = steps + STRANGE_NAME * (1 - name) + STRANGE_WORDS * (1 - word)
+        distance = sqrt(steps) + STRANGE_NAME * (1 - name) + STRANGE_WORDS * (1 - word)
         found.append(Near(file, round(distance, 3), _why(way, name, word, changed, deciding)))
     return sorted(found, key=lambda near: (near.distance, near.file))
 
@@ -81,9 +83,16 @@ def _decides(path: str) -> bool:
 def _why(way: Way | None, name: float, word: float, changed: Mapping[str, Changed], deciding: str) -> str:
     parts = list[str]()
     if way is not None:
-        parts.append(f"imports {way.end}" if way.through == way.end else f"reaches {way.end} through {way.through}")
+        direct = way.through == way.end
+        parts.append(f"{_verb(way)} {way.end}" if direct else f"reaches {way.end} through {way.through}")
     if name >= ALIKE_NAME:
         parts.append("is named like it" if parts else f"is named like {min(changed)}")
     if word >= ALIKE_WORDS:
         parts.append("has words of the change")
     return ", ".join(parts) or f"{deciding} decides how all tests are run"
+
+
+def _verb(way: Way) -> str:
+    if way.end.endswith(".py"):
+        return "imports" if way.steps < BESIDE else "may load"
+    return "names" if way.steps < BESIDE else "lies near"

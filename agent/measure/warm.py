@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from importlib import resources
 
-from agent.measure.planting import Limits
+from agent.measure.planting import NEVER_S, Limits
 from sandboxes import Sandbox, Template
 
 __all__ = ["Start", "Warm", "find_warm"]
@@ -75,6 +75,7 @@ class Warm:
             "cpu_s": limits.cpu_s,
             "wall_s": limits.wall_s,
             "run_s": limits.run_s,
+            "late_s": min(limits.late_s, NEVER_S),
             "max_timeouts": limits.timeouts,
             "must_pass": sorted(limits.must_pass),
             "max_regressions": limits.regressions,

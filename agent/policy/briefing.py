@@ -74,7 +74,7 @@ def introduction(
     layout: str = "",
 ) -> list[Message]:
     """As `opening`, of a task whose base state has this report, in a workspace that is at `workdir` inside."""
-    by_parts = bool(report.late or report.first)
+    by_parts = bool(report.late) or report.first is not None
     issue = excerpt(issue_text(task.statement), min(ISSUE_BYTES, issue_bytes or ISSUE_BYTES))[0]
     shown = [(test, _printed(report.messages.get(test, ""))) for test in task.goal_tests[:FAILURES]]
     failures = [{"test": visible(test), "message": message} for test, message in shown if message]

@@ -64,6 +64,7 @@ class Desk:
         self._held: dict[int, tuple[str, ExitStack, Callable[[Usage], None]]] = {}
         self._tickets = 0
         self._standings: dict[str, Standing] = {}
+        self._machines: dict[str, str] = {}
 
     def open(self, spent: Usage, elapsed_s: float, environment: Mapping[str, str]) -> bool:
         """Begin a sitting; whether this machine has the batch's folder."""
@@ -83,6 +84,14 @@ class Desk:
         self._attempts[name] = self._attempts.get(name, 0) + 1
         for ticket in [ticket for ticket, (holder, *_) in self._held.items() if holder == name]:
             self.release(ticket)
+
+    def moved(self, name: str, machine: str) -> None:
+        """Take note of the machine that works on an instance now."""
+        self._machines[name] = machine
+
+    def machine(self, name: str) -> str:
+        """The machine that worked on an instance last; empty: none has."""
+        return self._machines.get(name, "")
 
     def stands(self, name: str, attempt: int, standing: Standing) -> None:
         """Take note of how an attempt stands, unless a later one has begun."""

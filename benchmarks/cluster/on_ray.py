@@ -25,10 +25,13 @@ from agent.run import Run
 from benchmarks.cluster import requests
 from benchmarks.cluster.desk import Ask, Desk
 from benchmarks.cluster.luggage import pack
+from benchmarks.cluster.neighbours import Neighbours
 from benchmarks.cluster.purse import DeskPurse
 from benchmarks.cluster.work import Order, work
+from benchmarks.grouping import environment_of
 from benchmarks.instances import Instance
-from benchmarks.runner import OnEvent, Solve
+from benchmarks.placing import fitted
+from benchmarks.runner import OnEvent, Solve, Take
 
 __all__ = ["Cluster", "WorkersLost", "on_ray"]
 
@@ -59,10 +62,10 @@ class Cluster:
 @contextmanager
 def on_ray(
     cluster: Cluster, order: Order, out: Path, total: Budget, make: Callable[[Purse], Solve]
-) -> Iterator[tuple[Solve, int]]:
-    """What solves an instance on the cluster, and how many it has room for now. `out` is the batch's folder; what
-    `make` makes goes on with runs that were begun there on this machine, where their states are. What all of them spend
-    is spent of `total`.
+) -> Iterator[tuple[Solve, int, Take]]:
+    """What solves an instance on the cluster, how many it has room for now, and what chooses the next. `out` is the
+    batch's folder; what `make` makes goes on with runs that were begun there on this machine, where their states are.
+    What all of them spend is spent of `total`.
 
     Raises:
         ConfigError: no Ray, no cluster, or one that this machine is no part of.
@@ -77,14 +80,12 @@ def on_ray(
         ask: Ask = partial(_ask, desk)
         if not ask("open", total.spent, total.elapsed_s, secrets):
             raise ConfigError(f"this machine's part of the Ray cluster cannot see {out}; {_ON_A_NODE}")
-        task = ray.remote(_task).options(
-            max_retries=LOSSES,
-            retry_exceptions=False,
-            scheduling_strategy="SPREAD",
-            **requests.options(cluster.resources),
-        )
+        wanted = {"max_retries": LOSSES, "retry_exceptions": False, **requests.options(cluster.resources)}
+        run = ray.remote(**wanted)(_task)
+        neighbours = Neighbours(partial(_environment, order), partial(ask, "machine"))
         here = make(DeskPurse(ask, "", 0, time.monotonic() + total.left_s))
-        yield _solver(partial(task.remote, order, desk), ask, here), _room(ray, cluster.resources)
+        submit = partial(_submitted, run, order, desk, neighbours)
+        yield _solver(submit, ask, here), _room(ray, cluster.resources), neighbours.take
         total.start(spent=ask("spent"), nodes=0, elapsed_s=total.elapsed_s)
     finally:
         ray.shutdown()
@@ -147,6 +148,19 @@ def _desk(ray: Any, out: Path, limits: Mapping[str, float | None]) -> Any:
     return ray.remote(Desk).options(num_cpus=0, scheduling_strategy=beside).remote(out, limits)
 
 
+def _environment(order: Order, instance: Instance) -> str:
+    return environment_of(instance, fitted(instance.task, order.settings).workspace.image)
+
+
+def _submitted(run: Any, order: Order, desk: Any, neighbours: Neighbours, instance: Instance) -> Any:
+    """The instance as a task of Ray's, on the machine that it had best be on where that has room."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    machine = neighbours.near(instance)
+    near = machine and NodeAffinitySchedulingStrategy(machine, soft=True, _spill_on_unavailable=True)
+    return run.options(scheduling_strategy=near or "SPREAD").remote(order, desk, instance.id)
+
+
 def _ask(desk: Any, method: str, *arguments: Any) -> Any:
     import ray
 
@@ -164,6 +178,9 @@ def _room(ray: Any, wanted: Mapping[str, float]) -> int:
 def _task(order: Order, desk: Any, name: str) -> Result:
     """What Ray runs on a machine. Waiting for the desk in another thread, it keeps its CPUs; Ray cancels by a
     KeyboardInterrupt in this one."""
+    import ray
+
+    _ask(desk, "moved", name, ray.get_runtime_context().get_node_id())
     cancel = threading.Event()
     with ThreadPoolExecutor(1, thread_name_prefix="instance") as pool:
         future = pool.submit(work, order, name, partial(_ask, desk), cancel)
@@ -177,12 +194,12 @@ def _task(order: Order, desk: Any, name: str) -> Result:
                 raise
 
 
-def _solver(submit: Callable[[str], Any], ask: Ask, here: Solve) -> Solve:
+def _solver(submit: Callable[[Instance], Any], ask: Ask, here: Solve) -> Solve:
     def solve(instance: Instance, run_dir: Path, cancel: threading.Event, on_event: OnEvent) -> Result:
         if (run_dir / "journal.jsonl").is_file():
             return _ended(run_dir) or here(instance, run_dir, cancel, on_event)
         try:
-            result = _result(submit(instance.id), cancel, lambda: on_event(ask("standing", instance.id)))
+            result = _result(submit(instance), cancel, lambda: on_event(ask("standing", instance.id)))
         except WorkersLost:
             ask("abandon", instance.id)
             raise

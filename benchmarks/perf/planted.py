@@ -84,7 +84,7 @@ def _measure(provider: Provider, task: Task, branch: str, patch: bytes, timing: 
         print(f"    repaired: {test}", flush=True)
     if timing.final_s:
         began = time.monotonic()
-        whole, _ = measurer.check(fixed, timing.final_s)
+        whole, _ = measurer.check(fixed, (), timing.final_s)
         compared = compare(measurer.baseline.report, whole)
         print(
             f"    in the end {time.monotonic() - began:.0f} s: {len(compared.newly_broken)} broken, "

@@ -11,9 +11,11 @@ from agent.errors import UsageError
 from agent.task import Task
 from benchmarks.instances import Hidden, Instance, InstanceBroken, Mode
 from benchmarks.sources import changes, images
+from benchmarks.sources.blinding import blinded
 from benchmarks.sources.columns import Row, instance_name
 from benchmarks.sources.files import read_rows
 from benchmarks.sources.formats import format_of
+from benchmarks.sources.swebench import COMMANDS
 from sandboxes import Workspace
 
 __all__ = ["Table", "revealed"]
@@ -68,7 +70,7 @@ class Table:
             if isinstance(row, ValueError):
                 raise row
             instance = format_of(row).read(row)
-            return revealed(instance) if self.reveal else instance
+            return revealed(instance) if self.reveal else blinded(instance, COMMANDS.get(instance.language, ""))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             return self._broken(_id_of(row) or f"row-{number}", self._said(number, row, reason))

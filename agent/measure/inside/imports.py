@@ -8,7 +8,7 @@ Nothing of the project is run. It is called with the folder to walk and the file
   name that is imported (`*` is one of them). For `import module` the last entry is [attributes] of the module.
 - names: what the file binds at top level by other means than an import.
 - exported: its `__all__` as far as that is literal, or null.
-- mentions: strings in it that are dotted names of modules or names of other files.
+- mentions: strings in it that are dotted names of modules, a package that can be run, or names of files.
 - dynamic: it imports what only its run will tell.
 - words: index in the vocabulary and count in turn, of files that look like tests.
 
@@ -25,7 +25,8 @@ import re
 import sys
 import warnings
 from collections import Counter
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+from collections.abc import Iterator
+from typing import Any
 
 SKIPPED = {"node_modules", "venv", "env", "site-packages", "dist-packages", "build", "dist", "__pycache__", "eggs"}
 FILES = 30_000
@@ -44,9 +45,9 @@ WORD = re.compile(r"[A-Za-z_]\w+", re.A)
 CHAIN = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0,3})")
 QUOTED = re.compile(r"""["']([\w./\-]{3,%d})["']""" % MENTION)
 DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-LITERAL_IMPORT = re.compile(r"""\b(?:import_module|__import__|importorskip)\(\s*["']([\w.]+)["']""")
+LITERAL_IMPORT = re.compile(r"""\b(?:import_module|__import__|importorskip)\(\s*["']([\w.]+)["']\s*[,)]""")
 OTHER_IMPORT = re.compile(
-    r"""\b(?:import_module|__import__|iter_modules|walk_packages|module_from_spec)\((?!\s*["'])"""
+    r"""\b(?:import_module|__import__|iter_modules|walk_packages|module_from_spec)\((?!\s*["'][\w.]+["']\s*[,)])"""
 )
 IMPORT_LINE = re.compile(r"^([ \t]*)import[ \t]+([\w.]+)(?:[ \t]+as[ \t]+(\w+))?", re.M)
 FROM_LINE = re.compile(r"^([ \t]*)from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#]*)", re.M)
@@ -60,82 +61,79 @@ class Found:
     """What is noted of one file."""
 
     def __init__(self) -> None:
-        self.imports = []  # type: List[Tuple[int, str, Optional[List[Tuple[str, str]]], bool, str]]
-        self.names = set()  # type: Set[str]
-        self.exported = None  # type: Optional[List[str]]
+        self.imports: list[tuple[int, str, list[tuple[str, str]] | None, bool, str]] = []
+        """Level, module, what of it is bound to which name, whether lazily, and what the module is bound to."""
+        self.names: set[str] = set()
+        self.exported: list[str] | None = None
+        self.computed = False
+        """`__all__` has parts that cannot be read."""
 
     def add_import(self, module: str, bound: str, lazy: bool) -> None:
         self.imports.append((0, module, None, lazy, bound))
 
-    def add_from(self, level: int, module: str, pairs: List[Tuple[str, str]], lazy: bool) -> None:
+    def add_from(self, level: int, module: str, pairs: list[tuple[str, str]], lazy: bool) -> None:
         self.imports.append((level, module, pairs, lazy, ""))
 
     def export(self, value: Any) -> None:
         """Add what can be read of an expression that `__all__` is, or is extended by."""
-        literal = [
-            item.value for item in ast.walk(value) if isinstance(item, ast.Constant) and isinstance(item.value, str)
-        ]
-        whole = isinstance(value, (ast.List, ast.Tuple, ast.Set)) and len(literal) == len(value.elts)
-        if whole:
-            self.exported = (self.exported or []) + literal
-        else:
-            self.names.add("__all__")
+        items = value.elts if isinstance(value, (ast.List, ast.Tuple, ast.Set)) else [value]
+        names = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+        self.exported = (self.exported or []) + names
+        self.computed |= len(names) < len(items)
+
+    def assign(self, targets: list[Any], value: Any) -> None:
+        names = [name for target in targets for name in names_in(target)]
+        if "__all__" not in names:
+            self.names.update(names)
+        elif value is not None:
+            self.export(value)
 
 
 def parsed(text: str) -> Found:
     """What the statements say. Raises SyntaxError or ValueError where there are none to read."""
-    found, computed = Found(), False
-    pending = [(ast.parse(text).body, True, False)]  # type: List[Tuple[List[Any], bool, bool]]
+    found = Found()
+    pending = [(ast.parse(text).body, True, False)]
     while pending:
         body, top, lazy = pending.pop()
         for node in body:
-            kind = type(node)
-            if kind is ast.Expr or kind is ast.Return:
-                continue
-            if kind is ast.Import:
+            if isinstance(node, ast.Import):
                 for alias in node.names:
                     found.add_import(alias.name, alias.asname or alias.name.split(".")[0], lazy)
-            elif kind is ast.ImportFrom:
+            elif isinstance(node, ast.ImportFrom):
                 pairs = [(alias.name, alias.asname or alias.name) for alias in node.names]
                 found.add_from(node.level, node.module or "", pairs, lazy)
-            elif kind is ast.FunctionDef or kind is ast.AsyncFunctionDef:
+            elif not isinstance(node, (ast.Expr, ast.Return)):
                 if top:
-                    found.names.add(node.name)
-                pending.append((node.body, False, True))
-            elif kind is ast.ClassDef:
-                if top:
-                    found.names.add(node.name)
-                pending.append((node.body, False, lazy))
-            elif kind is ast.Assign or kind is ast.AnnAssign or kind is ast.AugAssign:
-                if top:
-                    computed |= assigned(found, node)
-            elif top and kind is ast.For:
-                found.names.update(names_in(node.target))
-                pending.extend((getattr(node, block), top, lazy) for block in BLOCKS if getattr(node, block, None))
-            else:
-                guarded = lazy or (kind is ast.If and typing_only(node.test))
-                for block in BLOCKS:
-                    inner = getattr(node, block, None)
-                    if inner:
-                        pending.append((inner, top, guarded if block == "body" else lazy))
-    if computed:
-        found.exported = None
+                    bind(found, node)
+                pending += blocks(node, top, lazy)
     return found
 
 
-def assigned(found: Found, node: Any) -> bool:
-    """Note what is bound; whether `__all__` gets what cannot be read."""
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    names = [name for target in targets for name in names_in(target)]
-    if "__all__" not in names:
-        found.names.update(names)
-        return False
-    if node.value is not None:
-        found.export(node.value)
-    return "__all__" in found.names
+def bind(found: Found, node: Any) -> None:
+    """Note what a statement at top level binds."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        found.names.add(node.name)
+    elif isinstance(node, ast.Assign):
+        found.assign(node.targets, node.value)
+    elif isinstance(node, (ast.AnnAssign, ast.AugAssign)):
+        found.assign([node.target], node.value)
+    elif isinstance(node, (ast.For, ast.AsyncFor)):
+        found.names.update(names_in(node.target))
+
+
+def blocks(node: Any, top: bool, lazy: bool) -> Iterator[tuple[list[Any], bool, bool]]:
+    """The statements in a statement, whether they are at top level, and whether they run later or never."""
+    later = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    top = top and not later and not isinstance(node, ast.ClassDef)
+    for name in BLOCKS:
+        inner = getattr(node, name, None)
+        if inner:
+            typing_only = name == "body" and isinstance(node, ast.If) and named(node.test) == "TYPE_CHECKING"
+            yield inner, top, lazy or later or typing_only
 
 
 def names_in(target: Any) -> Iterator[str]:
+    """The variables that an assignment to this binds."""
     if isinstance(target, ast.Name):
         yield target.id
     elif isinstance(target, (ast.Tuple, ast.List)):
@@ -143,8 +141,9 @@ def names_in(target: Any) -> Iterator[str]:
             yield from names_in(item)
 
 
-def typing_only(test: Any) -> bool:
-    return getattr(test, "id", getattr(test, "attr", "")) == "TYPE_CHECKING"
+def named(node: Any) -> str:
+    """The last word of a name; nothing of other expressions."""
+    return str(getattr(node, "id", getattr(node, "attr", "")))
 
 
 def guessed(text: str) -> Found:
@@ -161,37 +160,36 @@ def guessed(text: str) -> Found:
     return found
 
 
-def chains(text: str) -> Dict[str, Set[str]]:
+def chains(text: str) -> dict[str, set[str]]:
     """Per name, the attributes that are looked up in it anywhere."""
-    uses = {}  # type: Dict[str, Set[str]]
+    uses: dict[str, set[str]] = {}
     for name, rest in set(CHAIN.findall(text)):
         uses.setdefault(name, set()).add(rest)
     return uses
 
 
-def entry(text: str, tests: bool) -> Tuple[List[Any], List[str], "Counter[str]"]:
+def entry(text: str, tests: bool) -> tuple[list[Any], list[str], Counter[str]]:
     """What is written of a file but for its mentions, which are not sifted yet, and its words."""
     try:
         found = parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         found = guessed(text)
     uses = chains(text)
-    imports = []  # type: List[List[Any]]
+    imports: list[list[Any]] = []
     for level, module, pairs, lazy, name in found.imports:
         if pairs is None:
             imports.append([level, module, None, int(lazy), name, sorted(uses.get(name, ()))])
         else:
             bound = [[orig, new, sorted(uses.get(new, ())) if new == new.lower() else []] for orig, new in pairs]
             imports.append([level, module, bound, int(lazy)])
-    for module in set(LITERAL_IMPORT.findall(text)):
-        imports.append([0, module, None, 1, "", []])
+    imports += ([0, module, None, 1, "", []] for module in sorted(set(LITERAL_IMPORT.findall(text))))
     dynamic = int(OTHER_IMPORT.search(text) is not None)
-    exported = None if found.exported is None else sorted(set(found.exported))
-    words = Counter(WORD.findall(text)) if tests else Counter()  # type: Counter[str]
+    exported = None if found.exported is None or found.computed else sorted(set(found.exported))
+    words: Counter[str] = Counter(WORD.findall(text)) if tests else Counter()
     return [imports, sorted(found.names), exported, [], dynamic, []], list(set(QUOTED.findall(text))), words
 
 
-def walk(root: str) -> Iterator[Tuple[str, str]]:
+def walk(root: str) -> Iterator[tuple[str, str]]:
     """The files below a folder, with their paths from there; no link is followed."""
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(
@@ -209,7 +207,8 @@ def walk(root: str) -> Iterator[Tuple[str, str]]:
                 yield path, os.path.relpath(path, root).replace(os.sep, "/")
 
 
-def read(path: str) -> Optional[str]:
+def read(path: str) -> str | None:
+    """The text of a file; None where it is too large or cannot be read."""
     try:
         if os.path.getsize(path) > FILE_BYTES:
             return None
@@ -220,19 +219,26 @@ def read(path: str) -> Optional[str]:
 
 
 def looks_like_tests(path: str, text: str) -> bool:
+    """Whether the words of a file are kept."""
     return "test" in path.lower() or TEST_TEXT.search(text) is not None
 
 
-def survey(root: str) -> Dict[str, Any]:
+def survey(root: str) -> dict[str, Any]:
     """What is to be written of a workspace."""
-    files = {}  # type: Dict[str, List[Any]]
-    quoted = {}  # type: Dict[str, List[str]]
-    counts = {}  # type: Dict[str, Counter[str]]
-    others, firsts = set(), set()  # type: Set[str], Set[str]
+    files: dict[str, list[Any]] = {}
+    quoted: dict[str, list[str]] = {}
+    counts: dict[str, Counter[str]] = {}
+    names: set[str] = set()
+    runnable: set[str] = set()
+    firsts: set[str] = set()
     left_out = size = 0
     for place, path in walk(root):
-        if not path.endswith(".py"):
-            others.add(path.rsplit("/", 1)[-1])
+        folder, _, name = path.rpartition("/")
+        if name == "__main__.py":
+            runnable.add(folder.rsplit("/", 1)[-1])
+        elif name != "__init__.py":
+            names.add(name)
+        if not name.endswith(".py"):
             continue
         text = read(place) if len(files) < FILES and size < ALL_BYTES else None
         if text is None:
@@ -244,20 +250,20 @@ def survey(root: str) -> Dict[str, Any]:
             counts[path] = words
         firsts.update(path[:-3].split("/"))
     for path, strings in quoted.items():
-        files[path][3] = sorted(text for text in strings if mentions(text, firsts, others))
+        files[path][3] = sorted(text for text in strings if mentions(text, firsts, names, runnable))
     return {"files": files, "vocabulary": number(files, counts), "left_out": left_out}
 
 
-def mentions(text: str, firsts: Set[str], others: Set[str]) -> bool:
-    """Whether a string may name a module of the workspace, or another file of it."""
-    if text.rsplit("/", 1)[-1] in others:
+def mentions(text: str, firsts: set[str], names: set[str], runnable: set[str]) -> bool:
+    """Whether a string may name a module of the workspace, a package with a `__main__.py`, or a file."""
+    if text in runnable or (text.rsplit("/", 1)[-1] in names and "." in text):
         return True
     return DOTTED.fullmatch(text) is not None and text.split(".", 1)[0] in firsts
 
 
-def number(files: Dict[str, List[Any]], counts: Dict[str, "Counter[str]"]) -> List[str]:
+def number(files: dict[str, list[Any]], counts: dict[str, Counter[str]]) -> list[str]:
     """Write the words of each file as numbers; returns what they stand for."""
-    spread = Counter()  # type: Counter[str]
+    spread: Counter[str] = Counter()
     for words in counts.values():
         spread.update(words.keys())
     most = COMMON * len(counts) if len(counts) >= FEW else len(counts)
@@ -272,6 +278,7 @@ def number(files: Dict[str, List[Any]], counts: Dict[str, "Counter[str]"]) -> Li
 
 
 def main(root: str, output: str) -> None:
+    """Walk a folder and write what is found."""
     gc.disable()  # trees are thrown away as they come: looking for cycles takes a third of the time
     warnings.simplefilter("ignore")
     sys.setrecursionlimit(5000)

@@ -83,6 +83,8 @@ class Reporter:
         self.left_out: set[str] = set()
         self.ends_at = float("inf")
         """When the time of the run is up, by `clock`."""
+        self.late_s, self.began = float("inf"), 0.0
+        """How long a test may run, and when what runs began."""
         self.broken: list[str] = []
         self.say("open")
 
@@ -93,6 +95,7 @@ class Reporter:
         self.regressions_left = orders["max_regressions"]
         self.alarm = Alarm(orders["cpu_s"], orders["wall_s"])
         self.ends_at = clock() + orders["run_s"]
+        self.late_s = orders["late_s"]
         self.channel.open(orders["report"], orders["nonce"])
 
     # -- before the tests
@@ -209,15 +212,17 @@ class Reporter:
         """Until the alarm rings; at the latest when the time of the run is up. A template has no alarm."""
         if self.alarm is None:
             return (yield)
-        self.alarm.arm(max(self.ends_at - clock(), SHORTEST_S), cpu=cpu)
+        self.began = clock()
+        self.alarm.arm(max(min(self.ends_at - clock(), self.late_s), SHORTEST_S), cpu=cpu)
         try:
             return (yield)
         finally:
             self.alarm.disarm()
 
     def is_late(self) -> bool:
-        """Whether the test that runs was ended by the time of the run, and not by its own."""
-        return self.rang and clock() >= self.ends_at
+        """Whether what runs was ended for the sake of the others, and not because it took longer than a test may."""
+        now = clock()
+        return self.rang and (now >= self.ends_at or now - self.began >= self.late_s)
 
     @property
     def rang(self) -> bool:
@@ -244,7 +249,7 @@ class Reporter:
         result: Any = yield
         report = result.get_result()
         if self.attempt is not None and self.attempt.nodeid == item.nodeid:
-            if self.is_late():
+            if self.attempt.outcome == "late" or self.is_late():
                 report.outcome, report.longrepr = "skipped", (item.nodeid, 0, "the time of the run is up")
                 self.attempt.outcome = "late"
                 return

@@ -1,0 +1,118 @@
+"""Automation: tox and nox, looked through to the test command that they call.
+
+Both begin with installing packages, for which a sandbox has no network, and tox keeps its commands from most variables,
+by which tests are measured one by one. So the command inside is run instead, with the packages that are installed in
+the base state: in the tool's own environment where there is one, else beside it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agent.measure.automation import nox, tox
+from agent.measure.automation.calls import Call, NotUnderstood, Session, runs_tests
+from sandboxes import Sandbox
+
+__all__ = ["Inner", "is_tool", "look_through"]
+
+LOOK_S = 60
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+SHELL_WORDS = re.compile(r"[;&|<>$`()\n]")
+"""What a shell would do more with than hand words on."""
+PYTHON = re.compile(r"(.*/)?python[\d.]*")
+TOOLS = {"tox": tox.sessions, "nox": nox.sessions}
+"""What reads the sessions that a tool's command line asks for, given the words that run the tool and the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """The test command that a tool calls."""
+
+    command: str
+    """For a shell, from the root of the workspace."""
+    said: str
+    """How the command is run in place of the tool, in a sentence for people."""
+
+
+def is_tool(command: str) -> bool:
+    """Whether a test command plainly runs tox or nox."""
+    return _split(command) is not None
+
+
+def look_through(box: Sandbox, command: str) -> Inner | None:
+    """What a command calls that runs tox or nox; None where it runs neither, or calls no tests that are understood.
+
+    Raises:
+        sandboxes.SandboxError: as `Sandbox.exec`.
+    """
+    parts = _split(command)
+    if parts is None:
+        return None
+    tool, program, given, env = parts
+    try:
+        for session in TOOLS[tool](box, program, given, env):
+            if (call := session.last_that(runs_tests)) is not None:
+                return _inner(box, command, session, call, env)
+    except (NotUnderstood, RecursionError):  # a file may be nested as deeply as its author likes
+        pass
+    return None
+
+
+def _split(command: str) -> tuple[str, list[str], list[str], Mapping[str, str]] | None:
+    """The tool of a simple command, the words that run it, those that it is given, and the variables that are set."""
+    if SHELL_WORDS.search(command):
+        return None
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    env: dict[str, str] = {}
+    while words and ASSIGNMENT.match(words[0]):
+        name, _, env[name] = words.pop(0).partition("=")
+    by_python = len(words) > 2 and PYTHON.fullmatch(words[0]) and words[1] == "-m"
+    count = 3 if by_python else 1
+    tool = words[count - 1].rpartition("/")[2] if words else ""
+    return (tool, words[:count], words[count:], env) if tool in TOOLS else None
+
+
+def _inner(box: Sandbox, command: str, session: Session, call: Call, outer: Mapping[str, str]) -> Inner:
+    folder = session.folder.rstrip("/")
+    environment = f"{folder}/bin" if folder and _executable(box, [f"{folder}/bin"]) else ""
+    argv = [_program(box, call.argv[0], folder, environment), *call.argv[1:]]
+    env = {**outer, **call.env}
+    if environment:
+        env["PATH"] = f"{environment}:{_path(box, env)}"
+    set_first = [f"{name}={shlex.quote(value)}" for name, value in env.items() if name not in ("TOXENV", "NOXSESSION")]
+    line = " ".join([*set_first, shlex.join(argv)])
+    directory = posixpath.relpath(posixpath.join(box.workdir, call.directory), box.workdir)
+    if directory != ".":
+        line = f"cd {shlex.quote(directory)} && {line}"
+    packages = f"with the packages of {folder}" if environment else "with the packages that are installed"
+    said = f"{command!r} is not run itself; the tests are run by what it calls, {line!r}, {packages}"
+    others = [shlex.join(each.argv) for each in session.calls if each is not call]
+    return Inner(line, f"{said}; left out is what it calls besides: {'; '.join(others)}" if others else said)
+
+
+def _program(box: Sandbox, word: str, folder: str, environment: str) -> str:
+    """The program that a word names in the environment, or beside it where that has none."""
+    name = word.removeprefix(f"{folder}/bin/") if folder else word
+    if "/" in name:
+        return name
+    if environment and _executable(box, [f"{environment}/{name}"]):
+        return f"{environment}/{name}"
+    found = box.exec(["/bin/sh", "-c", 'command -v "$0"', name], timeout_s=LOOK_S).exit_code == 0
+    return "python3" if name == "python" and not found else name
+
+
+def _executable(box: Sandbox, paths: Sequence[str]) -> bool:
+    return box.exec(["/bin/sh", "-c", 'test -x "$0"', *paths], timeout_s=LOOK_S).exit_code == 0
+
+
+def _path(box: Sandbox, env: Mapping[str, str]) -> str:
+    if "PATH" in env:
+        return env["PATH"]
+    return box.exec(["/bin/sh", "-c", 'printf %s "$PATH"'], timeout_s=LOOK_S).stdout.decode(errors="surrogateescape")
