@@ -27,6 +27,7 @@ LONG = [
     "docs",
     "sandbox_commit",
     "sandbox_docker",
+    "runners",
     "checkouts",
     "waves",
     "sandbox_namespace",

@@ -287,7 +287,7 @@ def test_a_value_that_equals_everything_repairs_no_test_of_these_runners(name, p
     lab = lab_of(provider, tmp_path / "repo", PROJECTS[name])
     source = "sympy/calc.py" if name == "sympy" else "calc.py"
     measurer = lab.measurer()
-    controls = Controls(provider, lab.base, lab.baseline, measurer)
+    controls = Controls(provider, lab.base, measurer.baseline, measurer)
     forged = lab.state({source: NOTHING})
     flags, _ = controls.look(forged, measurer.measure(forged))
     assert [flag for flag in flags if "equals everything" in flag.reason]

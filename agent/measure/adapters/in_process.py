@@ -6,6 +6,7 @@ It begins before the candidate's code, which then runs in the same process, as w
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
 from agent.measure.reading import read as read_sealed
 
-__all__ = ["PYTHON", "begun_by", "read"]
+__all__ = ["PYTHON", "begun_by", "plain", "read"]
 
 PYTHON = r"(?:\S*/)?python[\d.]*(?:\s+-(?:[WX]\s*\S+|[A-Za-z]+))*\s+"
 """A Python with its options, at the beginning of a command that names a script."""
@@ -50,10 +51,33 @@ def begun_by(
     }
     start = f"import json\n\nfrom .{programs[-1]} import main\n\nmain(json.loads({json.dumps(orders)!r}))\n"
     files = {"__init__.py": b"", "__main__.py": start.encode()}
-    files |= {name: inside(name) for name in (*SHARED, *(f"{program}.py" for program in programs))}
+    files |= {name: plain(inside(name)) for name in (*SHARED, *(f"{program}.py" for program in programs))}
     own = re.sub(r"(?<!\w)PYTHONPATH=", f"PYTHONPATH={folder}:", replaced(command, package))
     prologue = f"pwd >{folder}/{package}/root\nexport PYTHONPATH={folder}${{PYTHONPATH:+:$PYTHONPATH}}"
     return Order(f"{prologue}\n{own}", {f"{folder}/{package}/{name}": text for name, text in files.items()})
+
+
+def plain(source: bytes) -> bytes:
+    """A program as Pythons before 3.8 read it, too: without annotations."""
+    return ast.unparse(ast.fix_missing_locations(_Plain().visit(ast.parse(source)))).encode()
+
+
+class _Plain(ast.NodeTransformer):
+    """Takes annotations away."""
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:  # ast's names
+        return None if node.module == "__future__" else node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        return ast.Pass() if node.value is None else ast.Assign([node.target], node.value)
 
 
 def read(left: Left) -> Told:

@@ -31,14 +31,8 @@ CAUSED = "The above exception was the cause of this one:"
 realpath = os.path.realpath
 
 
-class Entry(NamedTuple):
-    """A call that was under way when an exception was raised."""
-
-    file: str
-    path: str
-    """Relative to the repository; empty for a call outside of it."""
-    line: int
-    frame: FrameType
+Entry = NamedTuple("Entry", [("file", str), ("path", str), ("line", int), ("frame", FrameType)])  # before Python 3.6
+"""A call that was under way when an exception was raised. `path` is relative to the repository; empty outside of it."""
 
 
 class Failures:

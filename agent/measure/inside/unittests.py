@@ -166,7 +166,8 @@ class Session:
     def text(self, test: Any, err: Any) -> str:
         """What a failure says."""
         try:
-            if carried := _carried(err):
+            carried = _carried(err)
+            if carried is not None:
                 return carried[1]
             return self.failures.told(err[1], file_of(test))
         except Exception:  # an exception of the candidate's may break whatever looks at it
@@ -210,6 +211,9 @@ class Telling:
     def stopTest(self: Any, test: Any) -> None:  # noqa: N802
         account = self.session.account
         account.alarm.disarm()
+        if self.current is None:
+            super().stopTest(test)  # type: ignore[misc]
+            return
         seconds = clock() - self.began if self.seconds is None else self.seconds
         if account.alarm.rang and not account.interrupted:
             if not self.errors_told:  # the test swallowed the alarm
@@ -280,6 +284,8 @@ class Telling:
         super().addSkip(test, reason)  # type: ignore[misc]
         if self.current is None and not hasattr(test, "_testMethodName"):
             self.session.skipped[str(test.id()).rstrip(")").partition(" (")[2]] = reason
+        elif self.current is None:  # Python 3.12.1 starts no test that is skipped
+            self.session.account.end(self.session.names.name(test), "skipped", reason, title=title(test))
         else:
             self.learn("skipped", reason)
 
