@@ -34,6 +34,8 @@ __all__ = ["ENOUGH_REGRESSIONS", "Measurer", "find_baseline"]
 
 log = logging.getLogger(__name__)
 
+CHEAP_S = 20.0
+"""A base state whose tests take no longer is measured twice, to find flaky tests."""
 ENOUGH_REGRESSIONS = 3
 """A run that decides about a patch ends after so many: one refuses it, three tell a policy what it broke."""
 MANY = 1_000_000
@@ -288,13 +290,14 @@ def find_baseline(
     Raises:
         MeasureError: the tests cannot be run at all; the message says what to change.
     """
-    first = _first_run(provider, task, base, timing or Timing(), untested)
+    timing = timing or Timing()
+    first = _first_run(provider, task, base, timing, untested)
     if not first.outcomes or first.late:
         return first
-    wanted = runs or (2 if first.duration_s <= Timing().every_s else 1)
+    wanted = runs or (2 if first.duration_s <= CHEAP_S else 1)
     if wanted == 1:
         return first
-    measurer = Measurer(provider, task, base, first)
+    measurer = Measurer(provider, task, base, first, timing=timing)
     copied = _copied_run(measurer, base)
     new = [first, *(measurer.measure_afresh(base) for _ in range(wanted - (1 if copied is None else 2)))]
     different = unsteady([first, copied]) if copied is not None else ()
