@@ -146,8 +146,8 @@ class Session:
         return call
 
     def out_of_time(self, name: str, kind: type, result: Any) -> None:
-        """A fixture took too long: that of the class of the next test or of its module, whose tests do not run, or of the
-        class before."""
+        """A fixture took too long: that of the next test's class or module, whose tests do not run, or of the class
+        before."""
         place = "%s.%s" % (kind.__module__, kind.__qualname__)
         if name == "_handleClassSetUp":
             kind._classSetupFailed = True  # type: ignore[attr-defined]  # where suites look
