@@ -21,7 +21,7 @@ from agent.measure import SuiteReport
 from agent.measure.adapters import Adapter
 from agent.measure.adapters.inner import inner_tests
 from agent.measure.adapters.logs import LOG, forges
-from agent.measure.adapters.registry import ADAPTERS, adapter_of
+from agent.measure.adapters.registry import ADAPTERS, adapter_of, meant
 from agent.measure.ids import file_of, is_source_doctest
 from agent.patches import FilePatch, parse
 from agent.tampering import suspicions
@@ -128,7 +128,7 @@ def protect(task: Task, baseline: SuiteReport) -> Protection:
     paths = re.findall(r"(?<!\w)PYTHONPATH=(\S+)", task.test_command)
     roots = [entry.strip("\"'").rstrip("/") or "." for path in paths for entry in path.split(":")]
     patterns = (*task.protected_paths, *_scripts(task.test_command))
-    name = baseline.adapter if baseline.outcomes else task.framework
+    name = baseline.adapter if baseline.outcomes else meant(task.framework, task.test_command)
     by_words = baseline.adapter == "exit-code" or name.startswith(LOG)
     return Protection(files, patterns, (".", "src", "lib", *roots), adapter_of(name), by_words)
 

@@ -30,6 +30,8 @@ WORDS_ALIKE = 0.8
 SATURATION, LENGTH = 1.2, 0.1
 """k1 and b of BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009). The length of a file weighs
 little: a long one tests more."""
+SURE = 1.5
+"""The least score that says all, times the rarity of a word of one file: half a changed name."""
 NAMED, HOLDER = 3.0, 2.0
 """What a hit counts: a changed name, and a class that it lies in."""
 WORDS, USERS = 4.0, 4.0
@@ -60,8 +62,8 @@ class Likeness:
         return found
 
     def by_words(self, changed: Mapping[str, Changed]) -> dict[str, float]:
-        """How much the text of each test file is about the changes, in [0, 1], the most like one having 1; none that
-        has nothing of them."""
+        """How much the text of each test file is about the changes, in [0, 1], the most like one having 1 where it
+        is enough alike; none that has nothing of them."""
         terms = _terms(changed)
         known = {word: weight * self._rarity[word] for word, weight in terms.items() if word in self._rarity}
         scores: dict[str, float] = {}
@@ -72,7 +74,7 @@ class Likeness:
                 scores[test] = sum(
                     known[word] * words[word] * (SATURATION + 1) / (words[word] + norm) for word in sorted(hits)
                 )
-        most = max(scores.values(), default=1.0)
+        most = max([*scores.values(), SURE * log(1 + len(self._words))])
         return {test: score / most for test, score in scores.items()}
 
     def _weighed(self, words: Mapping[str, float]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from agent.guard import Protection, protect
 from agent.measure import Outcome, SuiteReport
-from agent.measure.adapters.registry import adapter_of
+from agent.measure.adapters.registry import adapter_of, meant
 from agent.measure.adapters.running import UNKNOWN, run_adapted, run_unknown
 from agent.measure.ids import file_of
 from agent.measure.parts import run_in_parts
@@ -57,7 +57,7 @@ class Rules:
 def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport | None = None) -> Rules:
     """The rules that follow from the report of the base state. While there is none, what is protected goes by its name
     and by `task.protected_paths`."""
-    adapter = baseline.adapter if baseline else task.framework or "pytest"
+    adapter = baseline.adapter if baseline else meant(task.framework, task.test_command)
     protection = protect(task, baseline or SuiteReport())
     limits = calibrate(baseline) if baseline else GENEROUS
     if adapter_of(adapter):

@@ -19,7 +19,7 @@ from agent.measure.adapters.sympy import SYMPY
 from agent.measure.adapters.unittests import UNITTEST
 from agent.parsing import loads
 
-__all__ = ["ADAPTERS", "FRAMEWORKS", "OF_PYTHON", "adapter_of", "choose"]
+__all__ = ["ADAPTERS", "FRAMEWORKS", "OF_PYTHON", "adapter_of", "choose", "meant", "named_in"]
 
 ADAPTERS: Mapping[str, Adapter] = {
     each.name: each for each in (UNITTEST, DJANGO, SYMPY, GO, CARGO, MAVEN, GRADLE, NODE, JEST, VITEST, JUNIT)
@@ -78,6 +78,12 @@ def named_in(command: str, repo: Path | None = None) -> str | None:
     found = (each for each in (*ADAPTERS.values(), *LOGS.values()) if each.named.search(command))
     named = [adapter.name for adapter in found if adapter.fits(repo, command)]
     return named[0] if len(named) == 1 else None
+
+
+def meant(framework: str, command: str) -> str:
+    """The framework of a task: the one that was named or found when it was made, else the one that its command names,
+    else pytest."""
+    return framework or named_in(command) or "pytest"
 
 
 def _command(framework: str) -> str:
