@@ -351,6 +351,20 @@ BY_SYMPY = {
     "sympy/core/tests/test_calc.py": SYMPY_TESTS,
     "sympy/core/tests/test_more.py": "def test_more():\n    pass\n",
 }
+BY_PYTEST = """import sys
+
+import pytest
+
+
+def test(*paths):
+    return pytest.main(["-m", "not slow", *(paths or ["sympy"])])
+"""
+"""The same, of SymPy from 1.13 on."""
+BIN_TEST_BY_PYTEST = (
+    BIN_TEST.replace("runtests import", "runtests_pytest import")
+    .replace("sys.exit(0 if test", "sys.exit(test")
+    .replace(" else 1)", ")")
+)
 TAP = """from calc import add, double
 
 failed = 0

@@ -19,7 +19,17 @@ from pathlib import Path
 
 from sandboxes import Sandbox
 
-__all__ = ["Limits", "Plan", "find_site_packages", "plan", "plant_prober", "plant_reporter", "plant_tracer", "shell"]
+__all__ = [
+    "Limits",
+    "Plan",
+    "find_site_packages",
+    "orders_of",
+    "plan",
+    "plant_prober",
+    "plant_reporter",
+    "plant_tracer",
+    "shell",
+]
 
 SITE_PACKAGES = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
 FIND_SITE_PACKAGES = f"""
@@ -107,7 +117,7 @@ def plant_reporter(
     """Write the plugin that reports; it will run the `wanted` tests only, all of them when there are none. `by_path`:
     pytest is given their files in place of what the command selects. `part`: which part of them, counted from 0, and
     how many parts there are."""
-    orders = _orders(planned, wanted, limits, by_path) | {"part": part}
+    orders = orders_of(planned, wanted, limits, by_path=by_path) | {"part": part}
     _write_copies(box, planned.copies(planned.plugins[-1]), REPORTER, **orders)
 
 
@@ -121,13 +131,14 @@ def plant_prober(
     by_path: bool = False,
 ) -> None:
     """As `plant_reporter`, with what notes values at the probes (`agent.measure.inside.watching`)."""
-    orders = _orders(planned, wanted, limits, by_path) | {"root": box.workdir, "probes": list(probes)}
+    orders = orders_of(planned, wanted, limits, by_path=by_path) | {"root": box.workdir, "probes": list(probes)}
     _write_copies(
         box, planned.copies(planned.plugins[-1]), [*REPORTER, "values", "notes", "watching", "prober"], **orders
     )
 
 
-def _orders(planned: Plan, wanted: Sequence[str], limits: Limits, by_path: bool) -> dict[str, object]:
+def orders_of(planned: Plan, wanted: Sequence[str], limits: Limits, *, by_path: bool) -> dict[str, object]:
+    """What a program in the sandbox is told of its run."""
     return {
         "wanted": list(wanted),
         "by_path": by_path,

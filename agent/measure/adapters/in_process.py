@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from agent.measure.adapters import Left, Order, inside
-from agent.measure.planting import Limits, Plan
+from agent.measure.planting import Limits, Plan, orders_of
 from agent.measure.reading import Told
 from agent.measure.reading import read as read_sealed
 
@@ -34,21 +34,7 @@ def begun_by(
     """Carry out a command in which `replaced` has put our package in the place of their program. The package is made of
     these programs, the last of which begins, with its orders in its own source."""
     package, folder = planned.plugins[-1], planned.folder
-    orders = {
-        "package": package,
-        "folder": folder,
-        "report": planned.report,
-        "nonce": planned.nonce,
-        "wanted": list(wanted),
-        "by_path": bool(wanted),
-        "run_s": limits.run_s,
-        "cpu_s": limits.cpu_s,
-        "wall_s": limits.wall_s,
-        "max_timeouts": limits.timeouts,
-        "must_pass": sorted(limits.must_pass),
-        "max_regressions": limits.regressions,
-        "jobs": limits.jobs,
-    }
+    orders = orders_of(planned, wanted, limits, by_path=bool(wanted)) | {"package": package, "jobs": limits.jobs}
     start = f"import json\n\nfrom .{programs[-1]} import main\n\nmain(json.loads({json.dumps(orders)!r}))\n"
     files = {"__init__.py": b"", "__main__.py": start.encode()}
     files |= {name: plain(inside(name)) for name in (*SHARED, *(f"{program}.py" for program in programs))}

@@ -22,12 +22,11 @@ clock, getpid = time.perf_counter, os.getpid
 
 
 class Account:
-    """`orders`: `run_s`, `cpu_s`, `wall_s`, `max_timeouts`, `must_pass` and `max_regressions` as the limits have them.
-    `error` is what ends a test that takes too long."""
+    """`orders` are as `agent.measure.planting.orders_of` has them. `error` is what ends a test that takes too long."""
 
     def __init__(self, orders: dict[str, Any], channel: Channel, error: type[BaseException] = OutOfTime) -> None:
         self.say = channel.say
-        self.ends_at = clock() + orders["run_s"]
+        self.ends_at, self.late_s, self.armed_at = clock() + orders["run_s"], orders["late_s"], 0.0
         self.alarm = Alarm(orders["cpu_s"], orders["wall_s"], error)
         self.process = getpid()
         """Whose the alarm is."""
@@ -49,8 +48,8 @@ class Account:
 
     @property
     def interrupted(self) -> bool:
-        """Whether what was guarded was ended by the time of the run, and not by its own."""
-        return self.alarm.rang and self.is_up
+        """Whether what was guarded was ended for the sake of the others, and not because it took longer than it may."""
+        return self.alarm.rang and (self.is_up or bool(clock() - self.armed_at >= self.late_s))
 
     def arm(self) -> None:
         """From now on what runs has the time of one test, and no more than the run has left. A copy of the process gets
@@ -58,7 +57,8 @@ class Account:
         if getpid() != self.process:
             self.alarm, self.process = Alarm(self.alarm.cpu_s, self.alarm.wall_s, self.alarm.error), getpid()
         self.alarm.rang = False
-        self.alarm.arm(max(self.ends_at - clock(), SHORTEST_S))
+        self.armed_at = clock()
+        self.alarm.arm(max(min(self.ends_at - self.armed_at, self.late_s), SHORTEST_S))
 
     def begin(self, test: str) -> None:
         """A test begins."""

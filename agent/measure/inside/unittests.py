@@ -48,6 +48,8 @@ class Session:
         self.failed: dict[str, str] = {}
         """What is wrong with classes and modules that could not be set up, by their dotted names."""
         self.skipped: dict[str, str] = {}
+        self.late: set[str] = set()
+        """Those for which there was no time."""
         self.before: Callable[[], None] | None = None
         """Called when the tests are known."""
         self.results: tuple[type, ...] = (Telling,)
@@ -64,7 +66,7 @@ class Session:
 
         RUNNER.run = run
         for name in FIXTURES:
-            setattr(SUITE, name, self.guarded(getattr(SUITE, name)))
+            setattr(SUITE, name, self.guarded(name, getattr(SUITE, name)))
         CASE.__call__ = self.called(CASE.__call__)
 
     def run(self, runner: Any, test: Any, original: Callable[[Any, Any], Any]) -> Any:
@@ -109,6 +111,8 @@ class Session:
                 self.account.end(test, "error", failed, title=words)
             elif skipped is not None:
                 self.account.end(test, "skipped", skipped, title=words)
+            elif self.late.intersection(places):
+                self.account.interrupt(test, words)
             elif self.account.over:
                 self.account.leave(test, words)
             else:
@@ -123,7 +127,7 @@ class Session:
         """Whether this process has an alarm for its tests: it runs them itself."""
         return self.running and (not self.parallel or getpid() != self.process)
 
-    def guarded(self, fixture: Callable[..., None]) -> Callable[..., None]:
+    def guarded(self, name: str, fixture: Callable[..., None]) -> Callable[..., None]:
         """A fixture of a class or module, with the time of one test."""
 
         def call(suite: Any, *arguments: Any) -> None:
@@ -135,21 +139,26 @@ class Session:
                 fixture(suite, *arguments)
             except OutOfTime:
                 self.account.alarm.disarm()
-                self.out_of_time(arguments[0] if len(arguments) > 1 else None, result)
+                self.out_of_time(name, type(arguments[0]), result)
             finally:
                 self.account.alarm.disarm()
 
         return call
 
-    def out_of_time(self, test: Any, result: Any) -> None:
-        """A fixture took too long: the tests of the class do not run."""
-        if test is None:
-            return
-        kind = type(test)
-        kind._classSetupFailed = True
-        if not self.account.interrupted:
-            holder = HOLDER("setUpClass (%s.%s)" % (kind.__module__, kind.__qualname__))
-            result.addError(holder, sys.exc_info())
+    def out_of_time(self, name: str, kind: type, result: Any) -> None:
+        """A fixture took too long: that of the next test's class or module, whose tests do not run, or of the class
+        before."""
+        place = "%s.%s" % (kind.__module__, kind.__qualname__)
+        if name == "_handleClassSetUp":
+            kind._classSetupFailed = True  # type: ignore[attr-defined]  # where suites look
+            what = "setUpClass (%s)" % place
+        elif name == "_handleModuleFixture":
+            result._moduleSetUpFailed = True
+            what = "setUpModule (%s)" % kind.__module__
+        else:
+            before = getattr(result, "_previousTestClass", None) or kind
+            what = "tearDownClass (%s.%s)" % (before.__module__, before.__qualname__)
+        result.addError(HOLDER(what), sys.exc_info())
 
     def called(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """A test's call, from which no alarm gets out: it may ring between its parts."""
@@ -242,11 +251,11 @@ class Telling:
             self.learn("passed")
 
     def addError(self: Any, test: Any, err: Any) -> None:  # noqa: N802
-        if self.session.account.interrupted:
-            return
-        outcome = (_carried(err) or ("error", ""))[0]
+        outcome = "late" if self.session.account.interrupted else (_carried(err) or ("error", ""))[0]
         if outcome == "late":
             self.outcome = outcome
+            if self.current is None:
+                self.session.late.add(_where(test))
             return
         super().addError(test, err)  # type: ignore[misc]
         if self.current is not None and hasattr(test, "_testMethodName"):
@@ -260,9 +269,9 @@ class Telling:
         if hasattr(test, "_testMethodName"):  # of a class in another process
             what, where = "", "%s.%s" % (type(test).__module__, type(test).__qualname__)
         else:
-            what, _, where = str(test.id()).rstrip(")").partition(" (")
+            what, where = str(test.id()), _where(test)
         if what.startswith("tearDown"):
-            self.session.account.say("broken", id="%s (%s)" % (what, where), message=message)
+            self.session.account.say("broken", id=what, message=message)
         else:
             self.session.failed[where] = message
 
@@ -283,7 +292,7 @@ class Telling:
     def addSkip(self: Any, test: Any, reason: str) -> None:  # noqa: N802
         super().addSkip(test, reason)  # type: ignore[misc]
         if self.current is None and not hasattr(test, "_testMethodName"):
-            self.session.skipped[str(test.id()).rstrip(")").partition(" (")[2]] = reason
+            self.session.skipped[_where(test)] = reason
         elif self.current is None:  # Python 3.12.1 starts no test that is skipped
             self.session.account.end(self.session.names.name(test), "skipped", reason, title=title(test))
         else:
@@ -424,6 +433,11 @@ def title(test: Any) -> str:
 def file_of(test: Any) -> str:
     """The file of a test's class; empty where it has none."""
     return getattr(sys.modules.get(type(test).__module__), "__file__", None) or ""
+
+
+def _where(holder: Any) -> str:
+    """The dotted name of the class or module of which a suite says something."""
+    return str(holder.id()).rstrip(")").partition(" (")[2]
 
 
 def _carried(err: Any) -> tuple[str, str] | None:
