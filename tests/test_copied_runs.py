@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.measure import Outcome
+from agent.measure.baseline import Baseline
 from agent.measure.measurer import find_baseline
 from agent.measure.suite import copy_run, run_suite
 from agent.measure.trust import LOSSES, Trust
@@ -289,7 +290,7 @@ def test_a_script_of_pytest_is_run_as_the_script_is(lab, measurer):
 
 
 def test_after_some_lost_templates_no_run_is_copied(lab, measurer):
-    trust = Trust(lab.baseline, lambda tests: pytest.fail("not asked"))
+    trust = Trust(Baseline(lab.baseline, pytest.fail), lambda tests: pytest.fail("not asked"))
     for _ in range(LOSSES):
         assert trust.start(()) is Start.SESSION
         trust.lost(TemplateLost("gone"))
@@ -304,7 +305,7 @@ def test_tests_of_a_slow_suite_are_copied_once_the_base_state_agreed(lab, measur
         compared.append(tests)
         return measurer.measure_afresh(lab.base, tests, start=Start.SESSION)
 
-    trust = Trust(slow, compare)
+    trust = Trust(Baseline(slow, pytest.fail), compare)
     tests = ("tests/test_values.py::test_sum",)
     assert [trust.start(()), trust.start(tests), trust.start(tests), trust.start(tests)] == [
         Start.NEW,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from agent.errors import ConfigError, ModelError, RamifyError, TooLong, ToolsRefused
+from agent.models.http import failures
 from agent.models.retry import UNKNOWN, Transient, wait_asked_for
 from agent.secrets import redacted
 
@@ -68,9 +69,7 @@ def fault(
 
 def _never_asked(error: BaseException) -> bool:
     """Whether no connection could be made, so that nothing can have been charged."""
-    import httpx
-
-    return isinstance(error.__cause__, (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol))
+    return isinstance(error.__cause__, failures("ConnectError", "ConnectTimeout", "UnsupportedProtocol"))
 
 
 def _message(error: APIError) -> str:

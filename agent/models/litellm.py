@@ -19,6 +19,7 @@ from agent.models.deadlines import Deadlines, read
 from agent.models.draws import draw
 from agent.models.faults import meaning
 from agent.models.halt import Halt
+from agent.models.http import failures
 from agent.models.pace import Turn, pace_of
 from agent.models.parameters import Parameters, without
 from agent.models.prices import Price, listed
@@ -181,7 +182,6 @@ class _Call:
 
     def pieces(self) -> Iterator[Any]:
         """See `agent.models.deadlines.Source`."""
-        import httpx
         import openai
 
         begun = False
@@ -197,7 +197,7 @@ class _Call:
             found = meaning(error, self._name)
             found.usage = UNKNOWN if begun else found.usage
             raise found from error
-        except httpx.HTTPError as error:
+        except failures("HTTPError") as error:
             raise Transient(f"{self._name}: the answer was cut off: {error}", usage=UNKNOWN) from error
         if self._options.get("stream") and not response.received_finish_reason:
             raise Transient(f"{self._name}: the stream ended before the answer did", usage=UNKNOWN)

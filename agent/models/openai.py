@@ -21,6 +21,7 @@ from agent.models.deadlines import Deadlines, read
 from agent.models.draws import draw
 from agent.models.faults import meaning
 from agent.models.halt import Halt
+from agent.models.http import failures
 from agent.models.pace import Turn, pace_of
 from agent.models.parameters import Parameters, without
 from agent.models.plug import Plug
@@ -204,7 +205,6 @@ class _Line:
 
     def pieces(self) -> Iterator[bytes]:
         """See `agent.models.deadlines.Source`."""
-        import httpx
         import openai
 
         length = 0
@@ -217,7 +217,7 @@ class _Line:
                         raise Transient(f"{self._name}: the answer is longer than {ANSWER_BYTES} bytes", usage=UNKNOWN)
             except openai.APIError as error:
                 raise meaning(error, self._name) from error
-            except httpx.HTTPError as error:
+            except failures("HTTPError") as error:
                 raise Transient(f"{self._name}: the answer was cut off: {error}", usage=UNKNOWN) from error
 
     def cut(self) -> None:
