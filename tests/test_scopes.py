@@ -96,6 +96,12 @@ def test_a_state_is_measured_by_what_reaches_its_change_and_the_base_is_asked_th
     assert evaluation.parts["harm"] > 0
 
 
+def test_what_git_writes_for_itself_is_no_change(long, scorer):
+    noise = {".git/index": "x", ".git/objects/2b/63": "y", "vendor/.git/HEAD": "z"}
+    report, _, _ = scorer.score(long.state({"mixing.py": "def add(a, b):\n    return b + a\n", **noise}), long.path)
+    assert report.scope == "2 of about 6 tests: those that reach `mixing.py`"
+
+
 def test_the_base_is_asked_once_for_each_file_of_tests(long, scorer):
     for text in ("def add(a, b):\n    return b + a\n", "def add(a, b):\n    return sum([a, b])\n"):
         report, _, _ = scorer.score(long.state({"mixing.py": text}), long.path)

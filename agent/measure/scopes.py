@@ -129,8 +129,7 @@ class Scopes:
         return tuple(told) or tuple(path for path in self.index.files if self._protection.is_test(path))
 
     def _chosen(self, snapshot: Snapshot) -> Scope:
-        changes = self._provider.changes(self._base, snapshot)
-        changes = tuple(each for each in changes if not self._protection.covers(each))  # the others are put back
+        changes = tuple(each for each in self._provider.changes(self._base, snapshot) if self._counts(each))
         if not changes:
             return Scope((), "the change reaches none of them")
         paths = [each.path for each in changes]
@@ -138,6 +137,10 @@ class Scopes:
         files = tuple(self._filled(near))
         cut = "" if len(files) == len(near) else " best"
         return Scope(files, f"those that{cut} reach {_listed(paths)}" if files else f"none reaches {_listed(paths)}")
+
+    def _counts(self, change: Change) -> bool:
+        """Whether tests can see the change: protected files are put back, and git's own are no part of a patch."""
+        return not self._protection.covers(change) and ".git" not in change.path.split("/")
 
     def _by_coverage(self, snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
         """Files whose tests executed what was changed; none where a change is in a file that no test executed."""
