@@ -163,14 +163,13 @@ class Scopes:
         return [each.file for each in found]
 
     def _filled(self, near: Sequence[str]) -> Iterator[str]:
-        """The nearest files, as many as the time is enough for by estimate, and one at least."""
+        """The nearest file, and of the others those for which the time is enough by estimate, the nearest first."""
         left_s = ESTIMATED * self._timing.scope_s * self._timing.jobs
         seconds = _seconds(self._baseline.report)
         for place, file in enumerate(near):
-            left_s -= seconds(file)
-            if left_s < 0 and place:
-                return
-            yield file
+            if place == 0 or seconds(file) <= left_s:
+                left_s -= seconds(file)
+                yield file
 
 
 def _seconds(report: SuiteReport) -> Callable[[str], float]:
