@@ -16,16 +16,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent.build import resume
-    from agent.build import start as solve
+    from agent.build.composition import resume
+    from agent.build.composition import start as solve
+    from agent.build.streaming import iter_solve
     from agent.config import load
+    from agent.engine.selection import Order
     from agent.errors import RamifyError
-    from agent.inbox import steer
-    from agent.run import Run
+    from agent.run.command_queue import steer
+    from agent.run.run import Run
     from agent.settings import Settings
-    from agent.solver import Result
-    from agent.steering import Order
-    from agent.streaming import iter_solve
+    from agent.solver.solve import Result
     from agent.task import Task
 
 __all__ = [
@@ -43,17 +43,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Order": ("agent.steering", "Order"),
+    "Order": ("agent.engine.selection", "Order"),
     "RamifyError": ("agent.errors", "RamifyError"),
-    "Result": ("agent.solver", "Result"),
-    "Run": ("agent.run", "Run"),
+    "Result": ("agent.solver.solve", "Result"),
+    "Run": ("agent.run.run", "Run"),
     "Settings": ("agent.settings", "Settings"),
     "Task": ("agent.task", "Task"),
-    "iter_solve": ("agent.streaming", "iter_solve"),
+    "iter_solve": ("agent.build.streaming", "iter_solve"),
     "load": ("agent.config", "load"),
-    "resume": ("agent.build", "resume"),
-    "solve": ("agent.build", "start"),
-    "steer": ("agent.inbox", "steer"),
+    "resume": ("agent.build.composition", "resume"),
+    "solve": ("agent.build.composition", "start"),
+    "steer": ("agent.run.command_queue", "steer"),
 }
 
 

@@ -10,10 +10,10 @@ import threading
 import traceback
 from typing import NoReturn
 
-from agent.cli import app
+from agent.cli.app import app
 from agent.errors import RamifyError
 from agent.models.deadlines import READER
-from agent.secrets import RedactingFormatter, redacted
+from agent.redaction import RedactingFormatter, redacted
 from agent.untrusted import escaped
 from sandboxes import SandboxError
 
@@ -47,7 +47,7 @@ def _command() -> None:
     logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, handlers=[log])
     if not debug:
         # which states a run has, and whether they hold; and what is run in place of its test command
-        for told in ("sandboxes", "agent.providers", "agent.task"):
+        for told in ("sandboxes", "agent.build.sandboxes", "agent.task"):
             logging.getLogger(told).setLevel(logging.WARNING)
     try:
         app(prog_name="ramify")

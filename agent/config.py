@@ -1,7 +1,7 @@
 """Configuration: defaults, TOML files and `key=value` overrides, folded into one typed value.
 
 Law: a key that means nothing is an error, never ignored. Options of a policy, a search or a value belong to its
-constructor and are checked there (`agent.build`).
+constructor and are checked there (`agent.build.composition`).
 """
 
 from __future__ import annotations

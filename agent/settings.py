@@ -178,8 +178,8 @@ class TournamentSettings(BaseModel):
     """Which model; None: the one that proposes."""
     crosscheck: bool = True
     """Whether three or more candidates that tests leave equal are tried with the tests that each of them adds, where
-    nobody is asked or votes are level (`agent.crosscheck`). The tests of one candidate take a run for each of the
-    others, its own and the base state."""
+    nobody is asked or votes are level (`agent.solver.cross_testing`). The tests of one candidate take a run for each of
+    the others, its own and the base state."""
 
 
 class RefineSettings(BaseModel):
@@ -267,8 +267,8 @@ class Settings(BaseModel):
     gate: Literal["none", "strict"] = "none"
     """`strict`: only states are expanded in which a test passes that failed in their parent, and none the other way."""
     delegate: bool = False
-    """Divide the issue into parts, search each on its own, and merge what passes (`agent.delegation`); `workers` parts
-    at the same time."""
+    """Divide the issue into parts, search each on its own, and merge what passes (`agent.solver.delegation`); `workers`
+    parts at the same time."""
     rollouts: Annotated[int, Field(ge=1)] = 1
     """Rollouts to finish in each wave; with more than one, a tournament chooses among what they come to."""
     rounds: Annotated[int, Field(ge=1)] = 1

@@ -31,7 +31,7 @@ class Task:
     """Ids of visible tests that fail now and have to pass. Empty: they are not known, unless `goal_failing`."""
     protected_paths: tuple[str, ...] = ()
     """Glob patterns, relative to the workspace, of files that a patch may not use to change what the tests say.
-    They come on top of the patterns that are always protected (`agent.guard`)."""
+    They come on top of the patterns that are always protected (`agent.evaluate.guard`)."""
     goal_failing: bool = False
     """Every test that fails in the base state has to pass, where no `goal_tests` are named."""
     base: str = ""

@@ -15,13 +15,13 @@ from mkdocs.structure.files import File, Files
 from pydantic import BaseModel
 from typer.main import get_command
 
-from agent.cli import ELSEWHERE, app
-from agent.export.documents import DOCUMENTS
-from agent.export.registry import FORMATS
-from agent.policy.chat import ChatPolicy
+from agent.cli.app import ELSEWHERE, app
+from agent.evaluate.value.registry import VALUES
+from agent.learning.export.documents import DOCUMENTS
+from agent.learning.export.registry import FORMATS
+from agent.policy.chat.policy import ChatPolicy
 from agent.search.registry import SEARCHES
 from agent.settings import Choice, Settings
-from agent.value.registry import VALUES
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:

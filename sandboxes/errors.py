@@ -57,7 +57,7 @@ class RegistryDown(SandboxError):
 
 
 class PullLeft(SandboxError):
-    """Nobody waits for an image any longer (`sandboxes.pulls.until`)."""
+    """Nobody waits for an image any longer (`sandboxes.docker.pulls.until`)."""
 
 
 class SnapshotMissing(SandboxError):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agent.ballots import Ballot
-from agent.rollouts import Candidate, Outcome, Rollout, Summary
+from agent.evaluate.value import Evaluation
+from agent.run.ballots import Ballot
+from agent.run.rollouts import Candidate, Outcome, Rollout, Summary
 from agent.task import Task
-from agent.value import Evaluation
 from sandboxes import Workspace
 
 TASK = Task("t", "It is wrong.", Workspace(), "pytest")

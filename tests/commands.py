@@ -16,7 +16,7 @@ from pathlib import Path
 __all__ = ["ramify"]
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["agent.__main__", "agent.beginning", "agent.build", "pytest"])
+_FORKS.set_forkserver_preload(["agent.__main__", "agent.cli.solve", "agent.build.composition", "pytest"])
 
 
 def ramify(

@@ -11,9 +11,10 @@ import docker
 import hypothesis
 import pytest
 
-from sandboxes import Provider, Sandbox, Snapshot, namespace
-from sandboxes.docker import probe
-from sandboxes.engine import connect
+from sandboxes import Provider, Sandbox, Snapshot
+from sandboxes.docker.client import connect
+from sandboxes.docker.provider import probe
+from sandboxes.namespace import provider as namespace
 from tests.clients import KEY, Client, Serve, clients, servers
 from tests.images import remove_made
 

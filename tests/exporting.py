@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from agent.actions import Action, Edit, Observation, RunTests
-from agent.events import Added, Asked, Noted, Started
-from agent.export import Exporter, Row
-from agent.export.registry import make
+from agent.analysis.minimize import NOTE, Shortened
+from agent.evaluate.value import Evaluation
+from agent.learning.export import Exporter, Row
+from agent.learning.export.registry import make
 from agent.measure import Outcome, SuiteReport
 from agent.models import Completion, Message
 from agent.models.scripted import answer
-from agent.policy.plans import telling
-from agent.policy.transcript import pack
-from agent.run import Run
-from agent.shortening import NOTE, Shortened
+from agent.policy.chat.plans import telling
+from agent.policy.chat.transcript import pack
+from agent.run.events import Added, Asked, Noted, Started
+from agent.run.run import Run
+from agent.run.tree.tree import Node, Step
 from agent.task import Task, dump_task
-from agent.tree import Node, Step
-from agent.value import Evaluation
 from sandboxes import Snapshot, Workspace
 
 TASK = Task(

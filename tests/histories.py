@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent.actions import Action, Observation
-from agent.events import Added, Noted, Started
+from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
-from agent.run import Run
+from agent.run.events import Added, Noted, Started
+from agent.run.run import Run
+from agent.run.tree.tree import Node, Step
 from agent.task import Task, dump_task
-from agent.tree import Node, Step
-from agent.value import Case, Evaluation
-from agent.value.tests import PassingTests
 from sandboxes import Snapshot, Workspace
 
 P, F, E, T = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.TIMEOUT

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import docker
 
-from sandboxes.engine import ENVIRONMENTS_VOLUME, OUR_IMAGES, labels, removed
-from sandboxes.images import BASE_IMAGE, base_volume_name
+from sandboxes.docker.client import ENVIRONMENTS_VOLUME, OUR_IMAGES, labels, removed
+from sandboxes.docker.images import BASE_IMAGE, base_volume_name
 
 BARE_PROGRAMS = "sh cat rm mkdir ls grep sed head sleep seq cp mv ln touch chmod stat wc tail cut tr env"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.task import Task
-from benchmarks.instances import Hidden, Instance
+from benchmarks.data.instances import Hidden, Instance
 from sandboxes import Workspace
 
 GIT = ("git", "-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main")

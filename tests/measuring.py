@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.measurer import Measurer, find_baseline
-from agent.scoring import GoalsFirst
+from agent.run.tree.tree import Node
 from agent.task import Task
-from agent.tree import Node
-from agent.value import Case, Evaluation
-from agent.value.tests import PassingTests
 from sandboxes import Provider, Snapshot, Workspace
 
 ENV = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": "."}

@@ -11,21 +11,21 @@ from pathlib import Path
 from random import Random
 
 from agent.actions import Edit, Observation, Shell
-from agent.ballots import Ballot
 from agent.budget import Usage
-from agent.conversations import Passage
-from agent.events import Added, Asked, Ended, Failed, Merged, Noted, Remeasured, Round, Started, Steered, Voted
-from agent.journal import encode, write_atomically
+from agent.engine.selection import Order
+from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
 from agent.models import Completion
-from agent.node import Node, Step
+from agent.run.ballots import Ballot
+from agent.run.events import Added, Asked, Ended, Failed, Merged, Noted, Remeasured, Round, Started, Steered, Voted
+from agent.run.journal import encode, write_atomically
+from agent.run.message_store import Passage
+from agent.run.tree.node import Node, Step
 from agent.search import Choice, Reason
-from agent.steering import Order
-from agent.value import Evaluation
-from benchmarks.batch import Attempt, Identity
-from benchmarks.serving import make_server
-from benchmarks.site import Site
-from benchmarks.verdicts import Verdict, patch_digest
+from benchmarks.batch.batch import Attempt, Identity
+from benchmarks.grading.verdicts import Verdict, patch_digest
+from benchmarks.reports.site import Site
+from benchmarks.reports.site_server import make_server
 from sandboxes import Snapshot
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u2028\u202e\ud800<!--"

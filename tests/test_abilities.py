@@ -8,11 +8,11 @@ from threading import Event
 
 import pytest
 
-from agent.build import make_parts
+from agent.build.composition import make_parts
 from agent.config import load
 from agent.models.abilities import Abilities, abilities
-from agent.policy.chat import ChatPolicy
-from agent.run import Run
+from agent.policy.chat.policy import ChatPolicy
+from agent.run.run import Run
 
 
 @pytest.fixture(autouse=True)

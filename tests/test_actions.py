@@ -33,13 +33,13 @@ from agent.actions import (
     schema,
 )
 from agent.actions.excerpt import OBSERVATION_BYTES, excerpt, printable
+from agent.engine.review import Review
 from agent.errors import MeasureError
 from agent.measure import Outcome, SuiteReport
-from agent.review import Review
 from agent.task import Task
 from agent.untrusted import visible
 from sandboxes import Provider, Sandbox, Snapshot, Workspace
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.acting import do
 
 GREETING = "def greet(name):\n    text = 'hello ' + name\n    return text\n"

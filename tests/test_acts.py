@@ -11,21 +11,21 @@ import pytest
 from rich.console import Console
 
 from agent.actions import Edit, RunTests, Shell, Submit, View
+from agent.analysis.report.tree import draw
 from agent.budget import Budget, Stop
-from agent.drafts import Drafts
+from agent.engine.components import Parts
+from agent.engine.turns import Turns
 from agent.errors import ModelError, PolicyError
-from agent.events import Added, Failed, Merged, Remeasured, Spent
-from agent.parts import Parts
+from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
-from agent.report.tree import draw
-from agent.run import Run
+from agent.run.events import Added, Failed, Merged, Remeasured, Spent
+from agent.run.run import Run
+from agent.run.temporary_snapshots import Drafts
 from agent.search import Choice
 from agent.search.best_first import BestFirst
-from agent.solver import solve
-from agent.turns import Turns
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from sandboxes import Snapshot, Workspace
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.halves import HIGH, LOW, SPOILT, Doing, Planned, halves
 from tests.policies import Scripted, pay
 from tests.projects import task

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agent import checkout
+from agent.cli import checkout
 from agent.errors import RamifyError
-from sandboxes.patches import Difference, Side, patch
+from sandboxes.git.diff import Difference, Side, patch
 from tests.projects import commit, git
 
 RUN = Path("some run")

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.asking import Asker, Forecast, Request
 from agent.budget import Budget, BudgetSpent, Stop, Usage
-from agent.conversations import Conversations, digest_of
+from agent.engine.model_calls import Asker, Forecast, Request
 from agent.errors import ModelError
-from agent.events import Asked, Refused
-from agent.journal import decode, encode
 from agent.models import Completion
 from agent.models.prices import Price
 from agent.models.scripted import ScriptedModel, answer
 from agent.models.warming import KEPT_S
-from agent.run import Run
+from agent.run.events import Asked, Refused
+from agent.run.journal import decode, encode
+from agent.run.message_store import Conversations, digest_of
+from agent.run.run import Run
 from benchmarks.perf.journal_size import grow
 
 VALUES = st.one_of(

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from agent.budget import Stop
-from agent.build import start
+from agent.build.composition import start
 from agent.config import load
-from agent.deeds import task_of
 from agent.measure import SuiteReport
 from agent.measure.automation import Inner, is_tool, look_through
 from agent.measure.automation.calls import runs_tests
 from agent.measure.measurer import find_baseline
-from agent.run import Run
-from agent.solver import Result
+from agent.run.action_log import task_of
+from agent.run.run import Run
+from agent.solver.solve import Result
 from agent.task import Task, settled
 from sandboxes import Provider, Workspace
 from tests.measuring import ENV, GOAL, PROJECT

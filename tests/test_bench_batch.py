@@ -17,9 +17,9 @@ import pytest
 from agent.budget import Stop, Usage
 from agent.config import load
 from agent.errors import ConfigError, ModelError, UsageError
-from agent.events import Event
-from agent.solver import Result
-from benchmarks.batch import (
+from agent.run.events import Event
+from agent.solver.solve import Result
+from benchmarks.batch.batch import (
     Attempt,
     Batch,
     Identity,
@@ -28,9 +28,9 @@ from benchmarks.batch import (
     refresh_predictions,
     settings_digest,
 )
-from benchmarks.instances import Instance
-from benchmarks.progress import BatchProgress
-from benchmarks.runner import Brakes, brakes_on_signals, run_batch
+from benchmarks.batch.progress import BatchProgress
+from benchmarks.batch.runner import Brakes, brakes_on_signals, run_batch
+from benchmarks.data.instances import Instance
 from sandboxes import SandboxLost, SandboxUnavailable
 from tests.instances import bare_instance as instance
 
@@ -363,6 +363,6 @@ def test_an_attempt_survives_its_line() -> None:
 
 def test_help_is_quick_and_loads_nothing_heavy() -> None:
     heavy = ("networkx", "pydantic", "litellm", "rich.live")
-    code = f"import sys, benchmarks.cli; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, benchmarks.cli.app; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from benchmarks import cli_check
-from benchmarks.checking import Check
+from benchmarks.cli import check as cli_check
+from benchmarks.grading.validation import Check
 
 CHECKS = [Check("calc-[/1]", "", ""), Check("calc-2", None, "1 tests of FAIL_TO_PASS pass without a patch")]
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from benchmarks.cli import app
+from benchmarks.cli.app import app
 from sandboxes import StoreFull
 from tests.instances import make_benchmark
 

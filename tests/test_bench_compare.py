@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from agent.errors import UsageError
-from benchmarks.batch import Attempt, Batch, Identity
-from benchmarks.cli import app
-from benchmarks.comparison import compare, equal_limit, mcnemar, read_pairs
-from benchmarks.curves import pass_at_k, read_curves
-from benchmarks.instances import Mode
-from benchmarks.report import verdicts_file
-from benchmarks.verdicts import Verdict, VerdictCache, patch_digest
+from benchmarks.batch.batch import Attempt, Batch, Identity
+from benchmarks.cli.app import app
+from benchmarks.data.instances import Mode
+from benchmarks.grading.verdicts import Verdict, VerdictCache, patch_digest
+from benchmarks.reports.comparison import compare, equal_limit, mcnemar, read_pairs
+from benchmarks.reports.curves import pass_at_k, read_curves
+from benchmarks.reports.report import verdicts_file
 from tests.instances import bare_instance
 
 Cells = dict[str, tuple[bool | None, int]]

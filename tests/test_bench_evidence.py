@@ -12,13 +12,13 @@ import pytest
 from agent.errors import UsageError
 from agent.measure import Outcome, SuiteReport
 from agent.task import Task
-from benchmarks import cli_regrade
-from benchmarks.cli_options import say
-from benchmarks.evidence import CHAIN, Archive, chain_head, line_digest
-from benchmarks.harness.logs import END, LOG, START
-from benchmarks.instances import Hidden, Instance
-from benchmarks.regrading import Regraded, regrade_all
-from benchmarks.verdicts import Finding, Verdict, decide
+from benchmarks.cli import regrade as cli_regrade
+from benchmarks.cli.options import say
+from benchmarks.data.harness_logs import END, LOG, START
+from benchmarks.data.instances import Hidden, Instance
+from benchmarks.grading.evidence import CHAIN, Archive, chain_head, line_digest
+from benchmarks.grading.regrading import Regraded, regrade_all
+from benchmarks.grading.verdicts import Finding, Verdict, decide
 from sandboxes import Workspace
 
 HIDDEN_TESTS = (("t.py::new",), ("t.py::old",))

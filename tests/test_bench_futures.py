@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import clones
-from benchmarks.sources.formats import format_of
-from benchmarks.sources.images import ALONE, SEALED, SEALED_WHERE_KEPT
+from benchmarks.data import clones
+from benchmarks.data.sources.formats import format_of
+from benchmarks.data.sources.images import ALONE, SEALED, SEALED_WHERE_KEPT
 from tests.instances import FILES, FIXED, git, write
 from tests.test_sources import ROWS
 

@@ -11,15 +11,15 @@ from threading import Event, Lock
 
 import pytest
 
-from benchmarks.checking import check
-from benchmarks.clones import GitRefused
-from benchmarks.grading import grade, grade_all
-from benchmarks.instances import Instance
-from benchmarks.predictions import Prediction
-from benchmarks.sources import Source, open_source
-from benchmarks.verdicts import Verdict, VerdictCache, patch_digest
+from benchmarks.data.clones import GitRefused
+from benchmarks.data.instances import Instance
+from benchmarks.data.predictions import Prediction
+from benchmarks.data.sources import Source, open_source
+from benchmarks.grading.grading import grade, grade_all
+from benchmarks.grading.validation import check
+from benchmarks.grading.verdicts import Verdict, VerdictCache, patch_digest
 from sandboxes import Provider
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.instances import FILES, FIXED, HIDDEN_TEST, bare_instance, make_benchmark, patch_of
 
 pytestmark = pytest.mark.namespace

@@ -9,8 +9,8 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.grouping import environment_of, in_groups
-from benchmarks.instances import Instance
+from benchmarks.batch.grouping import environment_of, in_groups
+from benchmarks.data.instances import Instance
 from tests.instances import bare_instance
 
 

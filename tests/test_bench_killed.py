@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.batch import read_attempts
+from benchmarks.batch.batch import read_attempts
 from benchmarks.perf.killed import attempted_twice, bench, differences, events, interrupted, moments
 from tests.instances import make_benchmark
 

@@ -12,11 +12,11 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from agent.budget import Usage
-from benchmarks import measured
-from benchmarks.batch import Attempt, Batch, Identity
-from benchmarks.cli import app
-from benchmarks.instances import Instance
-from benchmarks.measured import Measured, Recorder, outlook, read_measured
+from benchmarks.batch import measured_times as measured
+from benchmarks.batch.batch import Attempt, Batch, Identity
+from benchmarks.batch.measured_times import Measured, Recorder, outlook, read_measured
+from benchmarks.cli.app import app
+from benchmarks.data.instances import Instance
 from tests.instances import bare_instance, make_benchmark
 
 IDENTITY = Identity("set", "hidden", "ramify/tiny/auto", "abc", 0)

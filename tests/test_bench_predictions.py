@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import UsageError
-from benchmarks.ledger import Ledger, read_lines
-from benchmarks.predictions import Prediction, read_predictions, write_predictions
+from benchmarks.data.jsonl_ledger import Ledger, read_lines
+from benchmarks.data.predictions import Prediction, read_predictions, write_predictions
 
 
 @given(st.binary())

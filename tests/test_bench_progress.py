@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from agent.budget import Usage
-from agent.events import Ended, Round, Spent
-from benchmarks.batch import Attempt
-from benchmarks.progress import BatchProgress
-from benchmarks.standing import Standing
+from agent.run.events import Ended, Round, Spent
+from benchmarks.batch.batch import Attempt
+from benchmarks.batch.progress import BatchProgress
+from benchmarks.batch.status import Standing
 from tests.instances import bare_instance
 
 SOLVED = {"status": "solved", "nodes": 2, "seconds": 1.0, "stop": "solved"}

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from agent.budget import Usage
 from agent.measure import Outcome, SuiteReport
-from benchmarks import report
-from benchmarks.batch import Attempt, Batch, Identity
-from benchmarks.cli import app
-from benchmarks.instances import Hidden
-from benchmarks.verdicts import Verdict, VerdictCache, describe, judge, patch_digest
+from benchmarks.batch.batch import Attempt, Batch, Identity
+from benchmarks.cli.app import app
+from benchmarks.data.instances import Hidden
+from benchmarks.grading.verdicts import Verdict, VerdictCache, describe, judge, patch_digest
+from benchmarks.reports import report
 from tests.instances import bare_instance as instance
 
 PASSED, FAILED, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED

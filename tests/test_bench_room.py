@@ -15,12 +15,12 @@ import docker
 import pytest
 
 from agent.budget import Stop
-from agent.build import start
+from agent.build.composition import start
 from agent.settings import SandboxSettings, Settings
 from agent.task import Task
-from benchmarks.batch import Attempt
-from benchmarks.disk import Floor
-from benchmarks.pruning import Pruner
+from benchmarks.batch.batch import Attempt
+from benchmarks.batch.free_space import Floor
+from benchmarks.batch.image_cleanup import Pruner
 from sandboxes import (
     ImageMissing,
     PullLeft,
@@ -31,10 +31,10 @@ from sandboxes import (
     StoreFull,
     Workspace,
 )
-from sandboxes.engine import translated
-from sandboxes.images import base_volume_name, find
-from sandboxes.pruning import here
-from sandboxes.pulls import AT_ONCE, PATIENCE_S, log, pull, until
+from sandboxes.docker.client import translated
+from sandboxes.docker.image_cleanup import here
+from sandboxes.docker.images import base_volume_name, find
+from sandboxes.docker.pulls import AT_ONCE, PATIENCE_S, log, pull, until
 from tests.instances import bare_instance
 from tests.registry import Engine, Registry, registry
 from tests.test_bench_batch import halted, result, states

@@ -10,15 +10,15 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.errors import JournalError
-from agent.events import Added, Noted, Started
-from agent.run import Run
-from agent.tournament import rank
-from agent.tournament.note import key, note
-from benchmarks.batch import Attempt, Batch, Identity, read_attempts, read_identity
-from benchmarks.cli import app
-from benchmarks.report import verdicts_file
-from benchmarks.selectors import Standing, candidates, read_choices, standings, summary
-from benchmarks.verdicts import Verdict, VerdictCache, patch_digest, read_verdicts
+from agent.run.events import Added, Noted, Started
+from agent.run.run import Run
+from agent.solver.tournament import rank
+from agent.solver.tournament.note import key, note
+from benchmarks.batch.batch import Attempt, Batch, Identity, read_attempts, read_identity
+from benchmarks.cli.app import app
+from benchmarks.grading.verdicts import Verdict, VerdictCache, patch_digest, read_verdicts
+from benchmarks.reports.report import verdicts_file
+from benchmarks.reports.selectors import Standing, candidates, read_choices, standings, summary
 from sandboxes import Snapshot
 from tests import trees
 from tests.candidates import TASK, FixedJudge, candidate

@@ -12,10 +12,10 @@ import pytest
 
 from agent.errors import UsageError
 from agent.task import dump_task
-from benchmarks import clones
-from benchmarks.instances import Hidden, Instance, InstanceBroken, select
-from benchmarks.sources import Source, open_source
-from benchmarks.suites import suite_id
+from benchmarks.data import clones
+from benchmarks.data.instances import Hidden, Instance, InstanceBroken, select
+from benchmarks.data.sources import Source, open_source
+from benchmarks.data.suites import suite_id
 from tests.instances import FILES, FIXED, TESTED, bare_instance, git, make_benchmark, patch_of
 
 

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from agent.budget import Budget, Usage
 from agent.config import load
-from benchmarks.batch import Attempt, read_attempts
-from benchmarks.cli import app
-from benchmarks.spending import forecast
+from benchmarks.batch.batch import Attempt, read_attempts
+from benchmarks.batch.cost_forecast import forecast
+from benchmarks.cli.app import app
 from tests.instances import bare_instance, make_benchmark
 from tests.scripted_server import ScriptedServer, says
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sandboxes import Workspace
-from sandboxes.borrow import borrow
 from sandboxes.conformance import LIMITS, sh
 from sandboxes.conformance.given import said
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.forking.host_network_env import borrow
+from sandboxes.namespace.provider import NamespaceProvider
 
 BUNDLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")

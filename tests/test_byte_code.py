@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sandboxes import Sandbox, Workspace
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 
 HEADERS = """
 import glob

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent import carried
-from agent.carried import Carried
-from agent.lineage import Lineage
+from agent.run.tree import aggregates as carried
+from agent.run.tree.aggregates import Carried
+from agent.run.tree.ancestry import Lineage
 
 parents = st.lists(st.integers(0, 10**6), max_size=40)
 notes = st.lists(st.tuples(st.integers(0, 10**6), st.integers(-9, 9), st.booleans()), max_size=40)
@@ -21,7 +21,7 @@ def lineage(parents, span):
     """Node n + 1 below one of those before it, mostly below one of the last, so that it is deep."""
     made = Lineage()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agent.lineage.SPAN", span)
+        patch.setattr("agent.run.tree.ancestry.SPAN", span)
         made.add(None)
         for number, parent in enumerate(parents):
             made.add(max(0, number - parent % 3) if parent % 5 else parent % (number + 1))
@@ -55,7 +55,7 @@ def test_the_node_above_that_many_edits_made_is_found_from_station_to_station(pa
 
 
 class Signal(KeyboardInterrupt):
-    """Comes at a line of `agent.carried`."""
+    """Comes at a line of `agent.run.tree.aggregates`."""
 
 
 def interrupted(totals, node, at_line):

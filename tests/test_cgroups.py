@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sandboxes import Limits, cgroups
+from sandboxes import Limits
+from sandboxes.namespace import cgroups
 
 pytestmark = pytest.mark.skipif(not cgroups.limited(), reason="this user can make no control groups")
 

@@ -15,28 +15,28 @@ import pytest
 
 from agent.actions import Edit, Invalid, Observation, RunTests, View
 from agent.budget import Budget, Stop, Usage
+from agent.engine.components import Parts
 from agent.errors import ModelError, PolicyError, ToolsRefused
+from agent.evaluate.value import Evaluation
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.models import Completion, Message, Model, ToolCall
 from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
 from agent.models.scripted import ScriptedModel, answer
-from agent.parts import Parts
 from agent.policy import Position, Tried
-from agent.policy.briefing import opening, situation, visible
-from agent.policy.chat import ChatPolicy
-from agent.policy.forms import NATIVE, TEXT
-from agent.policy.tagged import write
-from agent.policy.transcript import branch, pack
-from agent.run import Run
+from agent.policy.chat.briefing import opening, situation, visible
+from agent.policy.chat.dialects import NATIVE, TEXT
+from agent.policy.chat.policy import ChatPolicy
+from agent.policy.chat.tagged import write
+from agent.policy.chat.transcript import branch, pack
+from agent.run.run import Run
+from agent.run.tree.tree import Node, Step
 from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
-from agent.solver import Result, solve
-from agent.tree import Node, Step
-from agent.value import Evaluation
-from agent.value.tests import PassingTests
+from agent.solver.solve import Result, solve
 from sandboxes import Sandbox
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.acting import do
 from tests.projects import BUG, FIX, GOAL, means, task
 from tests.scripted_server import Reply, Script, ScriptedServer, fails, says

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.checkout import apply, inspect
-from agent.places import store_of
-from agent.run import Run
-from agent.verify import apply_patch
+from agent.cli.checkout import apply, inspect
+from agent.evaluate.verification import apply_patch
+from agent.run.paths import store_of
+from agent.run.run import Run
 from sandboxes import Provider, SandboxError, Workspace
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 from tests import commands
 from tests.checkouts import (
     COMMON,

@@ -12,14 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from agent import checkout, steer
+from agent import steer
 from agent.budget import Usage
+from agent.cli import checkout
+from agent.engine.selection import Order
 from agent.errors import RamifyError
-from agent.events import Added, Ended, Spent, Started, Steered
-from agent.journal import read_events
-from agent.run import Run
-from agent.steering import Order
-from sandboxes import Snapshot, namespace
+from agent.run.events import Added, Ended, Spent, Started, Steered
+from agent.run.journal import read_events
+from agent.run.run import Run
+from sandboxes import Snapshot
+from sandboxes.namespace import provider as namespace
 from tests import commands
 from tests.scripted_server import ScriptedServer, says
 from tests.trees import node

@@ -19,19 +19,20 @@ from typer.testing import CliRunner
 from agent.budget import Budget, BudgetSpent, Stop, Usage
 from agent.config import load
 from agent.errors import ConfigError, UsageError
-from agent.run import Run
+from agent.run.run import Run
 from agent.settings import Settings
-from benchmarks.batch import Batch, Identity
-from benchmarks.cli import app
-from benchmarks.cluster import parcels, requests
-from benchmarks.cluster.desk import UNFINISHED, Desk, Superseded
-from benchmarks.cluster.luggage import pack
-from benchmarks.cluster.neighbours import Neighbours
-from benchmarks.cluster.purse import DeskPurse
-from benchmarks.cluster.work import Order, work
-from benchmarks.sources import open_source
-from benchmarks.spending import spent_so_far
-from benchmarks.standing import Standing
+from benchmarks.batch.batch import Batch, Identity
+from benchmarks.batch.cluster import requests
+from benchmarks.batch.cluster import transfer as parcels
+from benchmarks.batch.cluster.code_bundle import pack
+from benchmarks.batch.cluster.coordinator import UNFINISHED, Desk, Superseded
+from benchmarks.batch.cluster.neighbours import Neighbours
+from benchmarks.batch.cluster.remote_budget import DeskPurse
+from benchmarks.batch.cluster.task import Order, work
+from benchmarks.batch.cost_forecast import spent_so_far
+from benchmarks.batch.status import Standing
+from benchmarks.cli.app import app
+from benchmarks.data.sources import open_source
 from tests.instances import bare_instance, make_benchmark
 from tests.rows import CLASSIC
 

@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from agent.cli_config import app
+from agent.cli.config import app
 from agent.config import load, origins, restore
 from agent.errors import ConfigError
 from agent.settings import Settings

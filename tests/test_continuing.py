@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from agent.evaluate.value import Evaluation
+from agent.run.tree.tree import Node, Step, Tree
 from agent.search.continuing import OpenLines, continued, continues
-from agent.tree import Node, Step, Tree
-from agent.value import Evaluation
 from tests.trees import node, tree
 
 

@@ -14,8 +14,8 @@ from agent.measure import Outcome
 from agent.measure.baseline import Baseline
 from agent.measure.measurer import find_baseline
 from agent.measure.suite import copy_run, run_suite
-from agent.measure.trust import LOSSES, Trust
-from agent.measure.warm import Start, find_warm
+from agent.measure.warm.runner import Start, find_warm
+from agent.measure.warm.trust import LOSSES, Trust
 from sandboxes import TemplateLost
 from tests.measuring import PYTEST, Lab
 

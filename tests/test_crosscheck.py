@@ -8,29 +8,29 @@ from hashlib import sha256
 
 import pytest
 
-from agent.answers import Answers
+from agent.analysis.report.bracket import draw
 from agent.budget import Budget, BudgetSpent, Stop
-from agent.comparing import Comparison
-from agent.crosscheck import CrossCheck, Row, scores
-from agent.events import Added, Noted, Spent
+from agent.engine.components import Parts
+from agent.evaluate.reproduction import FILE_BYTES
+from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.value import Evaluation
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.measurer import find_baseline
-from agent.node import ROOT
-from agent.parts import Parts
-from agent.report.bracket import draw
-from agent.reproduction import FILE_BYTES
-from agent.rollouts import Candidate, Rollout, Summary
-from agent.run import Run
-from agent.scoring import GoalsFirst
+from agent.run.events import Added, Noted, Spent
+from agent.run.rollouts import Candidate, Rollout, Summary
+from agent.run.run import Run
+from agent.run.tree.node import ROOT
+from agent.run.tree.tree import Node
 from agent.search.best_first import BestFirst
 from agent.settings import TournamentSettings
-from agent.sitting import Sitting
-from agent.tournament import rank
-from agent.tournament.note import key, note
-from agent.tree import Node
-from agent.value import Evaluation
-from agent.value.tests import PassingTests
-from agent.wave_parts import WaveParts
+from agent.solver.candidates import Answers
+from agent.solver.comparison import Comparison
+from agent.solver.cross_testing import CrossCheck, Row, scores
+from agent.solver.round_components import WaveParts
+from agent.solver.session import Sitting
+from agent.solver.tournament import rank
+from agent.solver.tournament.note import key, note
 from tests.candidates import TASK, FixedJudge, candidate
 from tests.policies import edits
 from tests.projects import BUG, FIX, SOURCE, means, task

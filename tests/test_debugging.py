@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 
 from agent.actions import Debug
 from agent.budget import Budget
+from agent.engine.components import Parts
 from agent.errors import MeasureError
+from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.value.tests import PassingTests
 from agent.measure.inside.values import VALUE_CHARACTERS, Values
 from agent.measure.inside.watching import Watch
 from agent.measure.measurer import find_baseline
-from agent.measure.probing import look, read_probe
+from agent.measure.probing.probes import look, read_probe
+from agent.measure.probing.watched import first_failure
 from agent.measure.suite import rules_for
-from agent.measure.watched import first_failure
 from agent.models.scripted import ScriptedModel, answer
-from agent.parts import Parts
-from agent.policy.chat import ChatPolicy
-from agent.run import Run
-from agent.scoring import GoalsFirst
+from agent.policy.chat.policy import ChatPolicy
+from agent.run.run import Run
 from agent.search.linear import Linear
-from agent.solver import solve
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from tests.policies import edits
 from tests.projects import BUG, FIX, GOAL, SOURCE, TESTS, commit, task
 

@@ -16,27 +16,27 @@ from hypothesis import strategies as st
 
 from agent.budget import Budget, Stop, Usage
 from agent.config import load
-from agent.delegation.coordinating import Delegation
-from agent.delegation.plan import REST, SubTask, by_code, check, completed
-from agent.delegation.planning import to_note
-from agent.delegation.working import Work, share
+from agent.engine.components import Parts
+from agent.engine.selection import Order
 from agent.errors import UsageError
-from agent.events import Added, Failed, Spent, Started
-from agent.inbox import steer
-from agent.journal import read_events
-from agent.measure.spectrum import Spectrum
+from agent.evaluate.value.tests import PassingTests
+from agent.measure.probing.spectrum import Spectrum
 from agent.models.scripted import ScriptedModel, answer
-from agent.parts import Parts
-from agent.places import store_of
-from agent.result import Result
-from agent.run import Run
+from agent.run.command_queue import steer
+from agent.run.events import Added, Failed, Spent, Started
+from agent.run.journal import read_events
+from agent.run.paths import store_of
+from agent.run.run import Run
 from agent.search.linear import Linear
-from agent.solver import solve
-from agent.steering import Order
+from agent.solver.delegation.coordinating import Delegation
+from agent.solver.delegation.plan import REST, SubTask, by_code, check, completed
+from agent.solver.delegation.planning import to_note
+from agent.solver.delegation.working import Work, share
+from agent.solver.result import Result
+from agent.solver.solve import solve
 from agent.task import Task, dump_task
-from agent.value.tests import PassingTests
 from sandboxes import Snapshot, Workspace
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.policies import Scripted
 from tests.projects import commit, git, task
 from tests.trees import node
@@ -274,10 +274,10 @@ TWO = {
 DYING = """
 import os, signal, sys
 from pathlib import Path
-from agent.build import start
+from agent.build.composition import start
 from agent.config import load
-from agent.events import Added
-from agent.journal import read_events
+from agent.run.events import Added
+from agent.run.journal import read_events
 from tests.projects import task
 
 repo, run = map(Path, sys.argv[1:])

@@ -14,7 +14,7 @@ import pytest
 from sandboxes import Provider, Sandbox, Snapshot, Workspace
 from sandboxes.conformance import LIMITS, sample, sh
 from sandboxes.conformance.given import fingerprint_of, said
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 
 pytestmark = pytest.mark.namespace
 

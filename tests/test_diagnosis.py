@@ -25,27 +25,27 @@ from agent.actions import (
     View,
     Write,
 )
+from agent.analysis.diagnosis import diagnose, diagnose_deeds
+from agent.analysis.diagnosis.commands import read_command
+from agent.analysis.diagnosis.divergence import compare, moments
+from agent.analysis.report.diagnosis import parted, told
+from agent.analysis.trajectories import read_trajectory
 from agent.budget import Budget
-from agent.cli import app
-from agent.deeds import deed
-from agent.diagnosis import diagnose, diagnose_deeds
-from agent.diagnosis.commands import read_command
-from agent.diagnosis.divergence import compare, moments
+from agent.cli.app import app
+from agent.engine.components import Parts
+from agent.engine.selection import Order, check
 from agent.errors import UsageError
-from agent.events import Ended, Noted
-from agent.inbox import steer
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
-from agent.measure.spectrum import Spectrum
-from agent.parts import Parts
+from agent.measure.probing.spectrum import Spectrum
 from agent.policy import Proposal
-from agent.report.diagnosis import parted, told
-from agent.run import Run
+from agent.run.action_log import deed
+from agent.run.command_queue import steer
+from agent.run.events import Ended, Noted
+from agent.run.run import Run
 from agent.search.linear import Linear
-from agent.solver import solve
-from agent.steering import Order, check
-from agent.trajectories import read_trajectory
-from agent.value.tests import PassingTests
-from sandboxes.namespace import NamespaceProvider
+from agent.solver.solve import solve
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.histories import ENDS, F, History, P, turn
 from tests.policies import Scripted
 from tests.projects import BUG, FIX, means, task

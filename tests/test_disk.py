@@ -13,17 +13,17 @@ import pytest
 
 from agent.actions import Edit, Shell
 from agent.budget import Budget, Stop
-from agent.discarding import DISCARDED, make_room
-from agent.events import Exhausted
-from agent.parts import Parts
+from agent.engine.components import Parts
+from agent.evaluate.value.tests import PassingTests
 from agent.policy import Proposal
-from agent.run import Run
+from agent.run.events import Exhausted
+from agent.run.eviction import DISCARDED, make_room
+from agent.run.run import Run
 from agent.search.best_first import BestFirst
-from agent.solver import solve
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from sandboxes import Limits, SnapshotMissing, StoreFull
-from sandboxes.namespace import NamespaceProvider
-from sandboxes.room import require
+from sandboxes.forking.disk_space import require
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.policies import Scripted
 from tests.projects import BUG, FIX, means, task
 

@@ -17,7 +17,7 @@ import pytest
 from markdown_it import MarkdownIt
 from typer.main import get_command
 
-from agent.cli import ELSEWHERE
+from agent.cli.app import ELSEWHERE
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -95,7 +95,7 @@ SHOWN = [
 
 
 @cache
-def commands(module="agent.cli"):
+def commands(module="agent.cli.app"):
     """The command line of a module; a tenth of a second each to make."""
     return get_command(import_module(module).app)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.doctor import sandboxes_of
-from agent.machine import Machine, look
+from agent.cli.doctor.machine import Machine, look
+from agent.cli.doctor.report import sandboxes_of
 
 
 def said(**facts: object) -> dict[str, tuple[bool, str, str]]:

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from agent.actions.comparison import stopped_early
+from agent.analysis.report.summary import tally
 from agent.measure import Outcome
 from agent.measure.comparison import compare
 from agent.measure.regressions import must_pass, regressions
 from agent.measure.suite import run_suite
-from agent.report.summary import tally
 from tests.measuring import CALC, FIXED, GOAL, PROJECT, Lab
 
 pytestmark = pytest.mark.namespace

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from agent.actions import Edit
-from agent.build import start
+from agent.build.composition import start
 from agent.config import load
 from agent.errors import ConfigError, ModelError
 from agent.models import Ask, directly
@@ -24,7 +24,7 @@ from agent.policy.edit.counts import EVEN, Counts, counted
 from agent.policy.edit.features import features
 from agent.policy.edit.ranking import ByCounts, ByModel, Choice, Likeliest, Together, Uniform, shares
 from agent.policy.edit.record import Ranked
-from agent.run import Run
+from agent.run.run import Run
 from agent.search.mcts import Mcts
 from tests.projects import BUG, FIX, means, task
 from tests.scripted_server import Reply, ScriptedServer, fails, scores

@@ -16,16 +16,16 @@ from typing import cast
 
 import pytest
 
-from benchmarks.checking import check
-from benchmarks.evidence import Archive
-from benchmarks.grading import grade
-from benchmarks.harness import assets
-from benchmarks.harness.logs import START
-from benchmarks.instances import Instance, InstanceBroken
-from benchmarks.regrading import regrade_all
-from benchmarks.sources import Source, open_source
-from benchmarks.sources.formats import format_of
-from benchmarks.verdicts import Verdict
+from benchmarks.data import harness_assets as assets
+from benchmarks.data.harness_logs import START
+from benchmarks.data.instances import Instance, InstanceBroken
+from benchmarks.data.sources import Source, open_source
+from benchmarks.data.sources.formats import format_of
+from benchmarks.grading.evidence import Archive
+from benchmarks.grading.grading import grade
+from benchmarks.grading.regrading import regrade_all
+from benchmarks.grading.validation import check
+from benchmarks.grading.verdicts import Verdict
 from sandboxes import Provider, Sandbox
 from tests.instances import FIXED, TESTED, make_benchmark, patch_of
 from tests.rows import LIVE_PROGRAM
@@ -306,7 +306,7 @@ def test_what_git_repeats_of_a_patch_is_no_result_of_a_test(
 def test_a_row_whose_parser_is_a_program_is_graded_by_it(
     source: Source, instance: Instance, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchmarks.sources.live.TESTBED", ".")
+    monkeypatch.setattr("benchmarks.data.sources.live.TESTBED", ".")
     tests, command = instance.hidden, f"{sys.executable} -m pytest -rA -p no:cacheprovider test_calc.py"
     commands = {"rebuild_cmds": None, "test_cmds": [f"{command} > log"], "print_cmds": ["cat log"]}
     row = {**LIVE_PROGRAM, **commands, "patch": tests.patch.decode(), "test_patch": tests.test_patch.decode()}

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from sandboxes import Forked, Provider, Sandbox, Snapshot, Workspace
 from sandboxes.conformance import LIMITS, sample, sh
 from sandboxes.conformance.given import fingerprint_of
-from sandboxes.docker import DockerProvider, probe
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.docker.provider import DockerProvider, probe
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.projects import wheel
 
 PATHS = (

@@ -12,21 +12,21 @@ import pytest
 
 from agent.actions import Edit, Observation, RunTests, View
 from agent.budget import Budget
+from agent.engine.components import Parts
 from agent.errors import UsageError
-from agent.export.licences import licence_of
-from agent.export.registry import FORMATS, make
-from agent.export.turns import as_template
+from agent.evaluate.value.tests import PassingTests
+from agent.learning.export.licences import licence_of
+from agent.learning.export.registry import FORMATS, make
+from agent.learning.export.turns import as_template
 from agent.models import Completion, ToolCall
 from agent.models.scripted import answer
-from agent.parts import Parts
-from agent.policy.chat import ChatPolicy
-from agent.policy.forms import NATIVE, TEXT
-from agent.policy.transcript import pack
-from agent.run import Run
+from agent.policy.chat.dialects import NATIVE, TEXT
+from agent.policy.chat.policy import ChatPolicy
+from agent.policy.chat.transcript import pack
+from agent.run.run import Run
+from agent.run.tree.tree import Step
 from agent.search.linear import Linear
-from agent.solver import solve
-from agent.tree import Step
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from sandboxes import Provider, Workspace
 from tests.clients import Client, Serve
 from tests.exporting import TASK, Recorder, chat_tree, edit, failing_call, rows, said, small_tree

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.export.advantages import EPSILON, Advantages, Peers, advantages
-from agent.export.credit import Worth, worths
-from agent.tree import Tree
+from agent.learning.export.advantages import EPSILON, Advantages, Peers, advantages
+from agent.learning.export.credit import Worth, worths
+from agent.run.tree.tree import Tree
 from tests.trees import node, tree
 
 parents = st.lists(st.integers(0, 30), min_size=1, max_size=30)

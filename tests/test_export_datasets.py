@@ -13,18 +13,18 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.actions import Edit, Observation, Shell
-from agent.cli import app
+from agent.cli.app import app
 from agent.errors import JournalError, UsageError
-from agent.export.counting import Tally
-from agent.export.duplicates import likeness, sketch, words
-from agent.export.exclusions import Exclusions
-from agent.export.scrubbing import scrubbed
-from agent.export.splits import Splits, bucket
-from agent.export.writing import Files
-from agent.guard import MANIPULATION
+from agent.evaluate.guard import MANIPULATION
+from agent.learning.export.counting import Tally
+from agent.learning.export.duplicates import likeness, sketch, words
+from agent.learning.export.exclusions import Exclusions
+from agent.learning.export.scrubbing import scrubbed
+from agent.learning.export.splits import Splits, bucket
+from agent.learning.export.writing import Files
 from agent.models.scripted import answer
-from agent.run import Run
-from agent.tree import Step
+from agent.run.run import Run
+from agent.run.tree.tree import Step
 from tests.exporting import TASK, TOOLS, Recorder, chat_tree, edit, said, small_tree
 
 FAKE_KEY = "ghp_" + "a1B2" * 9

@@ -16,15 +16,15 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.actions import Edit, Observation, Shell
-from agent.cli import app
+from agent.analysis.trajectories import read_trajectory
+from agent.cli.app import app
 from agent.errors import UsageError
-from agent.events import Ended
-from agent.export.documents import export
+from agent.learning.export.documents import export
 from agent.models import Completion
 from agent.models.scripted import answer
-from agent.policy.forms import TEXT
-from agent.run import Run
-from agent.trajectories import read_trajectory
+from agent.policy.chat.dialects import TEXT
+from agent.run.events import Ended
+from agent.run.run import Run
 from tests.exporting import Recorder, chat_tree, edit, small_tree
 
 SCHEMA = json.loads((Path(__file__).parent / "trajectories" / "atif.schema.json").read_text())

@@ -11,13 +11,13 @@ import pytest
 
 from agent.actions import Edit, Observation, Write
 from agent.actions.replacing import edited
-from agent.events import Asked, Merged, Round
+from agent.analysis.minimize import NOTE, Shortened
 from agent.models.scripted import answer
-from agent.policy.forms import TEXT
-from agent.rollouts import Briefing, Plan
-from agent.run import Run
-from agent.shortening import NOTE, Shortened
-from agent.tree import Step
+from agent.policy.chat.dialects import TEXT
+from agent.run.events import Asked, Merged, Round
+from agent.run.rollouts import Briefing, Plan
+from agent.run.run import Run
+from agent.run.tree.tree import Step
 from tests.exporting import Recorder, chat_tree, edit, planned, rows, said, shortened, small_tree
 
 

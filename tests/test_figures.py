@@ -18,9 +18,9 @@ from agent.actions import Edit
 from agent.errors import UsageError
 from agent.models import Ask, directly
 from agent.policy.edit.ranking import Choice
+from benchmarks.data.jsonl_ledger import Ledger
 from benchmarks.flywheel import figures
 from benchmarks.flywheel.orders import Remembered
-from benchmarks.ledger import Ledger
 from tests.projects import commit
 from tests.test_swept import TESTS, TILL
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from agent.actions import Edit
-from agent.events import Noted
 from agent.policy.edit.context import Context, contexts
 from agent.policy.edit.record import Entry, Ranked, key
+from agent.run.events import Noted
+from benchmarks.data.synthetic.functions import functions, unnamed
 from benchmarks.flywheel import idioms
 from benchmarks.flywheel.leaks import apart, leaks, shown
-from benchmarks.synthetic.functions import functions, unnamed
 from tests.histories import History, P, turn
 
 HELD = "def held(a, b):\n    total = a * b + 1\n    for n in range(total):\n        total -= n * a\n    return total\n"

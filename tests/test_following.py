@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.budget import Budget
-from agent.flights import Flight, formations
-from agent.following import follow
-from agent.parts import Parts
+from agent.engine.components import Parts
+from agent.engine.scheduled_replay import follow
+from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
-from agent.run import Run
+from agent.run.run import Run
+from agent.run.schedule import Flight, formations
 from agent.search.linear import Linear
-from agent.solver import search, solve
-from agent.value.tests import PassingTests
+from agent.solver.solve import search, solve
 from sandboxes import Provider
 from tests.policies import Scripted
 from tests.projects import means, task

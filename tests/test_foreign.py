@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sandboxes import GitFailed, SandboxError
-from sandboxes.foreign import locate, opened
-from sandboxes.git import Git
+from sandboxes.git.command import Git
+from sandboxes.git.foreign import locate, opened
 from tests.projects import commit, git
 
 

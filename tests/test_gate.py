@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from agent.budget import Budget
-from agent.gate import improves_strictly
+from agent.engine.components import Parts
+from agent.evaluate.improvement import improves_strictly
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.models.scripted import ScriptedModel, answer
-from agent.parts import Parts
-from agent.policy.chat import ChatPolicy
-from agent.run import Run
+from agent.policy.chat.policy import ChatPolicy
+from agent.run.run import Run
 from agent.search.best_first import BestFirst
-from agent.solver import solve
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from tests.projects import commit, task
 from tests.trees import node
 

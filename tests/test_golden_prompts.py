@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from agent.budget import Budget
+from agent.engine.components import Parts
+from agent.evaluate.value.tests import PassingTests
 from agent.models.scripted import ScriptedModel, answer
-from agent.parts import Parts
-from agent.policy.chat import ChatPolicy
-from agent.run import Run
+from agent.policy.chat.policy import ChatPolicy
+from agent.run.run import Run
 from agent.search.auto import Auto
-from agent.solver import solve
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
 

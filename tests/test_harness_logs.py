@@ -8,9 +8,9 @@ import pytest
 
 from agent.measure import Outcome, SuiteReport
 from agent.measure.logs import parse
-from benchmarks.harness.logs import END, EXIT_CODE, START, read_log
-from benchmarks.instances import EvalType, Hidden
-from benchmarks.verdicts import describe, judge
+from benchmarks.data.harness_logs import END, EXIT_CODE, START, read_log
+from benchmarks.data.instances import EvalType, Hidden
+from benchmarks.grading.verdicts import describe, judge
 
 
 def log(*output: str, code: int = 0, before: str = "+ git status") -> str:

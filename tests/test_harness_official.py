@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 
 from agent.errors import UsageError
 from agent.task import Task
-from benchmarks.cli import app
-from benchmarks.harness.agreement import agreement
-from benchmarks.harness.official import Harness, HarnessFailed, command, find, run
-from benchmarks.harness.reports import read_reports
-from benchmarks.instances import Hidden, Instance
-from benchmarks.predictions import Prediction, write_predictions
-from benchmarks.sources import open_source
-from benchmarks.verdicts import Verdict, VerdictCache, patch_digest
+from benchmarks.cli.app import app
+from benchmarks.data.instances import Hidden, Instance
+from benchmarks.data.predictions import Prediction, write_predictions
+from benchmarks.data.sources import open_source
+from benchmarks.grading.harness.agreement import agreement
+from benchmarks.grading.harness.official import Harness, HarnessFailed, command, find, run
+from benchmarks.grading.harness.reports import read_reports
+from benchmarks.grading.verdicts import Verdict, VerdictCache, patch_digest
 from sandboxes import Workspace
 from tests.instances import make_benchmark
 

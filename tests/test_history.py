@@ -13,20 +13,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from agent.analysis.history import HISTORY, NODES
 from agent.budget import Budget
-from agent.cli import app
+from agent.cli.app import app
+from agent.engine.components import Parts
+from agent.engine.selection import Order
 from agent.errors import UsageError
-from agent.events import Added, Noted, Started, Steered
-from agent.history import HISTORY, NODES
+from agent.evaluate.value.tests import PassingTests
 from agent.measure.measurer import find_baseline
-from agent.parts import Parts
-from agent.run import Run
+from agent.run.events import Added, Noted, Started, Steered
+from agent.run.run import Run
 from agent.search import Choice
-from agent.solver import solve
-from agent.steering import Order
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from sandboxes import Snapshot, Workspace
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.halves import HIGH, LOW, SPOILT, Doing, Planned, halves
 from tests.projects import git, task
 

@@ -9,15 +9,15 @@ import docker
 import pytest
 from typer.testing import CliRunner
 
-from agent.cli import app
+from agent.cli.app import app
+from agent.evaluate.verification import apply_patch
 from agent.measure.measurer import Measurer, find_baseline
 from agent.task import Task
-from agent.verify import apply_patch
 from sandboxes import Provider, Sandbox, Workspace
 from sandboxes.commit import CommitProvider
 from sandboxes.conformance import LIMITS
 from sandboxes.conformance.given import said
-from sandboxes.docker import DockerProvider
+from sandboxes.docker.provider import DockerProvider
 from tests.images import conda_image, nested_image, remove_image
 
 pytestmark = pytest.mark.docker

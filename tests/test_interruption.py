@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-from agent.events import Added, Spent
-from agent.journal import read_events
+from agent.run.events import Added, Spent
+from agent.run.journal import read_events
 from tests.clients import KEY, servers
 from tests.projects import means
 from tests.scripted_server import fails, responds, says, worded

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from agent.actions import Edit, Invalid, Observation, Replacement, Submit
 from agent.budget import Usage
+from agent.engine.selection import Order
 from agent.errors import JournalError
-from agent.events import Added, Begun, Ended, Exhausted, Failed, Merged, Noted, Remeasured, Spent, Started, Steered
-from agent.flights import Flight
-from agent.journal import Journal, decode, encode
+from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
-from agent.run import Run
+from agent.run.events import Added, Begun, Ended, Exhausted, Failed, Merged, Noted, Remeasured, Spent, Started, Steered
+from agent.run.journal import Journal, decode, encode
+from agent.run.run import Run
+from agent.run.schedule import Flight
+from agent.run.tree.tree import Node, Step
 from agent.search import Choice, Reason
-from agent.steering import Order
-from agent.tree import Node, Step
-from agent.value import Evaluation
 from sandboxes import Snapshot
 from tests.trees import node
 
@@ -174,8 +174,8 @@ def test_a_run_that_is_held_can_be_read_and_nothing_of_it_is_cut(tmp_path):
 def test_kill_9_leaves_every_recorded_event(tmp_path):
     code = (
         "import sys, pathlib\n"
-        "from agent.events import Failed\n"
-        "from agent.journal import Journal\n"
+        "from agent.run.events import Failed\n"
+        "from agent.run.journal import Journal\n"
         "j = Journal(pathlib.Path(sys.argv[1]))\n"
         "for i in range(10**6):\n"
         "    j.append(Failed(0, str(i))); print(i, flush=True)\n"

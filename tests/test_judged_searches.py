@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agent.build import resume, start
+from agent.build.composition import resume, start
 from agent.config import load
 from agent.errors import ConfigError
-from agent.run import Run
+from agent.run.run import Run
 from tests.projects import BUG, FIX, TESTS, commit, means, task
 from tests.projects import SOURCE as BROKEN
 from tests.scripted_server import Reply, ScriptedServer, says

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 
 from agent.budget import BudgetSpent, Stop
 from agent.errors import ModelError, PolicyError, TooLong
-from agent.guard import Flag, cap
+from agent.evaluate.guard import Flag, cap
+from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value.blend import Blend
+from agent.evaluate.value.checklist import Checklist
+from agent.evaluate.value.debate import Debate
+from agent.evaluate.value.judge import Judge, read_verdict
+from agent.evaluate.value.registry import VALUES
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.models import directly
 from agent.models.conversing import Unreadable, last_object
 from agent.models.scripted import ScriptedModel, answer
+from agent.run.tree.tree import Node
 from agent.task import Task
-from agent.tree import Node
-from agent.value import Case, Evaluation
-from agent.value.blend import Blend
-from agent.value.checklist import Checklist
-from agent.value.debate import Debate
-from agent.value.judge import Judge, read_verdict
-from agent.value.registry import VALUES
-from agent.value.tests import PassingTests
 from sandboxes import Snapshot, Workspace
 
 P, F, E = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR

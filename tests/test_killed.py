@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.events import Failed
-from agent.journal import read_events
-from sandboxes import docker as docker_sandbox
-from sandboxes.engine import connect
-from sandboxes.namespace import probe
-from sandboxes.shipping import LOADER, STARTED, package
+from agent.run.events import Failed
+from agent.run.journal import read_events
+from sandboxes.docker import provider as docker_sandbox
+from sandboxes.docker.client import connect
+from sandboxes.forking.guest_bundle import LOADER, STARTED, package
+from sandboxes.namespace.provider import probe
 from tests.projects import TESTS, means
 
 KINDS = [pytest.param("namespace", marks=pytest.mark.namespace), pytest.param("docker", marks=pytest.mark.docker)]

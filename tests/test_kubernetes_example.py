@@ -10,8 +10,8 @@ import pytest
 import typer
 import yaml
 
-from benchmarks.cli import app
-from benchmarks.cluster import requests
+from benchmarks.batch.cluster import requests
+from benchmarks.cli.app import app
 
 FOLDER = Path(__file__).parent.parent / "examples" / "kubernetes"
 PODS = {

@@ -13,20 +13,20 @@ import pytest
 
 from agent.actions import Edit
 from agent.budget import Budget
+from agent.engine.components import Parts
 from agent.errors import MeasureError, UsageError
-from agent.guard import inspect, protect
+from agent.evaluate.guard import inspect, protect
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.adapters.inner import inner_tests
 from agent.measure.adapters.registry import ADAPTERS
 from agent.measure.adapters.running import run_adapted
 from agent.measure.measurer import find_baseline
 from agent.measure.suite import GENEROUS
-from agent.parts import Parts
 from agent.policy import Proposal
-from agent.run import Run
+from agent.run.run import Run
 from agent.search.best_first import BestFirst
-from agent.solver import solve
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from tests.languages import LANGUAGES
 from tests.measuring import Lab
 from tests.policies import Scripted

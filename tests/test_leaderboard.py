@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from agent.errors import UsageError
 from agent.measure import Outcome, SuiteReport
-from benchmarks.batch import Attempt, Batch, Identity
-from benchmarks.cli import app
-from benchmarks.evidence import Archive
-from benchmarks.instances import Hidden, Mode
-from benchmarks.leaderboard import export
-from benchmarks.verdicts import Finding, VerdictCache, decide
+from benchmarks.batch.batch import Attempt, Batch, Identity
+from benchmarks.cli.app import app
+from benchmarks.data.instances import Hidden, Mode
+from benchmarks.grading.evidence import Archive
+from benchmarks.grading.verdicts import Finding, VerdictCache, decide
+from benchmarks.reports.leaderboard import export
 from tests.instances import bare_instance
 from tests.test_export_documents import shell_run
 

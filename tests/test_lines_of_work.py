@@ -15,21 +15,21 @@ from typing import Any
 
 import pytest
 
+from agent.analysis.report.summary import as_text
 from agent.budget import Budget, Stop
-from agent.grade import Grade
+from agent.engine.components import Parts
+from agent.evaluate.value.tests import PassingTests
 from agent.measure.timing import Timing
 from agent.models.openai import OpenAIModel
-from agent.parts import Parts
-from agent.policy.chat import TURNS_USED_UP, ChatPolicy
-from agent.report.summary import as_text
-from agent.result import Result
-from agent.run import Run
+from agent.policy.chat.policy import TURNS_USED_UP, ChatPolicy
+from agent.run.grade import Grade
+from agent.run.run import Run
 from agent.search.auto import Auto
 from agent.search.best_of_n import BestOfN
 from agent.search.registry import SEARCHES
-from agent.solver import solve
-from agent.value.tests import PassingTests
-from agent.wave_parts import WaveParts
+from agent.solver.result import Result
+from agent.solver.round_components import WaveParts
+from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.clients import KEY, Client, clients, servers
 from tests.commands import ramify

@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 
 from agent.actions import Edit, Observation, Replacement
+from agent.analysis.report.edits import as_diff
+from agent.analysis.report.live import STEPS, View
+from agent.analysis.report.progress import Progress
 from agent.budget import Usage
-from agent.events import Added, Failed, Round, Spent, Started
-from agent.report.edits import as_diff
-from agent.report.live import STEPS, View
-from agent.report.progress import Progress
-from agent.tree import Step
+from agent.run.events import Added, Failed, Round, Spent, Started
+from agent.run.tree.tree import Step
 from sandboxes import Snapshot
 from tests.pages import write
 from tests.trees import node

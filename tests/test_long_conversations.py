@@ -14,21 +14,21 @@ import pytest
 
 from agent.actions import Observation, View
 from agent.budget import Budget
+from agent.engine.components import Parts
 from agent.errors import TooLong
+from agent.evaluate.value.tests import PassingTests
 from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
 from agent.models.scripted import ScriptedModel, answer
-from agent.parts import Parts
 from agent.policy import Position
-from agent.policy.chat import ChatPolicy
-from agent.policy.conversation import capped
-from agent.policy.forms import NATIVE
-from agent.policy.transcript import branch, left_out
-from agent.run import Run
+from agent.policy.chat.conversation import capped
+from agent.policy.chat.dialects import NATIVE
+from agent.policy.chat.policy import ChatPolicy
+from agent.policy.chat.transcript import branch, left_out
+from agent.run.run import Run
+from agent.run.tree.tree import Step
 from agent.search.best_of_n import BestOfN
-from agent.solver import solve
-from agent.tree import Step
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from sandboxes import Provider, Sandbox
 from tests.projects import means, task
 from tests.scripted_server import Reply, ScriptedServer, fails, says

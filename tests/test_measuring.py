@@ -16,10 +16,10 @@ from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import compare
 from agent.measure.ids import file_of
 from agent.measure.measurer import Measurer, find_baseline
+from agent.measure.probing.spectrum import Spectrum
+from agent.measure.probing.tracing import trace
 from agent.measure.regressions import regressions
-from agent.measure.spectrum import Spectrum
 from agent.measure.suite import GENEROUS, rules_for, run_suite
-from agent.measure.tracing import trace
 from tests.measuring import CALC, CONFTEST, FIXED, FIXED_PORT, GOAL, PROJECT, PYTEST, TESTS, Lab
 
 pytestmark = pytest.mark.namespace

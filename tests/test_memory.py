@@ -16,22 +16,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from agent.cli import app
+from agent.cli.app import app
 from agent.errors import ConfigError, MemoryUnusable, RamifyError
+from agent.learning.memory import Memory
+from agent.learning.memory.admission import Unverified
+from agent.learning.memory.claims import alike, opposed
+from agent.learning.memory.clusters import cluster_of, shape_of
+from agent.learning.memory.distilling import Distiller, Tally, read_operations
+from agent.learning.memory.insights import Add, Drop, Merge, operated
+from agent.learning.memory.issue import Issue
+from agent.learning.memory.items import Episode, Experience, Insight, Reflection
+from agent.learning.memory.store import SCHEMA
+from agent.learning.memory.words import words
 from agent.measure.messages import error_of
-from agent.memory import Memory
-from agent.memory.admission import Unverified
-from agent.memory.claims import alike, opposed
-from agent.memory.clusters import cluster_of, shape_of
-from agent.memory.distilling import Distiller, Tally, read_operations
-from agent.memory.insights import Add, Drop, Merge, operated
-from agent.memory.issue import Issue
-from agent.memory.items import Episode, Experience, Insight, Reflection
-from agent.memory.store import SCHEMA
-from agent.memory.words import words
 from agent.models.conversing import Unreadable
 from agent.models.scripted import ScriptedModel, answer
-from agent.run import Run
+from agent.run.run import Run
 from agent.search import Choice, Reason
 from tests.clients import Serve
 from tests.memories import BROKEN, PATCH, REPAIR, recorded, report, state, task
@@ -405,7 +405,7 @@ class TestTheFile:
         self, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         remember(memory, recorded(tmp_path / "a", task(ISSUES["mean"])))
-        monkeypatch.setattr("agent.memory.store.WAIT_S", 0.01)
+        monkeypatch.setattr("agent.learning.memory.store.WAIT_S", 0.01)
         with memory.store._writing():
             opened = Memory(memory.store.path, make=False)
             assert len(opened.search(PARAPHRASE, "episode", 1)) == 1

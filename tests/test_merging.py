@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from sandboxes.merging import merge
-from sandboxes.patches import Difference, Side
+from sandboxes.forking.merge import merge
+from sandboxes.git.diff import Difference, Side
 
 LINES = b"".join(b"line %d\n" % n for n in range(20))
 

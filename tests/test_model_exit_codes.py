@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from agent.journal import read_events
+from agent.run.journal import read_events
 from tests.clients import KEY, servers
 from tests.commands import ramify
 from tests.projects import BUG, FIX, means

@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 
 from agent.budget import Budget, Stop, Usage
-from agent.build import resume, start
+from agent.build.composition import resume, start
 from agent.config import load
+from agent.engine.components import Parts
 from agent.errors import ConfigError, ModelError
-from agent.events import Asked, Spent
-from agent.journal import read_events
+from agent.evaluate.value.tests import PassingTests
 from agent.models.deadlines import Deadlines
 from agent.models.halt import Halt
-from agent.parts import Parts
-from agent.policy.chat import ChatPolicy
-from agent.run import Run
+from agent.policy.chat.policy import ChatPolicy
+from agent.run.events import Asked, Spent
+from agent.run.journal import read_events
+from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
-from agent.solver import Result, solve
-from agent.value.tests import PassingTests
+from agent.solver.solve import Result, solve
 from sandboxes import Provider
 from tests.clients import KEY, Clock, clients, servers
 from tests.projects import BUG, FIX, means, task

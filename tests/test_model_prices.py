@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.build import make_parts
+from agent.build.composition import make_parts
+from agent.build.factories import model_of
 from agent.config import load
-from agent.events import Added
 from agent.models.halt import Halt
 from agent.models.prices import UNPRICED_LIMITS, is_own_server, listed
 from agent.models.scripted import ScriptedModel
-from agent.named import model_of
-from agent.run import Run
+from agent.run.events import Added
+from agent.run.run import Run
 from tests.clients import KEY
 from tests.trees import node
 

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 
 from agent.budget import Budget
+from agent.engine.components import Parts
 from agent.errors import ConfigError, ModelError, TooLong
+from agent.evaluate.value.tests import PassingTests
 from agent.models import Model
 from agent.models.abilities import reasons
 from agent.models.litellm import LiteLLMModel
 from agent.models.openai import OpenAIModel
 from agent.models.registry import make
 from agent.models.responses import ResponsesModel
-from agent.parts import Parts
-from agent.policy.chat import ChatPolicy
-from agent.run import Run
+from agent.policy.chat.policy import ChatPolicy
+from agent.run.run import Run
 from agent.search.linear import Linear
-from agent.solver import solve
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.clients import HELLO, KEY, TOOLS, Clock, Serve
 from tests.projects import BUG, FIX, means, task

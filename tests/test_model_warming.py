@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from agent.budget import Usage
-from agent.build import start
+from agent.build.composition import start
+from agent.build.replay import replay
 from agent.config import load
 from agent.models import Completion, Message, Model
 from agent.models.pace import Pace, pace_of
 from agent.models.warming import BLOCK_BYTES, KEPT_S, MOST, NO_PROMPT, PrefixCache, Prompt, prompt_of
-from agent.replay import replay
-from agent.run import Run
+from agent.run.run import Run
 from tests.clients import TOOLS, Client, Clock, Serve, comes_true
 from tests.projects import means, task
 from tests.scripted_server import Reply, choices, fails, says

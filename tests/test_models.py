@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from agent.analysis.report.summary import cost
 from agent.budget import Usage
 from agent.errors import ConfigError, ModelError
 from agent.models.openai import OpenAIModel
 from agent.models.prices import Price
 from agent.models.registry import make
 from agent.models.scripted import ScriptedModel, answer
-from agent.report.summary import cost
 from tests.clients import HELLO, KEY, TOOLS, Client, Serve
 from tests.scripted_server import Reply, says
 

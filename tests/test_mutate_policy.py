@@ -8,16 +8,16 @@ from random import Random
 import pytest
 
 from agent.budget import Budget, Stop
-from agent.measure.spectrum import Spectrum
-from agent.parts import Parts
+from agent.engine.components import Parts
+from agent.evaluate.value import Evaluation
+from agent.evaluate.value.tests import PassingTests
+from agent.measure.probing.spectrum import Spectrum
 from agent.policy import Position
 from agent.policy.mutate import MutatePolicy
-from agent.run import Run
+from agent.run.run import Run
 from agent.search.best_first import BestFirst
-from agent.solver import solve
-from agent.value import Evaluation
-from agent.value.tests import PassingTests
-from sandboxes.namespace import NamespaceProvider
+from agent.solver.solve import solve
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.mutating import applied
 from tests.projects import commit, means, task
 

@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 from agent.actions import Edit
 from agent.actions.canonical import canonical
 from agent.budget import Budget
-from agent.measure.spectrum import Spectrum
-from agent.parts import Parts
+from agent.engine.components import Parts
+from agent.evaluate.value.tests import PassingTests
+from agent.measure.probing.spectrum import Spectrum
 from agent.policy import Position, Proposal
 from agent.policy.mutate import MutatePolicy
 from agent.policy.mutate.rejoin import Repair, joined, repairs
 from agent.policy.mutate.source import Change, Source, apply
-from agent.rollouts import Briefing, Summary
-from agent.run import Run
+from agent.run.rollouts import Briefing, Summary
+from agent.run.run import Run
 from agent.search.best_first import BestFirst
-from agent.solver import solve
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.mutating import applied
 from tests.projects import commit, task

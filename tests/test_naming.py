@@ -6,10 +6,10 @@ import pytest
 
 from agent.actions import Debug
 from agent.errors import MeasureError
+from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.measure.naming import Names
-from agent.scoring import GoalsFirst
-from agent.value.tests import PassingTests
 from tests.measuring import CALC, FIXED, GOAL, PROJECT, PYTEST, Lab
 
 BASE = SuiteReport(

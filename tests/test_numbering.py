@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.learning.training import tiny
 from agent.policy.edit.context import MOST_LINES
 from agent.policy.edit.numbering import MOST, numbered, numbers
-from agent.training import tiny
 
 TEXT = """    def due(self, rows, *, least: int = 0):
         '''Rows that are due.'''

@@ -17,20 +17,20 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from agent.build import resume, start
+from agent.build.composition import resume, start
+from agent.build.replay import replay
 from agent.config import load, origins, restore
-from agent.conventions import CONVENTIONS, conventions
 from agent.errors import ConfigError
-from agent.events import Noted
-from agent.export.turns import Turns
+from agent.learning.export.turns import Turns
+from agent.policy.chat.conventions import CONVENTIONS, conventions
 from agent.prompts import Prompts, render, used, using
-from agent.replay import replay
-from agent.run import Run
+from agent.run.events import Noted
+from agent.run.run import Run
 from agent.settings import Settings
-from agent.solver import Result
+from agent.solver.solve import Result
 from agent.task import dump_task, load_task
-from benchmarks.batch import read_identity, settings_digest
-from benchmarks.cli import app
+from benchmarks.batch.batch import read_identity, settings_digest
+from benchmarks.cli.app import app
 from sandboxes import Provider, Workspace
 from tests import commands
 from tests.instances import make_benchmark

@@ -52,10 +52,11 @@ class TestImporting:
         assert said.stdout.strip() == "[]", said.stderr
 
     def test_the_help_loads_no_search_and_no_model(self):
-        heavy = "{'networkx', 'docker', 'libcst', 'litellm', 'openai', 'rich', 'agent.engine', 'agent.build'}"
+        ours = "'agent.engine.engine', 'agent.build.composition'"
+        heavy = f"{{'networkx', 'docker', 'libcst', 'litellm', 'openai', 'rich', {ours}}}"
         program = (
-            "import sys, agent.cli\n"
-            "try: agent.cli.app(['--help'])\n"
+            "import sys, agent.cli.app\n"
+            "try: agent.cli.app.app(['--help'])\n"
             f"except SystemExit: print(sorted({heavy} & set(sys.modules)))"
         )
         said = python("-c", program)
@@ -63,7 +64,7 @@ class TestImporting:
 
     def test_a_search_loads_no_library_that_it_does_not_use(self):
         heavy = "{'networkx', 'docker', 'litellm', 'openai', 'ray', 'torch'}"
-        program = f"import sys, agent.build, agent.solver; print(sorted({heavy} & set(sys.modules)))"
+        program = f"import sys, agent.build.composition, agent.solver.solve; print(sorted({heavy} & set(sys.modules)))"
         said = python("-c", program)
         assert said.stdout.strip() == "[]", said.stderr
 
@@ -110,17 +111,17 @@ def syntax():
 
 
 class TestGit:
-    """`sandboxes.git` decides by what settings git runs on this machine; whoever starts git past it obeys those of
-    strangers."""
+    """`sandboxes.git.command` decides by what settings git runs on this machine; whoever starts git past it obeys those
+    of strangers."""
 
-    DOOR = "sandboxes/git.py"
+    DOOR = "sandboxes/git/command.py"
     INSIDE = (  # what they name is run in a sandbox, or is a pattern of what others run there
-        "agent/diagnosis/commands.py",
-        "agent/verify.py",
-        "benchmarks/harness/script.py",
-        "benchmarks/sources/classic.py",
-        "benchmarks/sources/scripts.py",
-        "sandboxes/preparing.py",
+        "agent/analysis/diagnosis/commands.py",
+        "agent/evaluate/verification.py",
+        "benchmarks/grading/harness/script.py",
+        "benchmarks/data/sources/classic.py",
+        "benchmarks/data/sources/scripts.py",
+        "sandboxes/forking/workspace_setup.py",
     )
 
     def test_nothing_but_the_door_names_a_command_of_git_and_those_who_name_one_inside_start_no_program(self, syntax):

@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 
 from agent.actions import Edit
+from agent.analysis.report.summary import as_text
 from agent.budget import Budget, Stop
-from agent.parts import Parts
+from agent.engine.components import Parts
+from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
-from agent.report.summary import as_text
-from agent.run import Run
+from agent.run.run import Run
 from agent.search.best_first import BestFirst
-from agent.solver import solve
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from sandboxes import Forked, Provider, Snapshot, StateDamaged, Workspace
 from sandboxes.conformance import LIMITS, fingerprint, sample
 from sandboxes.conformance.given import said
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.policies import Scripted
 from tests.projects import BUG, means, task
 

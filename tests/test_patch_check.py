@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from agent.ci.patch_check import BIG_BYTES, RULES, check
+from agent.cli.ci.patch_check import BIG_BYTES, RULES, check
 from agent.errors import UsageError
 from tests import commands
 from tests.projects import commit, git

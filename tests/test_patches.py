@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandboxes import SandboxError
-from sandboxes.patches import Difference, Side, applied
+from sandboxes.git.diff import Difference, Side, applied
 
 EDIT = b"""diff --git a/NAME b/NAME
 --- a/NAME

@@ -14,7 +14,8 @@ import pytest
 
 from agent.actions import parse
 from agent.models.openai import OpenAIModel
-from benchmarks.batch import Attempt, Batch, Identity, read_attempts
+from benchmarks.batch.batch import Attempt, Batch, Identity, read_attempts
+from benchmarks.data.sources import open_source
 from benchmarks.perf import answering, batch, killed, overhead, table
 from benchmarks.perf.bytecode import wrong
 from benchmarks.perf.machinery import part
@@ -22,7 +23,6 @@ from benchmarks.perf.repositories import REPOSITORIES
 from benchmarks.perf.startup import cpu_seconds
 from benchmarks.perf.table import at_least, at_most, less, markdown
 from benchmarks.perf.timing import Sample, interleave, ratio
-from benchmarks.sources import open_source
 
 ROOT = Path(__file__).parent.parent
 QUICK, SLOW = Sample((0.010, 0.009, 0.030)), Sample((0.2, 0.3, 0.1))
@@ -129,12 +129,15 @@ class TestMachinery:
     @pytest.mark.parametrize(
         ("places", "belongs_to"),
         [
-            (["/agent/engine.py", "/agent/policy/chat.py", "/agent/models/openai.py", "/lib/ssl.py"], "client"),
-            (["/agent/engine.py", "/agent/policy/chat.py", "/lib/json.py"], "conversation"),
-            (["/agent/engine.py", "/agent/measure/suite.py", "/sandboxes/fork.py"], "tests"),
-            (["/agent/turns.py", "/sandboxes/fork.py"], "sandbox"),
-            (["/agent/engine.py", "/agent/run.py", "/agent/lines.py"], "record"),
-            (["/agent/engine.py"], "engine"),
+            (
+                ["/agent/engine/engine.py", "/agent/policy/chat/policy.py", "/agent/models/openai.py", "/lib/ssl.py"],
+                "client",
+            ),
+            (["/agent/engine/engine.py", "/agent/policy/chat/policy.py", "/lib/json.py"], "conversation"),
+            (["/agent/engine/engine.py", "/agent/measure/suite.py", "/sandboxes/forking/lease.py"], "tests"),
+            (["/agent/engine/turns.py", "/sandboxes/forking/lease.py"], "sandbox"),
+            (["/agent/engine/engine.py", "/agent/run/run.py", "/agent/files.py"], "record"),
+            (["/agent/engine/engine.py"], "engine"),
             (["/lib/queue.py"], "idle"),
         ],
     )

@@ -11,7 +11,7 @@ import pytest
 from agent.actions import Edit, Submit, parse
 from agent.actions.replacing import edited
 from agent.prompts import render
-from benchmarks.instances import Instance
+from benchmarks.data.instances import Instance
 from benchmarks.perf.developer import SAYS_IT, Developer, parts
 from benchmarks.perf.waves import cells
 from tests.instances import bare_instance

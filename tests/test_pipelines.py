@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agent.beginning import Wanted, _identity
 from agent.budget import Stop, Usage
-from agent.ci.github import fetch_issue, summary, write_outputs
-from agent.ci.junit import read_failures, statement
-from agent.conduct import Delivery, conduct
+from agent.cli.ci.github import fetch_issue, summary, write_outputs
+from agent.cli.ci.junit import read_failures, statement
+from agent.cli.interactive import Delivery, conduct
+from agent.cli.solve import Wanted, _identity
 from agent.errors import ModelError, UsageError
-from agent.result import Result
+from agent.solver.result import Result
 from tests import commands
 from tests.projects import FIX, GOAL, SOURCE, TESTS, commit, git
 

@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.budget import Budget
-from agent.events import Failed
+from agent.engine.components import Parts
+from agent.evaluate.value.tests import PassingTests
 from agent.models import Completion, Message
 from agent.models.scripted import ScriptedModel, answer
-from agent.parts import Parts
-from agent.policy.chat import ChatPolicy
-from agent.policy.plan_tree import Branch, merged
-from agent.policy.plans import Plan
-from agent.result import Result
-from agent.run import Run
+from agent.policy.chat.plan_tree import Branch, merged
+from agent.policy.chat.plans import Plan
+from agent.policy.chat.policy import ChatPolicy
+from agent.run.events import Failed
+from agent.run.run import Run
 from agent.search.linear import Linear
-from agent.solver import solve
-from agent.value.tests import PassingTests
+from agent.solver.result import Result
+from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.projects import BUG, FIX, means, task
 

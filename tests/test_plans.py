@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 
 from agent.budget import Budget, BudgetSpent, Stop
+from agent.engine.components import Parts
 from agent.errors import TooLong
+from agent.evaluate.value.tests import PassingTests
 from agent.models import Completion, Message
 from agent.models.conversing import Unreadable
 from agent.models.scripted import ScriptedModel, answer
-from agent.parts import Parts
 from agent.policy import Position
-from agent.policy.chat import ChatPolicy
-from agent.policy.plans import read_plans
-from agent.policy.variation import ANGLES
+from agent.policy.chat.plans import read_plans
+from agent.policy.chat.policy import ChatPolicy
+from agent.policy.chat.variation import ANGLES
 from agent.prompts import render
-from agent.run import Run
+from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
-from agent.solver import solve
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from sandboxes import Provider, Sandbox
 from tests.projects import means, task
 from tests.trees import node

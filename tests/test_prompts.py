@@ -5,9 +5,9 @@ from __future__ import annotations
 import jinja2
 import pytest
 
-from agent.policy.variation import ANGLES
+from agent.policy.chat.variation import ANGLES
 from agent.prompts import digest, names, render
-from agent.rollouts import Plan
+from agent.run.rollouts import Plan
 
 POSITION: dict[str, object] = {
     "carry_out": False,

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from agent.budget import Usage
 from agent.errors import UsageError
-from benchmarks.batch import Attempt, Batch, Identity
-from benchmarks.cli import app
-from benchmarks.publishing import publish
+from benchmarks.batch.batch import Attempt, Batch, Identity
+from benchmarks.cli.app import app
+from benchmarks.reports.publishing import publish
 from tests.exporting import chat_tree, small_tree
 
 FACTS = {"status": "solved", "nodes": 5, "measurements": 4, "seconds": 1.5, "stop": "solved", "cost_usd": 0.25}

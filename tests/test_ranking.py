@@ -7,7 +7,7 @@ from math import log, sqrt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.search.ranking import Ranking
+from agent.search.support.ranking import Ranking
 
 numbers = st.sampled_from([0.0, 0.25, 0.3, 1.0])
 puts = st.tuples(st.integers(0, 30), st.none() | st.tuples(numbers, st.integers(1, 9)))

@@ -13,18 +13,18 @@ import pytest
 
 from agent.budget import BudgetSpent, Stop
 from agent.errors import TooLong
-from agent.events import Added, Round, Started, Summarised
 from agent.models import Message
 from agent.models.conversing import Unreadable
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy import Position
-from agent.policy.chat import ChatPolicy
-from agent.policy.priors import BRIEFING_BYTES, briefed
-from agent.refine import brief
-from agent.refine.plan import Planner, read_plan
-from agent.rollouts import Briefing, Plan, Summary
-from agent.run import Run
+from agent.policy.chat.policy import ChatPolicy
+from agent.policy.chat.priors import BRIEFING_BYTES, briefed
+from agent.run.events import Added, Round, Started, Summarised
+from agent.run.rollouts import Briefing, Plan, Summary
+from agent.run.run import Run
 from agent.settings import RefineSettings
+from agent.solver.refine import brief
+from agent.solver.refine.plan import Planner, read_plan
 from sandboxes import Sandbox, Snapshot
 from tests.projects import means, task
 from tests.trees import node

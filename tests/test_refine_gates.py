@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from agent.events import Added, Exhausted, Round, Started, Steered
+from agent.engine.selection import Order, choose
+from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
 from agent.policy import Position
-from agent.policy.briefing import situation
-from agent.refine.gates import needed
-from agent.refine.local import last_right, repairs
-from agent.rollouts import Candidate, Rollout, Summary
-from agent.run import Run
+from agent.policy.chat.briefing import situation
+from agent.run.events import Added, Exhausted, Round, Started, Steered
+from agent.run.rollouts import Candidate, Rollout, Summary
+from agent.run.run import Run
 from agent.search.best_first import BestFirst
-from agent.steering import Order, choose
-from agent.tournament import Match, Ranking
-from agent.tournament.facts import Entrant, facts
-from agent.value import Evaluation
+from agent.solver.refine.gates import needed
+from agent.solver.refine.local import last_right, repairs
+from agent.solver.tournament import Match, Ranking
+from agent.solver.tournament.facts import Entrant, facts
 from sandboxes import Snapshot
 from tests.projects import task
 from tests.trees import node

@@ -12,22 +12,22 @@ import pytest
 
 from agent.actions import Edit, Submit
 from agent.actions.canonical import canonical
+from agent.analysis.report.summary import as_json
+from agent.analysis.report.tree import facts
 from agent.budget import Budget, Stop
+from agent.engine.components import Parts
+from agent.evaluate.value.tests import PassingTests
 from agent.models import Completion, Message
 from agent.models.scripted import ScriptedModel, answer
-from agent.parts import Parts
 from agent.policy import Policy, Position, Proposal
-from agent.policy.chat import ChatPolicy
-from agent.refine.plan import Planner
-from agent.report.summary import as_json
-from agent.report.tree import facts
-from agent.rollouts import Plan
-from agent.run import Run
+from agent.policy.chat.policy import ChatPolicy
+from agent.run.rollouts import Plan
+from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.settings import RefineSettings
-from agent.solver import Result, solve
-from agent.value.tests import PassingTests
-from agent.wave_parts import WaveParts
+from agent.solver.refine.plan import Planner
+from agent.solver.round_components import WaveParts
+from agent.solver.solve import Result, solve
 from sandboxes import Provider
 from tests.policies import Scripted
 from tests.projects import BUG, FIX, SOURCE, means, task

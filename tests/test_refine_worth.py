@@ -11,13 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.budget import Usage
-from agent.events import Added, Merged, Noted, Round, Spent, Started
-from agent.refine.worth import Changes, Wave, changes, waves
-from agent.run import Run
-from benchmarks.batch import Attempt, Batch, Identity
-from benchmarks.cli import app
-from benchmarks.refinement import as_text, refinement
-from benchmarks.verdicts import Verdict, patch_digest
+from agent.run.events import Added, Merged, Noted, Round, Spent, Started
+from agent.run.run import Run
+from agent.solver.refine.worth import Changes, Wave, changes, waves
+from benchmarks.batch.batch import Attempt, Batch, Identity
+from benchmarks.cli.app import app
+from benchmarks.grading.verdicts import Verdict, patch_digest
+from benchmarks.reports.round_effects import as_text, refinement
 from sandboxes import Snapshot
 from tests.trees import node
 

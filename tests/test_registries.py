@@ -9,9 +9,9 @@ import docker
 import pytest
 
 from sandboxes import ImageMissing, RegistryBusy, RegistryDown
-from sandboxes.images import find
-from sandboxes.pruning import here
-from sandboxes.pulls import PATIENCE_S, pull
+from sandboxes.docker.image_cleanup import here
+from sandboxes.docker.images import find
+from sandboxes.docker.pulls import PATIENCE_S, pull
 from tests.images import bare_image
 from tests.registries import Front, real_registry
 

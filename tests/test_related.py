@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent.measure.adapters import inside
 from agent.measure.inside.imports import survey
-from agent.measure.related import Changed, Index, changed_of, read_index, related
+from agent.measure.scopes.related import Changed, Index, changed_of, read_index, related
 from sandboxes import Workspace
 
 

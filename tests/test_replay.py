@@ -12,27 +12,27 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.actions import View
-from agent.asking import Asker, Request
+from agent.analysis.compare_runs import ends_expansion, first_difference
+from agent.analysis.recorded_model import Archive, Recorded
 from agent.budget import Budget, Stop, Usage
-from agent.build import resume, start
-from agent.cli import app
-from agent.cli_replay import as_text
+from agent.build.composition import resume, start
+from agent.build.replay import Replayed, replay
+from agent.cli.app import app
+from agent.cli.replay import as_text
 from agent.config import load
+from agent.engine.model_calls import Asker, Request
+from agent.engine.selection import Order
 from agent.errors import PolicyError, TooLong, ToolsRefused, UsageError
-from agent.events import Added, Asked, Ended, Failed, Spent, Started
-from agent.inbox import put
-from agent.journal import decode, encode, read_events
 from agent.models.parameters import Parameters
 from agent.models.scripted import ScriptedModel, answer
-from agent.policy.forms import TEXT
-from agent.recorded import Archive, Recorded
-from agent.replay import Replayed, replay
-from agent.result import Result
-from agent.run import Run
-from agent.sameness import ends_expansion, first_difference
-from agent.steering import Order
+from agent.policy.chat.dialects import TEXT
+from agent.run.command_queue import put
+from agent.run.events import Added, Asked, Ended, Failed, Spent, Started
+from agent.run.journal import decode, encode, read_events
+from agent.run.run import Run
+from agent.run.tree.tree import Step
+from agent.solver.result import Result
 from agent.task import dump_task
-from agent.tree import Step
 from sandboxes import Snapshot
 from tests.projects import BUG, FIX, means, task
 from tests.scripted_server import ScriptedServer, says

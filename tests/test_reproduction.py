@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from agent.budget import Budget
+from agent.engine.components import Parts
+from agent.evaluate.reproduction import WORTH, Finding, OwnTests, found, valued
+from agent.evaluate.value import Evaluation
+from agent.evaluate.value.tests import PassingTests
 from agent.measure.measurer import find_baseline
 from agent.measure.suite import rules_for
 from agent.models.scripted import ScriptedModel, answer
-from agent.parts import Parts
-from agent.policy.chat import ChatPolicy
-from agent.reproduction import WORTH, Finding, OwnTests, found, valued
-from agent.run import Run
+from agent.policy.chat.policy import ChatPolicy
+from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
-from agent.solver import solve
-from agent.value import Evaluation
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from tests.memories import report
 from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
 

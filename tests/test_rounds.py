@@ -12,17 +12,17 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.errors import UsageError
-from benchmarks.batch import Attempt
-from benchmarks.cli_options import split
-from benchmarks.cli_round import app
-from benchmarks.rounds.apart import common_repositories, require_apart
-from benchmarks.rounds.difficulty import fitting, rates
-from benchmarks.rounds.exporting import export
-from benchmarks.rounds.playing import Conditions, PlayFailed, SomeFailed, flags_of, play
-from benchmarks.rounds.policies import FIRST, Policy, Registry
-from benchmarks.rounds.scores import FEWEST, Played, common, compare, needed, read, table
-from benchmarks.rounds.turning import Learning, Round, turn
-from benchmarks.sources import open_source
+from benchmarks.batch.batch import Attempt
+from benchmarks.cli.options import split
+from benchmarks.cli.round import app
+from benchmarks.data.sources import open_source
+from benchmarks.self_training.apart import common_repositories, require_apart
+from benchmarks.self_training.difficulty import fitting, rates
+from benchmarks.self_training.exporting import export
+from benchmarks.self_training.playing import Conditions, PlayFailed, SomeFailed, flags_of, play
+from benchmarks.self_training.policies import FIRST, Policy, Registry
+from benchmarks.self_training.scores import FEWEST, Played, common, compare, needed, read, table
+from benchmarks.self_training.turning import Learning, Round, turn
 from tests.histories import History, P
 from tests.histories import turn as did
 from tests.instances import make_benchmark

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from agent.controls import Controls
-from agent.goals import resolve_goals
-from agent.guard import inspect
+from agent.evaluate.goal_tests import resolve_goals
+from agent.evaluate.guard import inspect
+from agent.evaluate.negative_controls import Controls
+from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import adapter_of, choose
 from agent.measure.adapters.running import run_adapted
 from agent.measure.measurer import find_baseline
 from agent.measure.naming import Names, likely_file
-from agent.measure.planting import Limits, plan
-from agent.scoring import GoalsFirst
-from agent.value.tests import PassingTests
-from sandboxes.docker import DockerProvider
+from agent.measure.warm.planting import Limits, plan
+from sandboxes.docker.provider import DockerProvider
 from tests.languages import BIN_TEST_BY_PYTEST, BY_PYTEST, BY_SYMPY, LANGUAGES, PYTHON, RUNTESTS, SHOP, TAP, UNITTESTS
 from tests.measuring import Lab
 

@@ -11,13 +11,13 @@ from typing import Any
 import docker
 import pytest
 
+from agent.build.sandboxes import make_provider
 from agent.config import load
+from agent.evaluate.verification import apply_patch
 from agent.measure import Outcome
 from agent.measure.measurer import Measurer, find_baseline
-from agent.providers import make_provider
 from agent.settings import Settings
 from agent.task import Task
-from agent.verify import apply_patch
 from sandboxes import Provider, Sandbox, SandboxUnavailable, Snapshot, SnapshotMissing, Workspace
 from sandboxes.commit import CommitProvider
 from sandboxes.commit.command import Command, run
@@ -29,8 +29,8 @@ from sandboxes.conformance.hidden import Links
 from sandboxes.conformance.kernel import Unprivileged
 from sandboxes.conformance.limits import Limited
 from sandboxes.conformance.network import Loopback
-from sandboxes.engine import labels, leftovers
-from sandboxes.images import BASE_IMAGE
+from sandboxes.docker.client import labels, leftovers
+from sandboxes.docker.images import BASE_IMAGE
 from tests.images import bare_image, deep_image
 from tests.projects import commit
 

@@ -17,15 +17,16 @@ from typing import Any
 import docker
 import pytest
 
+from agent.build.sandboxes import make_provider
 from agent.measure import Outcome
 from agent.measure.measurer import find_baseline
-from agent.providers import make_provider
 from agent.settings import Settings
-from sandboxes import ImageMissing, Limits, Provider, SandboxUnavailable, Snapshot, Workspace, images
+from sandboxes import ImageMissing, Limits, Provider, SandboxUnavailable, Snapshot, Workspace
 from sandboxes.conformance import LIMITS, ExactContract, sample
-from sandboxes.docker import DockerProvider, probe, proven
-from sandboxes.engine import addresses, connect, labels, leftovers, sweep
-from sandboxes.forks import Forks
+from sandboxes.docker import images
+from sandboxes.docker.client import addresses, connect, labels, leftovers, sweep
+from sandboxes.docker.provider import DockerProvider, probe, proven
+from sandboxes.forking.provider import Forks
 from tests.images import bare_image, remove_image
 from tests.measuring import FIXED_PORT, Lab
 from tests.registry import registry
@@ -375,7 +376,7 @@ import sys, time
 from pathlib import Path
 from sandboxes import Workspace
 from sandboxes.conformance import LIMITS, sample
-from sandboxes.docker import DockerProvider
+from sandboxes.docker.provider import DockerProvider
 store = Path(sys.argv[1])
 provider = DockerProvider(store)
 base = provider.create(Workspace(path=Path(sys.argv[2])))

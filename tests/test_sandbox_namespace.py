@@ -19,8 +19,8 @@ import pytest
 from sandboxes import Provider, Sandbox, SandboxError, SandboxUnavailable, Snapshot, Workspace
 from sandboxes.conformance import LIMITS, ExactContract, sample, sh
 from sandboxes.conformance.templates import TEMPLATE
-from sandboxes.fork import Fork
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.forking.lease import Fork
+from sandboxes.namespace.provider import NamespaceProvider
 
 pytestmark = [pytest.mark.namespace, pytest.mark.usefixtures("namespaces")]
 
@@ -57,7 +57,7 @@ def test_a_killed_host_process_leaves_nothing_running(namespaces: Path, checkout
     program = f"""
         from pathlib import Path
         from sandboxes import Workspace
-        from sandboxes.namespace import NamespaceProvider
+        from sandboxes.namespace.provider import NamespaceProvider
         provider = NamespaceProvider(Path({str(namespaces / "store")!r}))
         with provider.at(provider.create(Workspace(path=Path({str(checkout)!r})))) as box:
             print("ready", flush=True)
@@ -366,7 +366,9 @@ def test_an_ordinary_user_can_have_one(tmp_path_factory: pytest.TempPathFactory)
     place.mkdir()
     place.chmod(0o777)
     root = Path(__file__).parents[1]
-    program = f"import sys; sys.path.insert(0, {str(root)!r}); from sandboxes.namespace import probe; print(probe())"
+    program = (
+        f"import sys; sys.path.insert(0, {str(root)!r}); from sandboxes.namespace.provider import probe; print(probe())"
+    )
     python = "/usr/bin/python3"
     user = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--bounding-set=-all", "--no-new-privs"]
     env = {"PATH": os.defpath, "HOME": str(place), "TMPDIR": str(place)}
@@ -458,7 +460,7 @@ def test_where_network_namespaces_run_out_no_command_shares_one(
     program = f"""
         from pathlib import Path
         from sandboxes import SandboxError, Workspace
-        from sandboxes.namespace import NamespaceProvider
+        from sandboxes.namespace.provider import NamespaceProvider
         try:
             with NamespaceProvider(Path({str(namespaces / "few")!r})) as provider:
                 with provider.at(provider.create(Workspace(path=Path({str(checkout)!r})))) as box:

@@ -9,21 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.budget import Budget
+from agent.engine.components import Parts
 from agent.errors import MeasureError
-from agent.events import Extended, Spent
+from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.measure.baseline import joined, unknown_in
 from agent.measure.measurer import Measurer, find_baseline
 from agent.measure.regressions import regressions
 from agent.measure.timing import Timing
-from agent.parts import Parts
-from agent.policy.briefing import introduction
-from agent.run import Run
-from agent.scoring import GoalsFirst
+from agent.policy.chat.briefing import introduction
+from agent.run.events import Extended, Spent
+from agent.run.run import Run
+from agent.run.tree.tree import Node
 from agent.search.best_first import BestFirst
-from agent.solver import solve
-from agent.tree import Node
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from tests.measuring import CONFTEST, Lab
 from tests.policies import edits
 from tests.projects import FIX, SOURCE, TESTS, commit, task

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from agent.journal import to_json
+from agent.run.journal import to_json
 from agent.search import Choice
 from agent.search.registry import SEARCHES
 from tests.test_tree import trees

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.search.adaptive import Adaptive
-from agent.search.posterior import Beta, Normal, Seen
+from agent.search.support.posterior import Beta, Normal, Seen
 from tests.test_search import chosen
 from tests.trees import Grown, histories, node, tree
 

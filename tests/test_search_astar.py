@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from agent.actions import RunTests, View
 from agent.budget import Usage
+from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
+from agent.run.tree.tree import Step
 from agent.search.astar import AStar
-from agent.tree import Step
-from agent.value import Evaluation
 from tests.test_search import chosen
 from tests.trees import Grown, histories, node, tree
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from rich.console import Console
 
+from agent.analysis.report.progress import Progress
+from agent.analysis.report.why import explain
+from agent.build.factories import search_of
 from agent.config import load
-from agent.events import Added
-from agent.named import search_of
-from agent.report.progress import Progress
-from agent.report.why import explain
+from agent.run.events import Added
 from agent.search.auto import Auto
 from agent.search.best_first import BestFirst
 from agent.search.mcts import Mcts

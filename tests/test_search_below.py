@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent import lineage
-from agent.lineage import Lineage
+from agent.run.tree import ancestry as lineage
+from agent.run.tree.ancestry import Lineage
+from agent.run.tree.tree import Tree
 from agent.search.adaptive import Adaptive
-from agent.search.below import Siblings
 from agent.search.clade import Clade
 from agent.search.graph import Graph
 from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
+from agent.search.support.below import Siblings
 from agent.search.swe_search import SweSearch
-from agent.tree import Tree
 from tests.test_tree import subtree, trees
 from tests.trees import Grown, histories, node
 
@@ -90,7 +90,7 @@ def test_a_long_way_down_without_a_decision_is_recorded_as_none(deep):
 
 def grown_chain(search, nodes, monkeypatch, chosen_at):
     """The steps upwards that it took to grow a chain in which a search chooses at the sizes that are given."""
-    monkeypatch.setattr("agent.tree.Lineage", Counting)
+    monkeypatch.setattr("agent.run.tree.tree.Lineage", Counting)
     chain = Tree()
     for number in range(nodes):
         chain.add(node(number, number - 1 if number else None, number / nodes))

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.evaluate.value import Evaluation
 from agent.measure import SuiteReport
 from agent.search import Choice
 from agent.search.clade import HIGH, Clade, _Belief
-from agent.value import Evaluation
 from tests.test_tree import trees
 from tests.trees import node, tree
 

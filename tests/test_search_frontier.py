@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from agent.actions import Edit, Write
 from agent.budget import Budget
 from agent.config import load
+from agent.engine.components import Parts
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
-from agent.parts import Parts
 from agent.policy import Proposal
-from agent.run import Run
-from agent.search.frontier import EXACT, Frontier, keep
+from agent.run.run import Run
+from agent.run.tree.tree import Step
 from agent.search.registry import SEARCHES
-from agent.solver import solve
-from agent.tree import Step
-from agent.value.tests import PassingTests
-from sandboxes.namespace import NamespaceProvider
+from agent.search.support.frontier import EXACT, Frontier, keep
+from agent.solver.solve import solve
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.policies import Scripted
 from tests.projects import BUG, means, task
 from tests.trees import node, tree

@@ -9,10 +9,10 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
+from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
 from agent.search.best_first import BestFirst
 from agent.search.go_explore import GoExplore
-from agent.value import Evaluation
 from tests.test_search import chosen
 from tests.trees import Grown, histories, node, tree
 

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from agent.actions import Submit
 from agent.budget import Budget
+from agent.engine.components import Parts
+from agent.engine.selection import Order, Steering, choose
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
-from agent.parts import Parts
 from agent.policy import Position, Proposal
-from agent.run import Run
+from agent.run.run import Run
 from agent.search.graph import Graph
-from agent.search.repairs import Repairs
-from agent.solver import solve
-from agent.steering import Order, Steering, choose
-from agent.value.tests import PassingTests
-from sandboxes.namespace import NamespaceProvider
+from agent.search.support.repairs import Repairs
+from agent.solver.solve import solve
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.halves import HIGH, LOW, halves
 from tests.policies import Scripted
 from tests.projects import task

@@ -10,19 +10,19 @@ import pytest
 
 from agent.actions import Edit, Submit
 from agent.budget import Budget
-from agent.build import start
+from agent.build.composition import start
 from agent.config import load
+from agent.engine.components import Parts
 from agent.errors import ConfigError
-from agent.events import Spent
-from agent.parts import Parts
+from agent.evaluate.value import Evaluation
+from agent.evaluate.value.tests import PassingTests
 from agent.policy import Proposal
-from agent.run import Run
+from agent.run.events import Spent
+from agent.run.run import Run
+from agent.run.tree.tree import Step
 from agent.search.strategies import Strategies
-from agent.solver import solve
-from agent.tree import Step
-from agent.value import Evaluation
-from agent.value.tests import PassingTests
-from sandboxes.namespace import NamespaceProvider
+from agent.solver.solve import solve
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.policies import Scripted
 from tests.projects import BUG, FIX, GOAL, means, task
 from tests.scripted_server import ScriptedServer, says

@@ -13,7 +13,7 @@ import pytest
 
 from agent.errors import ConfigError
 from agent.models.registry import make
-from agent.secrets import redacted
+from agent.redaction import redacted
 from tests.projects import BUG, FIX, means
 from tests.scripted_server import ScriptedServer, fails, says
 

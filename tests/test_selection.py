@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.measure.selection import affected
-from agent.measure.spectrum import Spectrum
-from agent.patches import FilePatch, parse
+from agent.measure.diffs import FilePatch, parse
+from agent.measure.probing.selection import affected
+from agent.measure.probing.spectrum import Spectrum
 
 SPECTRUM = Spectrum(
     executed={

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from sandboxes import Workspace
-from sandboxes.caching import Entry, surplus
 from sandboxes.conformance import sample
-from sandboxes.namespace import NamespaceProvider, shared_leftovers
+from sandboxes.forking.environment_cache import Entry, surplus
+from sandboxes.namespace.provider import NamespaceProvider, shared_leftovers
 
 pytestmark = [pytest.mark.namespace, pytest.mark.usefixtures("namespaces")]
 
@@ -25,7 +25,7 @@ CREATE = """
 import sys
 from pathlib import Path
 from sandboxes import Workspace
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 store, checkout, command = sys.argv[1:]
 NamespaceProvider(Path(store)).create(Workspace(path=Path(checkout), setup=(command,)))
 """

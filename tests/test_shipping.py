@@ -8,7 +8,7 @@ from zipimport import zipimporter
 
 import pytest
 
-from sandboxes.shipping import package
+from sandboxes.forking.guest_bundle import package
 
 
 @pytest.mark.parametrize(("magic", "taken"), [(MAGIC_NUMBER, True), (b"\0\0\r\n", False)])

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from agent.actions import Action, Edit, Observation, RunTests, Submit, View
-from agent.build import start
-from agent.cli import app
+from agent.analysis.minimize import NOTE, Seen, Shortened, shorten
+from agent.build.composition import start
+from agent.cli.app import app
 from agent.config import load
-from agent.node import Node
-from agent.run import Run
-from agent.shortening import NOTE, Seen, Shortened, shorten
-from agent.tree import Step
+from agent.run.run import Run
+from agent.run.tree.node import Node
+from agent.run.tree.tree import Step
 from tests.exporting import rows
 from tests.projects import BUG, FIX, means, task
 from tests.scripted_server import ScriptedServer, says

@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 from agent.actions import Edit, Observation, RunTests, Search, Shell, View
 from agent.actions.canonical import respelled
 from agent.budget import Budget
+from agent.engine.components import Parts
+from agent.evaluate.value import MANIPULATION, Evaluation
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.models import Ask, Completion, Message, Model
 from agent.models.scripted import ScriptedModel, answer
-from agent.parts import Parts
 from agent.policy import Position, Tried
-from agent.policy.chat import ChatPolicy
-from agent.policy.repeats import times
-from agent.policy.variation import ANGLES, variation
-from agent.run import Run
+from agent.policy.chat.policy import ChatPolicy
+from agent.policy.chat.repeats import times
+from agent.policy.chat.variation import ANGLES, variation
+from agent.run.run import Run
+from agent.run.tree.tree import Node, Step
 from agent.search.best_of_n import BestOfN
-from agent.solver import solve
-from agent.tree import Node, Step
-from agent.value import MANIPULATION, Evaluation
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from sandboxes import Provider, Sandbox
 from tests.projects import means, task
 from tests.trees import node

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from agent.cli import app
+from agent.cli.app import app
 from agent.errors import UsageError
-from agent.memory import Memory
-from agent.memory.issue import Issue
-from agent.memory.items import Source
-from agent.memory.skills import Book, Lessons, consolidate
+from agent.learning.memory import Memory
+from agent.learning.memory.issue import Issue
+from agent.learning.memory.items import Source
+from agent.learning.memory.skills import Book, Lessons, consolidate
 from tests.memories import recorded, task
 from tests.test_memory import ISSUES
 

@@ -8,19 +8,19 @@ import time
 import pytest
 
 from agent.actions import Edit, RunTests, Shell, Submit, Write
+from agent.analysis.report.summary import as_json
 from agent.budget import Budget, Stop
+from agent.engine.components import Parts
 from agent.errors import MeasureError, ModelError, PolicyError, UsageError
-from agent.events import Added, Asked, Failed, Merged, Spent
-from agent.parts import Parts
+from agent.evaluate.value.tests import PassingTests
 from agent.policy import Proposal
-from agent.report.summary import as_json
-from agent.run import Run
+from agent.run.events import Added, Asked, Failed, Merged, Spent
+from agent.run.run import Run
 from agent.search.best_first import BestFirst
 from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
-from agent.solver import solve
-from agent.value.tests import PassingTests
-from sandboxes.namespace import NamespaceProvider
+from agent.solver.solve import solve
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.policies import Scripted, edits, pay
 from tests.projects import BUG, FIX, GOAL, git, means, task
 

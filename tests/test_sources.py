@@ -15,18 +15,19 @@ from hypothesis import strategies as st
 from agent.errors import UsageError
 from agent.measure import Outcome, SuiteReport
 from agent.measure.logs import PARSERS
-from agent.solver import Result
+from agent.solver.solve import Result
 from agent.task import dump_task
-from benchmarks import cli_run, clones
-from benchmarks.checking import check
-from benchmarks.grading import grade
-from benchmarks.harness.script import run_script
-from benchmarks.instances import Instance
-from benchmarks.sources import changes, images, in_full, multi, open_source
-from benchmarks.sources.formats import FORMATS, format_of
-from benchmarks.sources.reversing import reversed_patch
-from benchmarks.suites import suite_id
-from benchmarks.verdicts import judge
+from benchmarks.cli import run as cli_run
+from benchmarks.data import clones
+from benchmarks.data.instances import Instance
+from benchmarks.data.sources import changes, images, in_full, multi, open_source
+from benchmarks.data.sources.formats import FORMATS, format_of
+from benchmarks.data.sources.reversing import reversed_patch
+from benchmarks.data.suites import suite_id
+from benchmarks.grading.grading import grade
+from benchmarks.grading.harness.script import run_script
+from benchmarks.grading.validation import check
+from benchmarks.grading.verdicts import judge
 from sandboxes import Provider
 from tests import rows
 from tests.instances import git, patch_of, write

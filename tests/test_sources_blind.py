@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from agent.task import dump_task
-from benchmarks.instances import Instance
-from benchmarks.sources import open_source
-from benchmarks.sources.blinding import names_hidden
-from benchmarks.sources.scripts import eval_script
-from benchmarks.sources.swebench import swebench
+from benchmarks.data.instances import Instance
+from benchmarks.data.sources import open_source
+from benchmarks.data.sources.blinding import names_hidden
+from benchmarks.data.sources.scripts import eval_script
+from benchmarks.data.sources.swebench import swebench
 from tests import rows
 from tests.test_sources import ROWS
 

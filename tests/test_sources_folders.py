@@ -14,12 +14,12 @@ import pytest
 
 from agent.errors import UsageError
 from agent.task import dump_task
-from benchmarks.checking import check
-from benchmarks.grading import grade
-from benchmarks.instances import Instance, InstanceBroken
-from benchmarks.sources import Source, open_source
+from benchmarks.data.instances import Instance, InstanceBroken
+from benchmarks.data.sources import Source, open_source
+from benchmarks.grading.grading import grade
+from benchmarks.grading.validation import check
 from sandboxes import Provider
-from sandboxes.images import BASE_IMAGE
+from sandboxes.docker.images import BASE_IMAGE
 from tests.instances import git, write
 
 PYTHON = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

@@ -30,7 +30,7 @@ ASK = """
 import json, sys
 from pathlib import Path
 from agent.errors import UsageError
-from benchmarks.sources import open_source
+from benchmarks.data.sources import open_source
 for name in sys.argv[1:]:
     try:
         print(json.dumps([i.id for i in open_source(name, Path("clones")).instances()]))

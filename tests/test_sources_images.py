@@ -13,23 +13,23 @@ import pytest
 
 from agent.actions import Action, Edit, Shell
 from agent.budget import Budget
-from agent.deeds import deeds, task_of
-from agent.export.documents import export
+from agent.engine.components import Parts
+from agent.evaluate.value.tests import PassingTests
+from agent.learning.export.documents import export
 from agent.measure.reading import COMMAND
-from agent.parts import Parts
 from agent.policy import Proposal
-from agent.run import Run
+from agent.run.action_log import deeds, task_of
+from agent.run.run import Run
 from agent.search.linear import Linear
-from agent.solver import solve
-from agent.value.tests import PassingTests
-from benchmarks.checking import check
-from benchmarks.grading import examine, grade
-from benchmarks.instances import Instance
-from benchmarks.sources import Source, open_source
+from agent.solver.solve import solve
+from benchmarks.data.instances import Instance
+from benchmarks.data.sources import Source, open_source
+from benchmarks.grading.grading import examine, grade
+from benchmarks.grading.validation import check
 from sandboxes import Provider
 from sandboxes.conformance import LIMITS
 from sandboxes.conformance.given import said
-from sandboxes.docker import DockerProvider
+from sandboxes.docker.provider import DockerProvider
 from tests.images import conda_image, nested_image, remove_image
 from tests.instances import write
 from tests.policies import Scripted

@@ -11,17 +11,17 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agent.budget import Budget
+from agent.engine.components import Parts
+from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.measurer import find_baseline
+from agent.measure.probing.tracing import trace
 from agent.measure.timing import Timing
-from agent.measure.tracing import trace
-from agent.parts import Parts
-from agent.run import Run
-from agent.scoring import GoalsFirst
+from agent.run.run import Run
+from agent.run.tree.tree import Node
 from agent.search.best_first import BestFirst
-from agent.solver import solve
-from agent.tree import Node
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from tests.measuring import CONFTEST, Lab
 from tests.policies import edits
 from tests.projects import FIX, means, task

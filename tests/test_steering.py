@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent.engine.selection import HINT_BYTES, Order, Steering, check, choose
 from agent.errors import UsageError
-from agent.events import Added, Ended, Exhausted, Failed, Merged, Started, Steered
-from agent.inbox import INBOX, new_orders, put, steer
-from agent.run import Run
+from agent.evaluate.value import Evaluation
+from agent.run.command_queue import INBOX, new_orders, put, steer
+from agent.run.events import Added, Ended, Exhausted, Failed, Merged, Started, Steered
+from agent.run.run import Run
+from agent.run.tree.part import Subtree
 from agent.search import Choice
 from agent.search.linear import Linear
 from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
-from agent.steering import HINT_BYTES, Order, Steering, check, choose
-from agent.subtree import Subtree
-from agent.value import Evaluation
 from sandboxes import Snapshot
 from tests.test_tree import Copy, subtree, trees, values
 from tests.trees import node, tree

@@ -15,18 +15,18 @@ import pytest
 from agent import Settings, solve
 from agent.actions import Edit, RunTests, Shell, Submit, Write
 from agent.budget import Budget
+from agent.engine.components import Parts
 from agent.errors import PolicyError
-from agent.journal import read_events
-from agent.parts import Parts
+from agent.evaluate.value.tests import PassingTests
 from agent.policy import Proposal
-from agent.run import Run
+from agent.run.journal import read_events
+from agent.run.run import Run
 from agent.search.best_first import BestFirst
 from agent.settings import Choice, SandboxSettings
-from agent.solver import solve as search
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve as search
 from sandboxes import SnapshotMissing
 from sandboxes.guest.sweeping import is_dead
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.policies import Scripted, edits
 from tests.projects import BUG, FIX, commit, means, task
 from tests.scripted_server import ScriptedServer, says

@@ -7,9 +7,9 @@ import pytest
 from agent import Task, iter_solve, load
 from agent.budget import Stop
 from agent.errors import UsageError
-from agent.events import Started
-from agent.run import Run
-from agent.solver import Result
+from agent.run.events import Started
+from agent.run.run import Run
+from agent.solver.solve import Result
 from sandboxes import Workspace
 from tests.projects import FIX, SOURCE, TESTS, commit
 

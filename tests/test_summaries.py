@@ -12,25 +12,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.actions import Edit, Observation, Shell, Submit, View, Write
+from agent.analysis.report.summaries import block, draw
 from agent.budget import Budget, BudgetSpent, Stop
+from agent.engine.components import Parts
 from agent.errors import TooLong
-from agent.events import Failed, Noted, Summarised
-from agent.guard import Flag, cap
+from agent.evaluate.guard import Flag, cap
+from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
-from agent.measure.spectrum import Spectrum
+from agent.measure.probing.spectrum import Spectrum
 from agent.models import directly
 from agent.models.scripted import ScriptedModel, answer
-from agent.parts import Parts
 from agent.policy.mutate import MutatePolicy
-from agent.report.summaries import block, draw
-from agent.rollouts import Summary
-from agent.run import Run
+from agent.run.events import Failed, Noted, Summarised
+from agent.run.rollouts import Summary
+from agent.run.run import Run
 from agent.search.best_first import BestFirst
-from agent.solver import solve
-from agent.summarising import ModelSummariser, summarise
-from agent.summarising.faults import Fault
-from agent.value.tests import PassingTests
-from sandboxes.namespace import NamespaceProvider
+from agent.solver.solve import solve
+from agent.solver.summaries import ModelSummariser, summarise
+from agent.solver.summaries.faults import Fault
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.histories import ENDS, TASK, F, History, P, T, turn
 from tests.projects import GOAL, means, task
 

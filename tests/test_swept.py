@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from agent import build
 from agent.actions import Edit
-from agent.export.edits import Edits
+from agent.build import composition as build
+from agent.learning.export.edits import Edits
 from agent.policy.edit.counts import counted
 from agent.policy.edit.ranking import Likeliest, Uniform
-from agent.run import Run
+from agent.run.run import Run
 from agent.settings import Settings
 from agent.task import Task
+from benchmarks.data.synthetic.making import Material, Recipe
+from benchmarks.data.synthetic.splitting import Splitting
 from benchmarks.flywheel import orders, swept
 from benchmarks.flywheel.pieces import edited, piece, spots
 from benchmarks.flywheel.swept import Broken
-from benchmarks.synthetic.making import Material, Recipe
-from benchmarks.synthetic.splitting import Splitting
 from sandboxes import Provider
 from tests.projects import commit
 

@@ -11,14 +11,14 @@ import pytest
 
 from agent.errors import UsageError
 from agent.settings import SandboxSettings
-from benchmarks import clones
-from benchmarks.sources import open_source
-from benchmarks.synthetic.functions import Families, functions
-from benchmarks.synthetic.making import Material, Recipe
-from benchmarks.synthetic.mutants import drawn, mutants, repairable
-from benchmarks.synthetic.splitting import Splitting
-from benchmarks.synthetic.sweep import Sweep
-from benchmarks.synthetic.writing import synthesize, table
+from benchmarks.data import clones
+from benchmarks.data.sources import open_source
+from benchmarks.data.synthetic.functions import Families, functions
+from benchmarks.data.synthetic.making import Material, Recipe
+from benchmarks.data.synthetic.mutants import drawn, mutants, repairable
+from benchmarks.data.synthetic.splitting import Splitting
+from benchmarks.data.synthetic.sweep import Sweep
+from benchmarks.data.synthetic.writing import synthesize, table
 from sandboxes import Provider, Workspace
 from tests.projects import commit, git
 

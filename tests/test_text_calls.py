@@ -27,8 +27,8 @@ from agent.actions import (
     schema,
 )
 from agent.models import Completion, Message
-from agent.policy.forms import TEXT
-from agent.policy.tagged import read, write
+from agent.policy.chat.dialects import TEXT
+from agent.policy.chat.tagged import read, write
 
 PIECES = [
     *("<function=edit>", "<function=view>", "<function=", "</function>", "<parameter=path>", "<parameter=old_str:1>"),

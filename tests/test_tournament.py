@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.ballots import Ballot
+from agent.analysis.report.bracket import brackets
 from agent.budget import BudgetSpent, Stop
 from agent.errors import ModelError
-from agent.events import Added, Noted, Round, Started
-from agent.report.bracket import brackets
-from agent.run import Run
-from agent.tournament import comparisons, rank
-from agent.tournament.baselines import baselines
-from agent.tournament.bracket import draw
-from agent.tournament.note import key, note
-from agent.tournament.strength import chances, strengths, wins
+from agent.run.ballots import Ballot
+from agent.run.events import Added, Noted, Round, Started
+from agent.run.run import Run
+from agent.solver.tournament import comparisons, rank
+from agent.solver.tournament.baselines import baselines
+from agent.solver.tournament.bracket import draw
+from agent.solver.tournament.note import key, note
+from agent.solver.tournament.strength import chances, strengths, wins
 from sandboxes import Snapshot
 from tests import trees
 from tests.candidates import TASK, FixedJudge, candidate

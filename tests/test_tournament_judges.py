@@ -10,15 +10,15 @@ from dataclasses import replace
 import pytest
 
 from agent.budget import BudgetSpent, Stop
-from agent.build import limits
+from agent.build.composition import limits
 from agent.config import load
 from agent.errors import ConfigError, ModelError, PolicyError, TooLong
 from agent.models import directly
 from agent.models.scripted import ScriptedModel, answer
-from agent.rollouts import Summary
+from agent.run.rollouts import Summary
 from agent.settings import TournamentSettings
-from agent.tournament import rank
-from agent.tournament.judges import JUDGES, Discriminator, ModelJudge, judge_of
+from agent.solver.tournament import rank
+from agent.solver.tournament.judges import JUDGES, Discriminator, ModelJudge, judge_of
 from tests.candidates import TASK, candidate
 
 GOOD = b"--- a/m.py\n+++ b/m.py\n@@ -1 +1 @@\n-x = 1\n+x = good\n"

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.asking import Asker
 from agent.budget import Budget
-from agent.events import Added, Asked, Started, Voted
-from agent.journal import read_events
+from agent.engine.model_calls import Asker
 from agent.models.openai import OpenAIModel
-from agent.run import Run
-from agent.tournament import comparisons, rank
-from agent.tournament.judges import ModelJudge
+from agent.run.events import Added, Asked, Started, Voted
+from agent.run.journal import read_events
+from agent.run.run import Run
+from agent.solver.tournament import comparisons, rank
+from agent.solver.tournament.judges import ModelJudge
 from sandboxes import Snapshot
 from tests import trees
 from tests.candidates import TASK, candidate

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from agent.tournament import comparisons
+from agent.solver.tournament import comparisons
 from benchmarks.perf.tournament_sim import Setting, found, noise
-from benchmarks.report import wilson
+from benchmarks.reports.report import wilson
 
 SEEDS = 500
 

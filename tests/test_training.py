@@ -17,20 +17,20 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from agent import serving, training
 from agent.actions import Edit
-from agent.cli import app
-from agent.conversations import digest_of
+from agent.cli.app import app
+from agent.cli.doctor.model_probe import examine_model
 from agent.errors import ConfigError, UsageError
-from agent.events import Noted
-from agent.export import Compares
-from agent.export.edits import Edits
-from agent.export.registry import make
-from agent.model_check import examine_model
+from agent.learning import serving, training
+from agent.learning.export import Compares
+from agent.learning.export.edits import Edits
+from agent.learning.export.registry import make
+from agent.learning.training import TrainingFailed, Wanted, job, plan, train
 from agent.policy.edit.context import Context
 from agent.policy.edit.counts import Counts
 from agent.policy.edit.record import Entry, Ranked, key
-from agent.training import TrainingFailed, Wanted, job, plan, train
+from agent.run.events import Noted
+from agent.run.message_store import digest_of
 from tests.clients import comes_true
 from tests.histories import History, P, turn
 from tests.scripted_server import Reply, ScriptedServer, fails, says, scores
@@ -525,5 +525,6 @@ class TestDoctorOfAModel:
 
 
 def test_nothing_of_it_imports_a_learning_library() -> None:
-    code = "import sys, agent.cli, agent.training, agent.serving; print(*{'torch', 'trl', 'vllm'} & {*sys.modules})"
+    modules = "agent.cli.app, agent.learning.training, agent.learning.serving"
+    code = f"import sys, {modules}; print(*{{'torch', 'trl', 'vllm'}} & {{*sys.modules}})"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == b"\n"

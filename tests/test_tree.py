@@ -8,9 +8,9 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.search.below import and_above
-from agent.tree import Attempt
-from agent.value import Evaluation
+from agent.evaluate.value import Evaluation
+from agent.run.tree.tree import Attempt
+from agent.search.support.below import and_above
 from tests.trees import node, tree
 
 values = st.floats(0, 1, allow_nan=False)

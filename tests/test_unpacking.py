@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import UsageError
-from benchmarks.unpacking import unpack
+from benchmarks.data.unpacking import unpack
 
 
 def packed(place: Path, *members: tarfile.TarInfo) -> Path:

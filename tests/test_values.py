@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import UsageError
-from agent.goals import resolve_goals
-from agent.guard import cap, protect
+from agent.evaluate.goal_tests import resolve_goals
+from agent.evaluate.guard import cap, protect
+from agent.evaluate.tampering import suspicions
+from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value.tests import BASE_VALUE, PassingTests
 from agent.measure import Outcome, SuiteReport
+from agent.measure.diffs import parse
 from agent.measure.regressions import must_pass, regressions
-from agent.patches import parse
-from agent.tampering import suspicions
+from agent.run.tree.tree import Node
 from agent.task import Task
-from agent.tree import Node
-from agent.value import Case, Evaluation
-from agent.value.tests import BASE_VALUE, PassingTests
 from sandboxes import Change, Snapshot, Workspace
 
 P, F, E, S, T = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.TIMEOUT
@@ -277,7 +277,7 @@ def test_only_added_lines_are_judged():
 
 
 def test_a_flagged_state_is_worth_no_more_than_the_base():
-    from agent.guard import Flag
+    from agent.evaluate.guard import Flag
 
     flags = (Flag("calc.py", 3, "it cheats"),)
     capped = cap(Evaluation(1.0, solved=True), Evaluation(0.1), flags)

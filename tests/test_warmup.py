@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from agent.learning.training import Data
 from agent.policy.edit.numbering import spelled
-from agent.training import Data
+from benchmarks.data.synthetic.copies import Copies
+from benchmarks.data.synthetic.functions import functions, unnamed
 from benchmarks.flywheel import warmup
 from benchmarks.flywheel.leaks import shown
-from benchmarks.synthetic.copies import Copies
-from benchmarks.synthetic.functions import functions, unnamed
 from tests.projects import commit
 
 COUNT = '''def count(words, least):

@@ -6,7 +6,7 @@ import pytest
 
 from agent.models.scripted import ScriptedModel
 from agent.settings import Choice, RefineSettings, Settings, TournamentSettings
-from agent.wave_parts import wave_parts
+from agent.solver.round_components import wave_parts
 
 MODEL = Choice(name="openai/x")
 

@@ -8,14 +8,14 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.events import Added, Merged, Round
-from agent.finished import Finished
-from agent.run import Run
+from agent.engine.completion import Finished
+from agent.engine.selection import Order, Steering, choose
+from agent.run.events import Added, Merged, Round
+from agent.run.run import Run
+from agent.run.tree.part import Since, Subtree
+from agent.run.tree.tree import Step
 from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
-from agent.steering import Order, Steering, choose
-from agent.subtree import Since, Subtree
-from agent.tree import Step
 from tests.test_steering import CHANGES_BY_NAME, facts
 from tests.test_tree import trees
 from tests.trees import node, tree

@@ -14,23 +14,23 @@ import pytest
 
 from agent import Order, steer
 from agent.actions import Edit, Submit, View, Write
+from agent.analysis.report.bracket import brackets
+from agent.analysis.report.tree import facts
 from agent.budget import Budget, Stop
+from agent.engine.components import Parts
 from agent.errors import UsageError
-from agent.events import Added, Ended, Merged, Noted, Round, Spent, Summarised, Voted
-from agent.journal import read_events
+from agent.evaluate.value.tests import PassingTests
 from agent.models.scripted import ScriptedModel, answer
-from agent.parts import Parts
 from agent.policy import Proposal
-from agent.report.bracket import brackets
-from agent.report.tree import facts
-from agent.run import Run
+from agent.run.events import Added, Ended, Merged, Noted, Round, Spent, Summarised, Voted
+from agent.run.journal import read_events
+from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.settings import RefineSettings, TournamentSettings
-from agent.solver import solve
-from agent.summarising import ModelSummariser
-from agent.tournament.note import notes
-from agent.value.tests import PassingTests
-from agent.wave_parts import WaveParts
+from agent.solver.round_components import WaveParts
+from agent.solver.solve import solve
+from agent.solver.summaries import ModelSummariser
+from agent.solver.tournament.note import notes
 from sandboxes import SnapshotMissing
 from tests.candidates import FixedJudge
 from tests.policies import Scripted

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.events import Added
-from agent.report.web import as_html
-from benchmarks.site import Site
+from agent.analysis.report.web import as_html
+from agent.run.events import Added
+from benchmarks.reports.site import Site
 from tests.browser import Visit, browser, screenshots
 from tests.pages import batch, crowd, serving, state, told, write
 

@@ -15,13 +15,13 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.actions import Edit, Replacement
+from agent.analysis.report import web
+from agent.analysis.report.web.details import details
+from agent.analysis.report.web.document import document
+from agent.analysis.report.why import explain
 from agent.budget import Usage
-from agent.cli import app
-from agent.events import Added, Ended
-from agent.report import web
-from agent.report.web.details import details
-from agent.report.web.document import document
-from agent.report.why import explain
+from agent.cli.app import app
+from agent.run.events import Added, Ended
 from tests.histories import History, turn
 from tests.pages import HOSTILE, STARTED, SUITE, asked, state, told, write
 

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.errors import JournalError, UsageError
-from agent.guard import MANIPULATION
-from agent.run import Run
-from benchmarks.cli_site import app
-from benchmarks.site import Site
+from agent.evaluate.guard import MANIPULATION
+from agent.run.run import Run
+from benchmarks.cli.site import app
+from benchmarks.reports.site import Site
 from tests.exporting import Recorder, edit
 from tests.pages import batch, serving, told, write
 from tests.test_web_page import Parsed

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.web
 def copy(tmp_path):
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     kept = shutil.ignore_patterns("node_modules", "__pycache__")
-    shutil.copytree(ROOT / "agent/report/web", tmp_path / "agent/report/web", ignore=kept)
+    shutil.copytree(ROOT / "agent/analysis/report/web", tmp_path / "agent/analysis/report/web", ignore=kept)
     return tmp_path
 
 
@@ -30,7 +30,7 @@ def test_what_is_committed_is_what_the_build_makes(copy):
 
 
 def test_a_source_that_was_changed_without_building_is_found(copy):
-    with (copy / "agent/report/web/src/main.js").open("a") as source:
+    with (copy / "agent/analysis/report/web/src/main.js").open("a") as source:
         source.write('console.log("changed");\n')
     done = check(copy)
     assert done.returncode != 0

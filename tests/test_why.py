@@ -10,16 +10,16 @@ from random import Random
 import pytest
 from rich.console import Console
 
+from agent.analysis.report.tree import draw
+from agent.analysis.report.why import explain
+from agent.engine.selection import Order, Steering, choose
 from agent.errors import UsageError
-from agent.events import Added, Failed, Merged, Remeasured
+from agent.evaluate.value import Evaluation
 from agent.measure import SuiteReport
-from agent.report.tree import draw
-from agent.report.why import explain
-from agent.run import Run
+from agent.run.events import Added, Failed, Merged, Remeasured
+from agent.run.run import Run
 from agent.search import Choice, Reason
 from agent.search.mcts import Mcts
-from agent.steering import Order, Steering, choose
-from agent.value import Evaluation
 from tests.trees import node, tree
 
 

@@ -96,8 +96,8 @@ class Debug:
 
     test: str
     probes: tuple[str, ...] = ()
-    """Each `PATH:LINE`, `PATH:LINE: EXPRESSION` or the name of a function (`agent.measure.probing`); none: whatever
-    the test calls."""
+    """Each `PATH:LINE`, `PATH:LINE: EXPRESSION` or the name of a function (`agent.measure.probing.probes`); none:
+    whatever the test calls."""
     kind: Literal["debug"] = "debug"
 
 

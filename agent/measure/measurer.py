@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.errors import MeasureError
-from agent.guard import Protection
+from agent.evaluate.guard import Protection
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import named_in
 from agent.measure.adapters.running import UNKNOWN
@@ -17,16 +17,16 @@ from agent.measure.baseline import Baseline, joined
 from agent.measure.flaky import unsteady
 from agent.measure.ids import file_of
 from agent.measure.naming import likely_file
-from agent.measure.planting import Limits
+from agent.measure.probing.spectrum import Spectrum
 from agent.measure.reading import NO_TESTS
 from agent.measure.regressions import must_pass, regressions
 from agent.measure.results import Results
-from agent.measure.scopes import Scope, Scopes, by_scopes, selects
-from agent.measure.spectrum import Spectrum
+from agent.measure.scopes.scopes import Scope, Scopes, by_scopes, selects
 from agent.measure.suite import GENEROUS, Rules, calibrate, copy_run, rules_for, run_suite
 from agent.measure.timing import Timing
-from agent.measure.trust import Trust
-from agent.measure.warm import Start
+from agent.measure.warm.planting import Limits
+from agent.measure.warm.runner import Start
+from agent.measure.warm.trust import Trust
 from agent.task import Task
 from sandboxes import Provider, Snapshot, TemplateLost
 
@@ -52,7 +52,8 @@ class Measurer:
 
     `baseline` is the report of the base state, as `find_baseline` gives it; `learned` is told what it is extended by.
     What is worth it is kept in `folder` for later sittings of the same run. Where all tests take longer than
-    `timing` allows in every state, a state is measured by its scope (`agent.measure.scopes`); `spectrum` is as there.
+    `timing` allows in every state, a state is measured by its scope (`agent.measure.scopes.scopes`); `spectrum` is as
+    there.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Measurer:
 
     @property
     def protection(self) -> Protection:
-        """The files that decide what the tests say, for `agent.guard.inspect`."""
+        """The files that decide what the tests say, for `agent.evaluate.guard.inspect`."""
         return self.rules.protection
 
     @property

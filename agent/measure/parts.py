@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from shlex import quote
 
-from agent.measure.planting import Limits, Plan, plan, plant_reporter, shell
 from agent.measure.reading import Told, read
+from agent.measure.warm.planting import Limits, Plan, plan, plant_reporter, shell
 from sandboxes import ExecResult, Sandbox
 
 __all__ = ["run_in_parts"]

@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
-from agent.guard import Protection, protect
+from agent.evaluate.guard import Protection, protect
 from agent.measure import Outcome, SuiteReport
 from agent.measure.adapters.registry import adapter_of, meant
 from agent.measure.adapters.running import UNKNOWN, run_adapted, run_unknown
 from agent.measure.ids import file_of
 from agent.measure.parts import run_in_parts
-from agent.measure.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
 from agent.measure.reading import Told, from_exit_code, from_told, read
-from agent.measure.warm import Warm, find_warm
+from agent.measure.warm.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
+from agent.measure.warm.runner import Warm, find_warm
 from agent.task import Task
 from sandboxes import Change, ExecResult, Provider, Sandbox, Snapshot
-from sandboxes.scripts import run_script
+from sandboxes.forking.shell import run_script
 
 __all__ = ["GENEROUS", "Rules", "calibrate", "copy_run", "rules_for", "run_planned", "run_restored", "run_suite"]
 

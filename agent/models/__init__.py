@@ -92,7 +92,8 @@ class Model(Protocol):
 
 
 class Ask(Protocol):
-    """How whoever works for a run asks a model. The run's own (`agent.asking`) records the call and pays for it."""
+    """How whoever works for a run asks a model. The run's own (`agent.engine.model_calls`) records the call and pays
+    for it."""
 
     def __call__(
         self, model: Model, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any

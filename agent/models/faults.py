@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent.errors import ConfigError, ModelError, RamifyError, TooLong, ToolsRefused
 from agent.models.http import failures
 from agent.models.retry import UNKNOWN, Transient, wait_asked_for
-from agent.secrets import redacted
+from agent.redaction import redacted
 
 if TYPE_CHECKING:
     from openai import APIError

@@ -16,7 +16,7 @@ from agent.models.faults import fault
 from agent.models.prices import Price
 from agent.models.retry import UNKNOWN, Transient
 from agent.models.stream import assemble, events, is_stream
-from agent.secrets import redacted
+from agent.redaction import redacted
 
 __all__ = ["completion", "completions", "decode", "sendable", "signed", "storable", "usage"]
 

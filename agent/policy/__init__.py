@@ -9,12 +9,12 @@ from typing import Protocol
 
 from agent.actions import Action
 from agent.budget import Usage
-from agent.conventions import Convention
+from agent.evaluate.value import Once
 from agent.models import Ask, directly
-from agent.rollouts import Briefing
+from agent.policy.chat.conventions import Convention
+from agent.run.rollouts import Briefing
+from agent.run.tree.tree import Node, Step
 from agent.task import Task
-from agent.tree import Node, Step
-from agent.value import Once
 from sandboxes import Sandbox
 
 __all__ = ["Policy", "Position", "Proposal", "Tried"]
@@ -63,7 +63,7 @@ class Position:
     briefing: Briefing | None = None
     """What earlier waves of rollouts have learned, at the first expansion of a rollout of a later wave."""
     earlier: frozenset[str] = frozenset()
-    """What was proposed here in earlier waves, in canonical form (`agent.proposals`)."""
+    """What was proposed here in earlier waves, in canonical form (`agent.run.tree.proposals`)."""
     recall: Callable[[], str] = str
     """What is remembered of repairs of other issues that fits here; empty where nothing is."""
     layout: Callable[[], str] = str

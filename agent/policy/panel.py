@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from agent.policy import Policy
-from agent.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree
 
 __all__ = ["Panel", "Standing"]
 

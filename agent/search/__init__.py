@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from agent.tree import Act, NodeId, Tree
+from agent.run.tree.tree import Act, NodeId, Tree
 
 __all__ = ["REPAIR", "Choice", "Reason", "Search"]
 
 REPAIR = "repair"
-"""The kind of child that takes another way from where an earlier rollout went wrong (`agent.refine.local`)."""
+"""The kind of child that takes another way from where an earlier rollout went wrong (`agent.solver.refine.local`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Choice:
     hint: str = ""
     """What a person wants to be tried, or, for a `repair`, what went wrong before; the policy is shown it."""
     order: int | None = None
-    """The number of the order (`agent.steering`) that this choice obeys; None: the search chose."""
+    """The number of the order (`agent.engine.selection`) that this choice obeys; None: the search chose."""
     continues: bool = False
     """The line of work that ends at the node is continued (`agent.search.continuing`)."""
     because: str = ""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
+from agent.run.tree.tree import NodeId, Tree
 from agent.search import Choice, Reason
-from agent.search.below import UNIT, Siblings, exact, sums
-from agent.search.posterior import Beta, Normal, Seen
-from agent.search.ranking import why_first
-from agent.tree import NodeId, Tree
+from agent.search.support.below import UNIT, Siblings, exact, sums
+from agent.search.support.posterior import Beta, Normal, Seen
+from agent.search.support.ranking import why_first
 
 __all__ = ["Adaptive"]
 
@@ -31,7 +31,7 @@ class Adaptive:
     """What the values of an arm are drawn from: a normal distribution of unknown mean and variance, or coins (values
     are shares of a success) with the prior Beta(0.5, 0.5)."""
     mean: float = 0.0
-    """Of the prior `normal`, as the next three are (`agent.search.posterior.Normal`)."""
+    """Of the prior `normal`, as the next three are (`agent.search.support.posterior.Normal`)."""
     kappa: float = 1.0
     nu: float = 1.0
     tau2: float = 0.1

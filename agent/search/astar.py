@@ -7,9 +7,9 @@ from random import Random
 from typing import Literal
 
 from agent.actions import Debug, RunTests
+from agent.run.tree.tree import Node, NodeId, Tree
 from agent.search import Choice
-from agent.search.ranking import Ranking, why_first
-from agent.tree import Node, NodeId, Tree
+from agent.search.support.ranking import Ranking, why_first
 
 __all__ = ["AStar"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
+from agent.run.tree.tree import NodeId, Tree
 from agent.search import Choice
 from agent.search.best_first import TIRED, BestFirst
 from agent.search.graph import Graph
-from agent.search.ranking import Ranking, exactly, why_first
-from agent.tree import NodeId, Tree
+from agent.search.support.ranking import Ranking, exactly, why_first
 
 __all__ = ["Auto"]
 

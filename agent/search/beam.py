@@ -7,10 +7,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from random import Random
 
+from agent.run.tree.tree import NodeId, Tree
 from agent.search import Choice
-from agent.search.frontier import keep
-from agent.search.ranking import why_first
-from agent.tree import NodeId, Tree
+from agent.search.support.frontier import keep
+from agent.search.support.ranking import why_first
 
 __all__ = ["Beam"]
 
@@ -22,7 +22,7 @@ class Beam:
     nothing is left to do on this one and nothing is in flight on it.
 
     With a `cost` or a `coverage` the beam are those nodes of the level, at most `width`, that together are good, few
-    and different (`agent.search.frontier`). A node that turns out to have no more children keeps its place.
+    and different (`agent.search.support.frontier`). A node that turns out to have no more children keeps its place.
     """
 
     width: int = 4

@@ -10,9 +10,9 @@ from math import log2
 from random import Random
 
 from agent.actions import Effect, effect
+from agent.run.tree.tree import Node, NodeId, Tree
 from agent.search import Choice
-from agent.search.ranking import Ranking, exactly, why_first
-from agent.tree import Node, NodeId, Tree
+from agent.search.support.ranking import Ranking, exactly, why_first
 
 __all__ = ["TIRED", "BestFirst"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from agent.run.tree.tree import NodeId, Tree
 from agent.search import Choice, Reason
-from agent.search.ranking import Ranking, exactly, why_first
-from agent.tree import NodeId, Tree
+from agent.search.support.ranking import Ranking, exactly, why_first
 
 __all__ = ["BestOfN"]
 

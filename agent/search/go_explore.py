@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from math import sqrt
 from random import Random
 
+from agent.run.tree.tree import NodeId, Tree
 from agent.search import Choice
-from agent.search.ranking import Facts, Ranking, why_first
-from agent.search.signature import ending
-from agent.tree import NodeId, Tree
+from agent.search.support.ranking import Facts, Ranking, why_first
+from agent.search.support.signature import ending
 
 __all__ = ["GoExplore"]
 

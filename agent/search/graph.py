@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import combinations, islice, product
 from random import Random
 
+from agent.run.tree.tree import NodeId, Tree
 from agent.search import Choice, Reason
 from agent.search.mcts import Mcts
-from agent.search.repairs import Repairs
-from agent.tree import NodeId, Tree
+from agent.search.support.repairs import Repairs
 
 __all__ = ["Graph"]
 
@@ -20,9 +20,9 @@ class Graph:
     """Merge two branches when together they repair more than any state does; else go on as `mcts` does.
 
     A branch is worth merging when no state repairs all tests that its head repairs and one more
-    (`agent.search.repairs`), and when it is stagnant: of at least `stagnation` nodes below its head none is worth more
-    than the head, or nothing can be expanded there any more. The pair that repairs most together comes first, the more
-    valuable among equals. No pair is merged twice, whatever came of it.
+    (`agent.search.support.repairs`), and when it is stagnant: of at least `stagnation` nodes below its head none is
+    worth more than the head, or nothing can be expanded there any more. The pair that repairs most together comes
+    first, the more valuable among equals. No pair is merged twice, whatever came of it.
 
     References between branches, their fusion and stagnation as its trigger are those of Monte Carlo graph search
     (AutoMLGen, arXiv 2510.08511); what is merged with what, and what stagnation is, are our own choice.

@@ -10,12 +10,12 @@ from operator import add
 from random import Random
 from typing import Literal
 
-from agent.carried import Carried
+from agent.run.tree.aggregates import Carried
+from agent.run.tree.tree import NodeId, Tree
 from agent.search import Choice, Reason
-from agent.search.below import Stirred
-from agent.search.blend import MEASURED, Measured, faded, measured
-from agent.search.ranking import Facts, Ranking, why_first
-from agent.tree import NodeId, Tree
+from agent.search.support.below import Stirred
+from agent.search.support.blend import MEASURED, Measured, faded, measured
+from agent.search.support.ranking import Facts, Ranking, why_first
 
 __all__ = ["Mcts"]
 
@@ -37,9 +37,9 @@ class Mcts:
     c: float = 0.1
     """Weight of exploration, at least 0. Values of states that an edit or two lie between differ by tenths."""
     value: Measured = "mean"
-    """What a child is worth by what was measured (`agent.search.blend.measured`)."""
+    """What a child is worth by what was measured (`agent.search.support.blend.measured`)."""
     prior_visits: float = 0.0
-    """For how many visits the prior counts in a child's value, at least 0 (`agent.search.blend.faded`)."""
+    """For how many visits the prior counts in a child's value, at least 0 (`agent.search.support.blend.faded`)."""
     widen: float = 2.0
     """Above 0."""
     alpha: float = 0.25

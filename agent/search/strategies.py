@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from agent.run.tree.tree import NodeId, Tree
 from agent.search import Choice, Reason
 from agent.search.continuing import continues
-from agent.search.ranking import why_first
-from agent.tree import NodeId, Tree
+from agent.search.support.ranking import why_first
 
 __all__ = ["Strategies"]
 

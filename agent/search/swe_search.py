@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import exp, log, sqrt
 from random import Random
 
+from agent.run.tree.tree import NodeId, Tree
 from agent.search import Choice
-from agent.search.below import and_above
-from agent.search.ranking import Ranking, exactly, why_first
-from agent.tree import NodeId, Tree
+from agent.search.support.below import and_above
+from agent.search.support.ranking import Ranking, exactly, why_first
 
 __all__ = ["SweSearch"]
 

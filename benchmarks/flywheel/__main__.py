@@ -10,20 +10,20 @@ from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
-from agent import training
 from agent.config import given
-from agent.export.dataset import runs_in
+from agent.learning import training
+from agent.learning.export.dataset import runs_in
 from agent.policy.edit.counts import counted
-from agent.run import Run
+from agent.run.run import Run
+from benchmarks.data.synthetic.making import Recipe
+from benchmarks.data.synthetic.splitting import Splitting
+from benchmarks.data.synthetic.writing import synthesize
 from benchmarks.flywheel import idioms
 from benchmarks.flywheel.leaks import apart, leaks
 from benchmarks.flywheel.sharing import GENERATED, ended, options, serve, trained
-from benchmarks.rounds import scores
-from benchmarks.rounds.exporting import export
-from benchmarks.rounds.playing import Conditions, flags_of, play
-from benchmarks.synthetic.making import Recipe
-from benchmarks.synthetic.splitting import Splitting
-from benchmarks.synthetic.writing import synthesize
+from benchmarks.self_training import scores
+from benchmarks.self_training.exporting import export
+from benchmarks.self_training.playing import Conditions, flags_of, play
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent.policy.edit.ranking import Ranking
+from benchmarks.data.synthetic.making import Material, Recipe, row_of
+from benchmarks.data.synthetic.mutants import mutants
 from benchmarks.flywheel.orders import Tried
-from benchmarks.rounds import scores
-from benchmarks.rounds.playing import Conditions, play
-from benchmarks.rounds.scores import Played
-from benchmarks.synthetic.making import Material, Recipe, row_of
-from benchmarks.synthetic.mutants import mutants
+from benchmarks.self_training import scores
+from benchmarks.self_training.playing import Conditions, play
+from benchmarks.self_training.scores import Played
 
 __all__ = ["against"]
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agent.errors import UsageError
-from benchmarks import clones
+from benchmarks.data import clones
+from benchmarks.data.unpacking import unpack
 from benchmarks.flywheel.sharing import ended
-from benchmarks.unpacking import unpack
 
 __all__ = ["HELD_OUT", "KNOWN", "Distribution", "laid_out", "main"]
 

@@ -24,27 +24,27 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from agent import serving, training
+from agent.build.sandboxes import make_provider
 from agent.config import given
-from agent.export.dataset import runs_in
+from agent.learning import serving, training
+from agent.learning.export.dataset import runs_in
 from agent.models.openai import OpenAIModel
 from agent.models.scoring import ScoringModel
 from agent.policy.edit.counts import Counts, counted
 from agent.policy.edit.ranking import ByCounts, ByModel, Likeliest, Ranking, Together, Uniform
-from agent.providers import make_provider
-from agent.run import Run
+from agent.run.run import Run
 from agent.settings import Settings
+from benchmarks.data.jsonl_ledger import Ledger, read_lines
+from benchmarks.data.synthetic.making import Material, Recipe
+from benchmarks.data.synthetic.splitting import NAMES, Splitting
 from benchmarks.flywheel import idioms, orders, swept, warmup
 from benchmarks.flywheel.leaks import HELD_OUT, apart, copied, leaks
 from benchmarks.flywheel.orders import Remembered, Tried
 from benchmarks.flywheel.pieces import edited
 from benchmarks.flywheel.sharing import GENERATED, agreed, end_with_parent, ended, options, serve, trained
-from benchmarks.ledger import Ledger, read_lines
-from benchmarks.rounds import scores
-from benchmarks.rounds.exporting import export
-from benchmarks.rounds.scores import Played
-from benchmarks.synthetic.making import Material, Recipe
-from benchmarks.synthetic.splitting import NAMES, Splitting
+from benchmarks.self_training import scores
+from benchmarks.self_training.exporting import export
+from benchmarks.self_training.scores import Played
 from sandboxes import Provider
 
 TINY = {"width": 128, "layers": 3, "vocabulary": 1024, "positions": 2048}

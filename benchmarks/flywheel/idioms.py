@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.clones import git
-from sandboxes.git import Git
+from benchmarks.data.clones import git
+from sandboxes.git.command import Git
 
 __all__ = ["IDIOMS", "UNSEEN", "plain", "write"]
 

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.export import Row
-from agent.export.edits import Edits
+from agent.learning.export import Row
+from agent.learning.export.edits import Edits
 from agent.policy.edit.numbering import parsed, spelled
-from agent.run import Run
-from benchmarks.ledger import read_lines
-from benchmarks.synthetic.copies import Copies
-from benchmarks.synthetic.functions import normal, unnamed
+from agent.run.run import Run
+from benchmarks.data.jsonl_ledger import read_lines
+from benchmarks.data.synthetic.copies import Copies
+from benchmarks.data.synthetic.functions import normal, unnamed
 
 __all__ = ["HELD_OUT", "apart", "copied", "holds", "leaks", "shown"]
 

@@ -16,23 +16,23 @@ from random import Random
 from typing import Any
 
 from agent.actions import Edit, Observation
-from agent.events import Added, Noted, Started
-from agent.export.licences import licence_of
+from agent.evaluate.value import Evaluation
+from agent.learning.export.licences import licence_of
 from agent.measure import Outcome, SuiteReport
 from agent.models import Ask, directly
-from agent.node import ROOT, Node, Step
 from agent.policy import Position
 from agent.policy.edit import EditPolicy
 from agent.policy.edit.ranking import Choice, Likeliest, Ranking, ranked
 from agent.policy.edit.record import Ranked, key
 from agent.policy.mutate import MutatePolicy
-from agent.run import Run
+from agent.run.events import Added, Noted, Started
+from agent.run.run import Run
+from agent.run.tree.node import ROOT, Node, Step
 from agent.task import Task, dump_task
-from agent.value import Evaluation
+from benchmarks.data.jsonl_ledger import Ledger, read_lines
+from benchmarks.data.synthetic.making import Material, Recipe
 from benchmarks.flywheel.swept import Broken
-from benchmarks.ledger import Ledger, read_lines
-from benchmarks.rounds.scores import Played
-from benchmarks.synthetic.making import Material, Recipe
+from benchmarks.self_training.scores import Played
 from sandboxes import Snapshot
 
 __all__ = ["Remembered", "Tried", "enumerated", "grown", "read", "write"]

@@ -14,9 +14,9 @@ from pathlib import Path
 from threading import Thread
 from typing import NoReturn
 
-from agent import serving, training
 from agent.errors import RamifyError, UsageError
-from agent.journal import write_atomically
+from agent.learning import serving, training
+from agent.run.journal import write_atomically
 
 __all__ = ["GENERATED", "agreed", "end_with_parent", "ended", "options", "serve", "trained"]
 

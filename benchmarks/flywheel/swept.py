@@ -17,12 +17,12 @@ from typing import Any
 from agent.actions import Edit
 from agent.errors import UsageError
 from agent.measure import Outcome
-from agent.measure.spectrum import Spectrum
+from agent.measure.probing.spectrum import Spectrum
 from agent.policy.mutate.candidates import compiles
+from benchmarks.data.synthetic.making import Material, Recipe, statement
+from benchmarks.data.synthetic.mutants import Mutant, drawn, mutants
+from benchmarks.data.synthetic.sweep import arguments_of
 from benchmarks.flywheel.pieces import Spot, edited, piece, spots
-from benchmarks.synthetic.making import Material, Recipe, statement
-from benchmarks.synthetic.mutants import Mutant, drawn, mutants
-from benchmarks.synthetic.sweep import arguments_of
 from sandboxes import Provider, Sandbox
 
 __all__ = ["Broken", "broken", "mending"]
@@ -31,7 +31,7 @@ PROGRAM = "/tmp/ramify-copied.py"  # noqa: S108 - the sandbox's own
 ORDER, REPORT = "/tmp/ramify-copied.json", "/tmp/ramify-copied.jsonl"  # noqa: S108 - the same
 LIMIT_S = 7200.0
 KINDS = frozenset(["comparison", "arithmetic", "condition", "number", "truth", "name", "twin", "arguments"])
-"""Operators that `mutate` can undo at times (`benchmarks.synthetic.operators`)."""
+"""Operators that `mutate` can undo at times (`benchmarks.data.synthetic.operators`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Broken:
     """A bug, and what its tests do."""
 
     row: Mapping[str, Any]
-    """As of `benchmarks.synthetic.writing`, without a bundle."""
+    """As of `benchmarks.data.synthetic.writing`, without a bundle."""
     right: str
     """The file as it was."""
     wrong: str

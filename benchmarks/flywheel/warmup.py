@@ -2,10 +2,10 @@
 
     python -m benchmarks.flywheel.warmup --out ROWS --source DIR... --apart REPOSITORY...
 
-Each function is broken by the operators that bugs are made with (`benchmarks.synthetic`), and the row is the edit that
-gives it back. What a model learns from them is what functions look like, and what of one looks wrong. Law: no row is of
-a function of a repository that is kept apart, nor of a near copy of one, whatever its variables are called, nor of a
-folder that bears its name.
+Each function is broken by the operators that bugs are made with (`benchmarks.data.synthetic`), and the row is the edit
+that gives it back. What a model learns from them is what functions look like, and what of one looks wrong. Law: no row
+is of a function of a repository that is kept apart, nor of a near copy of one, whatever its variables are called, nor
+of a folder that bears its name.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from agent.actions import Edit
 from agent.policy.edit.context import contexts
 from agent.policy.edit.features import alike
 from agent.policy.mutate.candidates import compiles
+from benchmarks.data.synthetic.copies import Copies
+from benchmarks.data.synthetic.functions import Function, functions, unnamed
+from benchmarks.data.synthetic.mutants import LINES, Mutant, mutants
 from benchmarks.flywheel.leaks import holds
 from benchmarks.flywheel.sharing import end_with_parent
 from benchmarks.flywheel.swept import KINDS
-from benchmarks.synthetic.copies import Copies
-from benchmarks.synthetic.functions import Function, functions, unnamed
-from benchmarks.synthetic.mutants import LINES, Mutant, mutants
 
 __all__ = ["Source", "broken", "main", "rows"]
 
@@ -53,7 +53,7 @@ class Source:
     apart: Sequence[Path] = ()
     """Repositories that nothing is learned from."""
     held_out: Sequence[str] = ()
-    """Functions that nothing is learned from, as of `benchmarks.synthetic.functions.normal`."""
+    """Functions that nothing is learned from, as of `benchmarks.data.synthetic.functions.normal`."""
     rows: int = 1_000_000
     """At most."""
     a_function: int = 5

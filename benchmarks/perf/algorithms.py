@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import mean, median
 
 from agent.search.registry import SEARCHES
-from benchmarks.batch import read_attempts
+from benchmarks.batch.batch import read_attempts
 
 FOR_MUTATE = tuple(name for name in SEARCHES if name != "strategies")
 HEADINGS = ("search", "seeds", "tasks solved", "test runs", "test runs for each task solved", "median of those solved")

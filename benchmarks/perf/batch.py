@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agent.events import Added, Failed, Merged
-from agent.journal import read_events
+from agent.run.events import Added, Failed, Merged
+from agent.run.journal import read_events
 from benchmarks.perf.bench import Bench
 from benchmarks.perf.script import main
 from benchmarks.perf.table import Row

@@ -18,7 +18,7 @@ from agent.task import Task
 from benchmarks.perf import peer
 from benchmarks.perf.repositories import REPOSITORIES, Repository, cache, checkout
 from sandboxes import Limits, Snapshot
-from sandboxes.forks import Forks
+from sandboxes.forking.provider import Forks
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -66,7 +66,7 @@ class Bench:
         Raises:
             sandboxes.SandboxUnavailable: none answers.
         """
-        from sandboxes.engine import connect
+        from sandboxes.docker.client import connect
 
         client = connect()
         self._held.callback(client.close)
@@ -80,10 +80,10 @@ class Bench:
 
     def _open(self, store: Path) -> Forks:
         if self.kind == "namespace":
-            from sandboxes.namespace import NamespaceProvider
+            from sandboxes.namespace.provider import NamespaceProvider
 
             return NamespaceProvider(store)
-        from sandboxes.docker import DockerLauncher
+        from sandboxes.docker.provider import DockerLauncher
 
         launcher = DockerLauncher(store, limits=Limits())
         self._held.callback(launcher.forget)

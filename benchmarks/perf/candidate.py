@@ -17,7 +17,7 @@ from benchmarks.perf.repositories import MOUNT
 from benchmarks.perf.script import main
 from benchmarks.perf.table import Row, less
 from benchmarks.perf.timing import Way, interleave
-from sandboxes.engine import labels
+from sandboxes.docker.client import labels
 
 N = 5
 GOAL = 12.0

@@ -16,7 +16,7 @@ from typing import Any
 
 from agent.prompts import render
 from agent.untrusted import issue_text
-from benchmarks.instances import Instance
+from benchmarks.data.instances import Instance
 
 __all__ = ["Developer", "Part", "parts"]
 

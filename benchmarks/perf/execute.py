@@ -16,7 +16,7 @@ from benchmarks.perf.script import main
 from benchmarks.perf.table import Row, at_most, less
 from benchmarks.perf.timing import Sample, Way, interleave, timed
 from sandboxes import Sandbox
-from sandboxes.images import BASE_IMAGE
+from sandboxes.docker.images import BASE_IMAGE
 
 if TYPE_CHECKING:
     from docker.models.containers import Container

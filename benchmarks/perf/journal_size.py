@@ -14,16 +14,16 @@ from tempfile import TemporaryDirectory
 from time import process_time
 
 from agent.actions import Observation, View, schema
-from agent.asking import Asker
 from agent.budget import Budget
-from agent.events import Added
+from agent.engine.model_calls import Asker
+from agent.evaluate.value import Evaluation
 from agent.measure import SuiteReport
 from agent.models import Message
 from agent.models.scripted import ScriptedModel, answer
-from agent.policy.transcript import pack
-from agent.run import Run
-from agent.tree import Node, Step
-from agent.value import Evaluation
+from agent.policy.chat.transcript import pack
+from agent.run.events import Added
+from agent.run.run import Run
+from agent.run.tree.tree import Node, Step
 from benchmarks.perf.bench import Bench
 from benchmarks.perf.script import main
 from benchmarks.perf.table import Row, at_most

@@ -20,9 +20,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.batch import read_attempts
-from benchmarks.ledger import read_lines
-from benchmarks.report import read_report
+from benchmarks.batch.batch import read_attempts
+from benchmarks.data.jsonl_ledger import read_lines
+from benchmarks.reports.report import read_report
 
 __all__ = ["Twice", "attempted_twice", "bench", "differences", "events", "interrupted", "moments", "repeated"]
 

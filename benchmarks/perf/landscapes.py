@@ -168,7 +168,7 @@ class Repair:
         return Move(_with(state, edit), planted(self).priors[edit], file=f"module{edit // self.variants % 8}.py")
 
     def value(self, state: State) -> float:
-        """As `agent.value.tests` counts: (0.1 + 0.8 * goals that pass) * (1 - harm), and 1 when solved."""
+        """As `agent.evaluate.value.tests` counts: (0.1 + 0.8 * goals that pass) * (1 - harm), and 1 when solved."""
         passes = self.tests(state)
         progress = sum(passes[f"goal_{goal}"] for goal in range(self.goals)) / self.goals
         broken = sum(not passed for test, passed in passes.items() if test.startswith("test_"))

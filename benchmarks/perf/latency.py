@@ -16,15 +16,15 @@ from tempfile import TemporaryDirectory
 
 from agent.actions import Write
 from agent.budget import Budget
-from agent.events import Added
-from agent.journal import read_events
-from agent.parts import Parts
+from agent.engine.components import Parts
+from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
-from agent.run import Run
+from agent.run.events import Added
+from agent.run.journal import read_events
+from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
-from agent.solver import solve
+from agent.solver.solve import solve
 from agent.task import Task
-from agent.value.tests import PassingTests
 from benchmarks.perf.bench import Bench, chosen, say
 from benchmarks.perf.repositories import Repository
 from benchmarks.perf.script import main

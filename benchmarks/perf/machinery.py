@@ -25,14 +25,14 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from agent.budget import Budget
-from agent.events import Added, Asked, Event
+from agent.engine.components import Parts
+from agent.evaluate.value.tests import PassingTests
 from agent.models.openai import OpenAIModel
-from agent.parts import Parts
-from agent.policy.chat import ChatPolicy
-from agent.run import Run
+from agent.policy.chat.policy import ChatPolicy
+from agent.run.events import Added, Asked, Event
+from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
-from agent.solver import solve
-from agent.value.tests import PassingTests
+from agent.solver.solve import solve
 from benchmarks.perf.answering import TURNS, server
 from benchmarks.perf.bench import Bench, chosen, say
 from benchmarks.perf.latency import unsolvable
@@ -49,11 +49,11 @@ INTERVAL_S = 0.02
 PLACES = {
     "agent/measure/": "tests",
     "agent/models/": "client",
-    "agent/asking.py": "record",
-    "agent/conversations.py": "record",
-    "agent/journal.py": "record",
-    "agent/lines.py": "record",
-    "agent/run.py": "record",
+    "agent/engine/model_calls.py": "record",
+    "agent/run/message_store.py": "record",
+    "agent/run/journal.py": "record",
+    "agent/files.py": "record",
+    "agent/run/run.py": "record",
     "agent/policy/": "conversation",
     "sandboxes/": "sandbox",
     "agent/": "engine",

@@ -28,30 +28,30 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 
 from agent.budget import Stop, Usage
-from agent.build import start
+from agent.build.composition import start
 from agent.config import load
 from agent.models import Completion
 from agent.models.scripted import ScriptedModel, answer
-from agent.result import Result
-from benchmarks.batch import Attempt, Batch, Identity
-from benchmarks.instances import Instance
+from agent.solver.result import Result
+from benchmarks.batch.batch import Attempt, Batch, Identity
+from benchmarks.batch.progress import BatchProgress
+from benchmarks.batch.runner import Brakes, Observers, OnEvent, Solve, run_batch
+from benchmarks.data.instances import Instance
+from benchmarks.data.sources import Source, open_source
 from benchmarks.perf.script import machine
 from benchmarks.perf.table import Row, markdown
-from benchmarks.progress import BatchProgress
-from benchmarks.runner import Brakes, Observers, OnEvent, Solve, run_batch
-from benchmarks.sources import Source, open_source
 
 __all__ = ["Costs", "measured", "place", "synthetic"]
 
 COUNTS = (50, 500)
 INTERVAL_S = 0.01
 PLACES = {
-    "benchmarks/clones.py": "cloning the repository",
+    "benchmarks/data/clones.py": "cloning the repository",
     "sandboxes/": "the sandbox",
     "agent/measure/": "measuring",
-    "agent/journal.py": "the journal",
-    "agent/lines.py": "the journal",
-    "agent/run.py": "the journal",
+    "agent/run/journal.py": "the journal",
+    "agent/files.py": "the journal",
+    "agent/run/run.py": "the journal",
     "agent/": "the search",
     "benchmarks/": "the batch",
 }

@@ -21,13 +21,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agent.actions import Edit, Observation
-from agent.events import Added, Event, Started
-from agent.journal import encode
+from agent.analysis.report.web import as_html
+from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
-from agent.node import Node, Step
-from agent.report.web import as_html
+from agent.run.events import Added, Event, Started
+from agent.run.journal import encode
+from agent.run.tree.node import Node, Step
 from agent.search import Choice, Reason
-from agent.value import Evaluation
 from benchmarks.perf.script import machine
 from benchmarks.perf.table import Row, at_most, markdown
 from sandboxes import Snapshot

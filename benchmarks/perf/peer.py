@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.perf.repositories import MOUNT, REPOSITORIES, Repository
-from sandboxes.borrow import borrow
-from sandboxes.checkout import pack
-from sandboxes.engine import labels
-from sandboxes.images import BASE_IMAGE
+from sandboxes.docker.client import labels
+from sandboxes.docker.images import BASE_IMAGE
+from sandboxes.forking.host_network_env import borrow
+from sandboxes.forking.workspace_files import pack
 
 if TYPE_CHECKING:
     from docker import DockerClient

@@ -17,16 +17,16 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+from agent.evaluate.verification import apply_patch
 from agent.measure.adapters.registry import choose
 from agent.measure.comparison import compare
 from agent.measure.measurer import Measurer, find_baseline
 from agent.measure.timing import Timing
 from agent.task import Task
-from agent.verify import apply_patch
+from benchmarks.data.sources.bundles import workspace_of
 from benchmarks.perf.script import machine
-from benchmarks.sources.bundles import workspace_of
 from sandboxes import Provider, Snapshot
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 
 __all__ = ["main"]
 

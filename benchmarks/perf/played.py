@@ -27,26 +27,26 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from agent import solver
-from agent.answers import Answers
 from agent.budget import Stop
-from agent.build import make_parts
+from agent.build.composition import make_parts
 from agent.config import given
-from agent.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Spent
-from agent.growth import Growth
-from agent.journal import write_atomically
-from agent.run import Run
-from agent.scoring import GoalsFirst
+from agent.evaluate.scorer import GoalsFirst
+from agent.run.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Spent
+from agent.run.journal import write_atomically
+from agent.run.run import Run
+from agent.run.tree.tree import NodeId, Tree
 from agent.search import Choice
 from agent.search.registry import SEARCHES, SINGLE_EDITS
-from agent.sitting import Sitting
-from agent.tree import NodeId, Tree
-from benchmarks.instances import Instance, select
+from agent.solver import solve as solver
+from agent.solver.candidates import Answers
+from agent.solver.growth import Growth
+from agent.solver.session import Sitting
+from benchmarks.batch.sandbox_choice import fitted
+from benchmarks.data.instances import Instance, select
+from benchmarks.data.sources import Source, open_source
 from benchmarks.perf.algorithms import FOR_MUTATE, HEADINGS, Batch, cells
 from benchmarks.perf.bench import say
 from benchmarks.perf.part import Outcome, Part, Work
-from benchmarks.placing import fitted
-from benchmarks.sources import Source, open_source
 
 __all__ = ["DRAWING", "Play", "Played", "Player"]
 

@@ -4,9 +4,9 @@
 
 A repair has parts, some of which the tests look at. A rollout finds each part by itself with one probability, and takes
 it up from each prior that has it with another; a prior that has it wrong keeps a rollout from finding it with a third.
-A rollout is right when it has all parts. The tournament and the gate are `agent.tournament.rank` and
-`agent.refine.gates.needed` as they are; the judge of patches that the tests leave equal prefers the one with more parts
-with probability q.
+A rollout is right when it has all parts. The tournament and the gate are `agent.solver.tournament.rank` and
+`agent.solver.refine.gates.needed` as they are; the judge of patches that the tests leave equal prefers the one with
+more parts with probability q.
 
 The first table has rollouts that are told of a fixed number of priors, of which so many are right. The second has whole
 runs of two waves: how often the answer of the first wave was right, how often that of the second, how often a right one
@@ -21,13 +21,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from agent.ballots import Ballot
-from agent.refine.gates import needed
-from agent.rollouts import Candidate, Rollout, Summary
+from agent.evaluate.value import Evaluation
+from agent.run.ballots import Ballot
+from agent.run.rollouts import Candidate, Rollout, Summary
+from agent.solver.refine.gates import needed
+from agent.solver.tournament import rank
 from agent.task import Task
-from agent.tournament import rank
-from agent.value import Evaluation
-from benchmarks.report import wilson
+from benchmarks.reports.report import wilson
 from sandboxes import Workspace
 
 __all__ = ["EASY", "HARD", "Refined", "Setting", "refined", "told"]

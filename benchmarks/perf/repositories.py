@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.unpacking import unpack
+from benchmarks.data.unpacking import unpack
 from sandboxes import Workspace
 
 __all__ = ["REPOSITORIES", "Repository", "cache", "checkout"]

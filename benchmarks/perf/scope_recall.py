@@ -29,14 +29,14 @@ from time import perf_counter
 from xml.etree import ElementTree as ET
 
 from agent.errors import UsageError
+from agent.measure.diffs import parse
 from agent.measure.ids import file_of
 from agent.measure.inside.imports import survey
-from agent.measure.related import Changed, Index, Near, changed_of, related
-from agent.patches import parse
-from benchmarks import clones
+from agent.measure.scopes.related import Changed, Index, Near, changed_of, related
+from benchmarks.data import clones
+from benchmarks.data.sources.bundles import Bundles
+from benchmarks.data.synthetic.mutants import Mutant, drawn, mutants
 from benchmarks.perf.repositories import Repository, checkout
-from benchmarks.sources.bundles import Bundles
-from benchmarks.synthetic.mutants import Mutant, drawn, mutants
 
 TEST_NAMES = ("test_*.py", "*_test.py", "tests.py")
 PARTS = (5, 10, 25, 50, 100)

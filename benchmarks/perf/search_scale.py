@@ -23,7 +23,9 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from agent.evaluate.value import Evaluation
 from agent.measure import SuiteReport
+from agent.run.tree.tree import Node, Tree
 from agent.search import Search
 from agent.search.beam import Beam
 from agent.search.best_of_n import BestOfN
@@ -31,8 +33,6 @@ from agent.search.clade import Clade
 from agent.search.linear import Linear
 from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
-from agent.tree import Node, Tree
-from agent.value import Evaluation
 from benchmarks.perf import venvs
 from benchmarks.perf.bench import say
 from benchmarks.perf.script import machine

@@ -11,10 +11,10 @@ from heapq import heappop, heappush
 from random import Random
 
 from agent.actions import Write
+from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
+from agent.run.tree.tree import Act, Node, NodeId, Step, Tree
 from agent.search import Choice, Search
-from agent.tree import Act, Node, NodeId, Step, Tree
-from agent.value import Evaluation
 from benchmarks.perf.landscape import Curve, Landscape, Move, State, digest, measured
 from sandboxes import Snapshot
 

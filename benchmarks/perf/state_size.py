@@ -15,7 +15,7 @@ from benchmarks.perf.bench import Bench, chosen
 from benchmarks.perf.repositories import MOUNT, Repository
 from benchmarks.perf.script import main
 from benchmarks.perf.table import Row, at_most
-from sandboxes.images import BASE_IMAGE
+from sandboxes.docker.images import BASE_IMAGE
 
 N = 4
 FILES = 3

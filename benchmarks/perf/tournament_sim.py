@@ -5,8 +5,8 @@
 The judge can do one thing: of two it says which is better, and is right with probability q, independently each time and
 however close the two are. Qualities are ranks, dealt at random.
 
-- The tournament is `agent.tournament.rank` as it is: n - 1 pairs, `votes` ballots each. Ties go by a rule that knows
-  nothing of quality.
+- The tournament is `agent.solver.tournament.rank` as it is: n - 1 pairs, `votes` ballots each. Ties go by a rule that
+  knows nothing of quality.
 - A flat vote is on one group of all, most votes win. A ballot on all is made by comparing them one after another, in
   the order shown (rotated from vote to vote), with the one preferred so far: n - 1 comparisons, where a ballot on a
   pair is one. So three exchange rates are shown: the same number of votes on the one group as on each of the
@@ -32,12 +32,12 @@ from math import sqrt
 from random import Random
 from statistics import NormalDist
 
-from agent.ballots import Ballot
-from agent.rollouts import Candidate, Rollout, Summary
+from agent.evaluate.value import Evaluation
+from agent.run.ballots import Ballot
+from agent.run.rollouts import Candidate, Rollout, Summary
+from agent.solver.tournament import comparisons, rank
 from agent.task import Task
-from agent.tournament import comparisons, rank
-from agent.value import Evaluation
-from benchmarks.report import wilson
+from benchmarks.reports.report import wilson
 from sandboxes import Workspace
 
 __all__ = ["WAYS", "Setting", "found", "noise"]

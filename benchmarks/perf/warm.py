@@ -18,16 +18,16 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
+from agent.evaluate.verification import apply_patch
 from agent.measure import SuiteReport
+from agent.measure.diffs import parse
 from agent.measure.measurer import find_baseline
 from agent.measure.suite import Rules, copy_run, rules_for, run_suite
-from agent.patches import parse
 from agent.task import Task
-from agent.verify import apply_patch
-from benchmarks.instances import Instance
-from benchmarks.sources.bundles import Bundles
+from benchmarks.data.instances import Instance
+from benchmarks.data.sources.bundles import Bundles
 from sandboxes import Provider, Snapshot
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 
 SWAPS = (("+", "-"), ("<", "<="), ("==", "!="), (" and ", " or "), ("return ", "return not "), ("0", "1"), ("not ", ""))
 

@@ -21,10 +21,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from agent.refine.worth import Changes
+from agent.solver.refine.worth import Changes
+from benchmarks.data.sources import open_source
 from benchmarks.perf.answering import serving
 from benchmarks.perf.developer import Developer
-from benchmarks.sources import open_source
 
 __all__ = ["cells"]
 

@@ -34,13 +34,13 @@ from sandboxes.commit.container import Box, leased
 from sandboxes.commit.founding import found
 from sandboxes.commit.manifest import Entry, Manifest, delta, differing, nested_in, put_back
 from sandboxes.commit.states import State, States
-from sandboxes.engine import connect, sweep, translated
-from sandboxes.fork import Tally
-from sandboxes.forks import kind_of, owned, relative
-from sandboxes.images import root_of
-from sandboxes.merging import merge
-from sandboxes.patches import MAX_FILE_BYTES, Difference, Side, fitting, ignored, patch
-from sandboxes.room import FINISH_BYTES, RESERVE_BYTES, require
+from sandboxes.docker.client import connect, sweep, translated
+from sandboxes.docker.images import root_of
+from sandboxes.forking.disk_space import FINISH_BYTES, RESERVE_BYTES, require
+from sandboxes.forking.lease import Tally
+from sandboxes.forking.merge import merge
+from sandboxes.forking.provider import kind_of, owned, relative
+from sandboxes.git.diff import MAX_FILE_BYTES, Difference, Side, fitting, ignored, patch
 
 __all__ = ["CommitProvider"]
 

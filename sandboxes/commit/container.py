@@ -10,13 +10,14 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sandboxes import ExecResult, Limits, SandboxLost, Snapshot, SnapshotMissing, TemplateLost, filters
-from sandboxes.arguments import require_command, require_text
+from sandboxes import ExecResult, Limits, SandboxLost, Snapshot, SnapshotMissing, TemplateLost
 from sandboxes.commit.archives import Files
 from sandboxes.commit.command import FIRST_PROCESS, Command, run
 from sandboxes.commit.manifest import Entry, Manifest, delta
 from sandboxes.commit.states import State, States
-from sandboxes.engine import is_podman, labels
+from sandboxes.docker import seccomp as filters
+from sandboxes.docker.client import is_podman, labels
+from sandboxes.forking.arguments import require_command, require_text
 
 if TYPE_CHECKING:
     from docker import DockerClient

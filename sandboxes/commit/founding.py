@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandboxes import Limits, SandboxUnavailable, Workspace
-from sandboxes.accounts import ROOT, account, activated
-from sandboxes.borrow import borrow
-from sandboxes.checkout import Repository, pack, repository
 from sandboxes.commit.archives import directories, from_root
 from sandboxes.commit.container import Box, leased, upwards
 from sandboxes.commit.states import MAX_LAYERS, State, States, flatten
-from sandboxes.engine import labels
-from sandboxes.founding import ENV, SETUP_DISK_BYTES
-from sandboxes.images import BASE_IMAGE, environment_of, find, outward, plain_name
-from sandboxes.preparing import give, listed, run_all, settled_in
+from sandboxes.docker.client import labels
+from sandboxes.docker.images import BASE_IMAGE, environment_of, find, outward, plain_name
+from sandboxes.forking.base_state import ENV, SETUP_DISK_BYTES
+from sandboxes.forking.host_network_env import borrow
+from sandboxes.forking.image_user import ROOT, account, activated
+from sandboxes.forking.workspace_files import Repository, pack, repository
+from sandboxes.forking.workspace_setup import give, listed, run_all, settled_in
 
 if TYPE_CHECKING:
     from docker import DockerClient

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from sandboxes import Snapshot, SnapshotMissing
 from sandboxes.commit.manifest import Entry, Manifest, apply, digest
-from sandboxes.engine import labels
+from sandboxes.docker.client import labels
 
 if TYPE_CHECKING:
     from docker import DockerClient

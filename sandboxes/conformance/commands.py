@@ -10,7 +10,7 @@ import pytest
 
 from sandboxes import Provider, Sandbox, SandboxError, SandboxLost, Snapshot
 from sandboxes.conformance.given import LIMITS, Given, running, said, sh
-from sandboxes.scripts import run_script
+from sandboxes.forking.shell import run_script
 
 _CONDITION = """
 grep -E '^(Cap|NoNewPrivs|Seccomp|Sig(Blk|Ign|Cgt)|Uid|Gid)' /proc/self/status

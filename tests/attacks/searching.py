@@ -15,14 +15,14 @@ from pathlib import Path
 
 from agent.actions import Edit
 from agent.budget import Budget
-from agent.events import Event
-from agent.parts import Parts
+from agent.engine.components import Parts
+from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
-from agent.run import Run
+from agent.run.events import Event
+from agent.run.run import Run
 from agent.search.best_first import BestFirst
-from agent.solver import solve
-from agent.value.tests import PassingTests
-from sandboxes.namespace import NamespaceProvider
+from agent.solver.solve import solve
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.policies import Scripted
 from tests.projects import BUG, FIX, task
 

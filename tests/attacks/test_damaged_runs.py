@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from agent.cli import app
+from agent.cli.app import app
 from agent.errors import JournalError, RamifyError
-from agent.events import Added, Ended, Noted, Started
-from agent.run import Run
+from agent.run.events import Added, Ended, Noted, Started
+from agent.run.run import Run
 from agent.task import dump_task
 from sandboxes import SandboxError, Snapshot
 from tests.projects import task

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from agent.evaluate.tampering import suspicions
 from agent.policy.edit.context import contexts
 from agent.policy.edit.numbering import numbers
 from agent.policy.mutate.candidates import compiles
 from agent.policy.mutate.source import Source, Unsupported
-from agent.tampering import suspicions
 
 pytestmark = pytest.mark.parametrize(
     "text", ["x = " + "-" * 30_000 + "1\n", "x = " + "+".join(["1"] * 50_000) + "\n"], ids=["parser", "compiler"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.attacks.cheats import (
     BLUNT,
     CALC,
@@ -148,7 +148,7 @@ def test_a_state_that_repairs_no_test_is_run_in_no_copy(lab):
 
 
 def test_honest_tests_of_every_kind_are_believed(shapes, caplog):
-    caplog.set_level("INFO", "agent.controls")
+    caplog.set_level("INFO", "agent.evaluate.negative_controls")
     names = "\n\ndef sign(a):\n    return (a > 0) - (a < 0)\n\n\ndef missing(a):\n    return a\n"
     evaluation, _base = shapes.judge(shapes.state({"calc.py": SHAPES["calc.py"].replace("a - b", "a + b") + names}))
     assert evaluation.solved, evaluation.notes

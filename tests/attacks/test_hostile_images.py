@@ -13,8 +13,8 @@ from sandboxes import Provider, Workspace
 from sandboxes.conformance import LIMITS
 from sandboxes.conformance.given import said
 from sandboxes.conformance.templates import RUN_THE_ORDER, Template, perform
-from sandboxes.docker import proven
-from sandboxes.images import BASE_IMAGE
+from sandboxes.docker.images import BASE_IMAGE
+from sandboxes.docker.provider import proven
 from tests.images import remove_image
 
 pytestmark = pytest.mark.docker

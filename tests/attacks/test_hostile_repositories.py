@@ -13,22 +13,22 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agent import checkout
+from agent.analysis.history import HISTORY, History, keep, promote
 from agent.budget import Budget
-from agent.ci.patch_check import check
-from agent.cli import app
+from agent.cli import checkout
+from agent.cli.app import app
+from agent.cli.ci.patch_check import check
+from agent.engine.components import Parts
 from agent.errors import RamifyError
-from agent.history import HISTORY, History, keep, promote
-from agent.parts import Parts
-from agent.run import Run
+from agent.evaluate.value.tests import PassingTests
+from agent.run.run import Run
 from agent.search import Choice
-from agent.solver import solve
-from agent.value.tests import PassingTests
-from benchmarks import clones
-from benchmarks.instances import InstanceBroken
+from agent.solver.solve import solve
+from benchmarks.data import clones
+from benchmarks.data.instances import InstanceBroken
 from sandboxes import Provider, SandboxError, Workspace
-from sandboxes.foreign import locate, opened
-from sandboxes.namespace import NamespaceProvider
+from sandboxes.git.foreign import locate, opened
+from sandboxes.namespace.provider import NamespaceProvider
 from tests.attacks.hostile import ALL_AT_ONCE, HOSTILE, PATCH, Hostile, clean_by_info, hook, seen, template
 from tests.halves import LOW, SOURCE, TESTS, Doing, Planned
 from tests.projects import GOAL, git, means, task

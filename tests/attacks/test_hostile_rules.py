@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent import checkout
-from sandboxes import Provider, Workspace, foreign, patches
+from agent.cli import checkout
+from sandboxes import Provider, Workspace
+from sandboxes.git import diff as patches
+from sandboxes.git import foreign
 from tests.projects import commit
 
 pytestmark = pytest.mark.namespace

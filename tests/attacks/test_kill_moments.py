@@ -18,10 +18,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from agent.events import Added, Failed
-from agent.journal import read_events
-from agent.run import Run
-from agent.underway import TRIES
+from agent.run.events import Added, Failed
+from agent.run.in_progress import TRIES
+from agent.run.journal import read_events
+from agent.run.run import Run
 from tests.attacks.searching import EDITS, MORE, Plan, text
 from tests.projects import BUG, means
 from tests.scripted_server import Reply, ScriptedServer, says

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.batch import read_attempts
-from benchmarks.report import as_json, read_report
+from benchmarks.batch.batch import read_attempts
+from benchmarks.reports.report import as_json, read_report
 from tests.instances import make_benchmark
 
 pytestmark = [pytest.mark.ray, pytest.mark.namespace, pytest.mark.timeout(1800)]
@@ -105,7 +105,7 @@ def told(out: Path) -> Any:
 def test_a_machine_that_is_lost_in_the_middle_changes_nothing(
     machines: Machines, suite: Path, locally: Path, tmp_path: Path
 ) -> None:
-    out, second = suite / "report", machines.others[0]  # left here, while `agent/report` is sent
+    out, second = suite / "report", machines.others[0]  # left here, while `agent/analysis/report` is sent
     running = begin(suite, out, "--executor", "ray", "--ray-env", "RAMIFY_TEST_KEY", address=machines.cluster.address)
     until(lambda: machines.busy(second), running)
     machines.lose(second)

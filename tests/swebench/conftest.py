@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.official import Harness, find
+from benchmarks.grading.harness.official import Harness, find
 
 ROOT = Path(__file__).parent.parent.parent
 VERSIONS = ("4.1.0", "5.0.2")

@@ -11,8 +11,8 @@ import pytest
 
 from agent.measure import Outcome
 from agent.measure.logs import parse
-from benchmarks.harness.official import Harness
-from benchmarks.sources.swebench import parser_of
+from benchmarks.data.sources.swebench import parser_of
+from benchmarks.grading.harness.official import Harness
 from tests.swebench.logs import FORMS, VERSIONS, written
 
 pytestmark = pytest.mark.swebench

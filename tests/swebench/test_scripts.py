@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from benchmarks.harness.official import Harness
-from benchmarks.sources import classic
+from benchmarks.data.sources import classic
+from benchmarks.grading.harness.official import Harness
 from tests import rows
 
 pytestmark = pytest.mark.swebench

@@ -11,17 +11,17 @@ from pathlib import Path
 import docker
 import pytest
 
-from benchmarks.grading import grade
-from benchmarks.harness import official
-from benchmarks.harness.agreement import agreement
-from benchmarks.harness.official import Harness
-from benchmarks.harness.script import LOG_BYTES
-from benchmarks.instances import Instance
-from benchmarks.predictions import Prediction, write_predictions
-from benchmarks.sources import open_source
-from benchmarks.verdicts import Verdict
+from benchmarks.data.instances import Instance
+from benchmarks.data.predictions import Prediction, write_predictions
+from benchmarks.data.sources import open_source
+from benchmarks.grading.grading import grade
+from benchmarks.grading.harness import official
+from benchmarks.grading.harness.agreement import agreement
+from benchmarks.grading.harness.official import Harness
+from benchmarks.grading.harness.script import LOG_BYTES
+from benchmarks.grading.verdicts import Verdict
 from sandboxes import Limits
-from sandboxes.docker import DockerProvider
+from sandboxes.docker.provider import DockerProvider
 from tests.swebench import fabricated
 
 pytestmark = [pytest.mark.swebench, pytest.mark.docker, pytest.mark.timeout(900)]

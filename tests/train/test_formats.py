@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from agent import training
 from agent.actions import Shell
-from agent.export.dataset import Order, export
-from agent.export.registry import FORMATS, make
+from agent.learning import training
+from agent.learning.export.dataset import Order, export
+from agent.learning.export.registry import FORMATS, make
+from agent.learning.training import METHODS, Method, Wanted, plan, train
 from agent.models.scripted import answer
-from agent.training import METHODS, Method, Wanted, plan, train
 from tests.exporting import Recorder, chat_tree, failing_call, planned, shortened, small_tree
 from tests.train.conftest import ROOT
 

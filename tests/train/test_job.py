@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent.training import Plan, Wanted, plan, train
+from agent.learning.training import Plan, Wanted, plan, train
 
 pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.run import Run
+from agent.learning.training import Wanted
+from agent.run.run import Run
 from agent.settings import SandboxSettings
-from agent.training import Wanted
-from benchmarks.rounds.playing import Conditions
-from benchmarks.rounds.policies import Policy
-from benchmarks.rounds.scores import read
-from benchmarks.rounds.turning import Learning, Round, turn
-from benchmarks.synthetic.making import Recipe
-from benchmarks.synthetic.splitting import Splitting
-from benchmarks.synthetic.writing import synthesize
+from benchmarks.data.synthetic.making import Recipe
+from benchmarks.data.synthetic.splitting import Splitting
+from benchmarks.data.synthetic.writing import synthesize
+from benchmarks.self_training.playing import Conditions
+from benchmarks.self_training.policies import Policy
+from benchmarks.self_training.scores import read
+from benchmarks.self_training.turning import Learning, Round, turn
 from tests.environments import free_port
 from tests.projects import commit
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agent.cli import app
+from agent.cli.app import app
 from tests.environments import free_port
 from tests.projects import commit
 from tests.vllm.conftest import CONTEXT, NAME

@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 
 from agent.actions import Edit, RunTests
-from agent.build import start
+from agent.analysis.report.summary import as_json, as_text
+from agent.build.composition import start
 from agent.config import load
 from agent.errors import PolicyError
 from agent.models.openai import OpenAIModel
 from agent.models.pace import pace_of
 from agent.models.warming import prompt_of
-from agent.report.summary import as_json, as_text
-from agent.run import Run
-from agent.solver import Result
+from agent.run.run import Run
+from agent.solver.solve import Result
 from tests.clients import comes_true
 from tests.projects import commit, task
 from tests.vllm.conftest import CONTEXT, NAME, Served

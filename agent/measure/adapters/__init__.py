@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
-from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
+from agent.measure.warm.planting import Limits, Plan
 
 __all__ = ["PROC", "Adapter", "Left", "Order", "inside"]
 

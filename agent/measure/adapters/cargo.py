@@ -14,8 +14,8 @@ from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.inside.cutting import cut, ending
 from agent.measure.logs.cargo import cargo
-from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
+from agent.measure.warm.planting import Limits, Plan
 from agent.untrusted import terminal_text
 
 __all__ = ["CARGO"]

@@ -15,8 +15,8 @@ from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.inside.cutting import cut
 from agent.measure.logs.go import ENDS, read_events
-from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
+from agent.measure.warm.planting import Limits, Plan
 
 __all__ = ["GO"]
 

@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Sequence
 
 from agent.measure.adapters import Left, Order, inside
-from agent.measure.planting import Limits, Plan, orders_of
 from agent.measure.reading import Told
 from agent.measure.reading import read as read_sealed
+from agent.measure.warm.planting import Limits, Plan, orders_of
 
 __all__ = ["PYTHON", "begun_by", "plain", "read"]
 

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from agent.measure.adapters import PROC, Adapter, Left, Order, inside
-from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
 from agent.measure.reading import read as read_sealed
+from agent.measure.warm.planting import Limits, Plan
 
 __all__ = ["JEST", "NODE", "VITEST"]
 

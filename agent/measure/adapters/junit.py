@@ -17,8 +17,8 @@ from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.documents import root
 from agent.measure.inside.cutting import cut
-from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
+from agent.measure.warm.planting import Limits, Plan
 
 __all__ = ["GRADLE", "JUNIT", "MAVEN", "read"]
 

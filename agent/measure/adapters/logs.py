@@ -15,8 +15,8 @@ from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.adapters.junit import JUNIT
 from agent.measure.inside.cutting import cut
 from agent.measure.logs import PARSERS, parse
-from agent.measure.planting import Limits, Plan
 from agent.measure.reading import Told
+from agent.measure.warm.planting import Limits, Plan
 from agent.untrusted import terminal_text
 
 __all__ = ["LOG", "LOGS", "forges", "guessed", "verbose"]

@@ -25,8 +25,8 @@ ADAPTERS: Mapping[str, Adapter] = {
     each.name: each for each in (UNITTEST, DJANGO, SYMPY, GO, CARGO, MAVEN, GRADLE, NODE, JEST, VITEST, JUNIT)
 }
 FRAMEWORKS = ("pytest", *ADAPTERS, "exit-code")
-"""What can be named. pytest is measured by a plugin of its own (`agent.measure.planting`); `exit-code`, the weakest, is
-any command as one test. There are besides `LOGS`, for commands whose output a parser reads."""
+"""What can be named. pytest is measured by a plugin of its own (`agent.measure.warm.planting`); `exit-code`, the
+weakest, is any command as one test. There are besides `LOGS`, for commands whose output a parser reads."""
 OF_PYTHON = ("pytest", "unittest", "django", "sympy")
 """Those whose ids are `file::Class::test` or `file::test`, of files of Python."""
 PYTEST_COMMAND = "python3 -m pytest -q"

@@ -8,8 +8,8 @@ from dataclasses import replace
 from agent.measure import SuiteReport
 from agent.measure.adapters import Adapter, Left, Order
 from agent.measure.adapters.logs import LOG, LOGS, guessed, verbose
-from agent.measure.planting import Limits, Plan, plan
 from agent.measure.reading import from_exit_code, from_told
+from agent.measure.warm.planting import Limits, Plan, plan
 from sandboxes import ExecResult, Sandbox
 
 __all__ = ["UNKNOWN", "run_adapted", "run_unknown"]

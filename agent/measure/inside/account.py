@@ -22,7 +22,8 @@ clock, getpid = time.perf_counter, os.getpid
 
 
 class Account:
-    """`orders` are as `agent.measure.planting.orders_of` has them. `error` is what ends a test that takes too long."""
+    """`orders` are as `agent.measure.warm.planting.orders_of` has them. `error` is what ends a test that takes too
+    long."""
 
     def __init__(self, orders: dict[str, Any], channel: Channel, error: type[BaseException] = OutOfTime) -> None:
         self.say = channel.say

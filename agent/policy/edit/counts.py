@@ -18,13 +18,13 @@ from typing import Any
 
 from agent.actions import Edit
 from agent.errors import ConfigError
-from agent.export.credit import outcome, worths
-from agent.journal import write_atomically
-from agent.node import NodeId
+from agent.learning.export.credit import outcome, worths
 from agent.parsing import loads
 from agent.policy.edit.features import features
 from agent.policy.edit.record import Ranked
-from agent.run import Run
+from agent.run.journal import write_atomically
+from agent.run.run import Run
+from agent.run.tree.node import NodeId
 
 __all__ = ["Counts", "Trial", "counted", "trials"]
 

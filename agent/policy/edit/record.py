@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from agent.policy.edit.context import Context
 
 if TYPE_CHECKING:
-    from agent.node import NodeId
-    from agent.run import Run
+    from agent.run.run import Run
+    from agent.run.tree.node import NodeId
 
 __all__ = ["Entry", "Ranked", "key"]
 

@@ -15,7 +15,7 @@ from random import Random
 
 from agent.actions import Edit
 from agent.actions.canonical import canonical
-from agent.measure.spectrum import Spectrum
+from agent.measure.probing.spectrum import Spectrum
 from agent.policy import Position, Proposal
 from agent.policy.mutate.candidates import candidates
 from agent.policy.mutate.history import History, retrace
@@ -64,7 +64,7 @@ class MutatePolicy:
     spectrum: Callable[[], Spectrum]
     """The spectrum of the base state; called when the first proposal is wanted."""
     patch: Callable[[str], bytes] = lambda name: b""
-    """The patch of a summary (`agent.rollouts.Summary.patch_blob`), by its name."""
+    """The patch of a summary (`agent.run.rollouts.Summary.patch_blob`), by its name."""
     policy_id: str = field(default="mutate/1", init=False)
     _ranked: OrderedDict[tuple[str, frozenset[str]], _Ranked] = field(
         default_factory=OrderedDict, init=False, repr=False

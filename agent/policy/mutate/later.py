@@ -23,7 +23,7 @@ def later(
     position: Position, found: Sequence[Candidate], sources: Mapping[str, Source], patch: Callable[[str], bytes]
 ) -> Iterator[Proposal]:
     """The proposals of a later wave: repairs of earlier rollouts together, then single edits. To go on from one repair
-    alone is for a rollout that begins at its state (`agent.refine.local`)."""
+    alone is for a rollout that begins at its state (`agent.solver.refine.local`)."""
     told = position.briefing.summaries if position.briefing else ()
     known = dict(sources)
     together = joined(repairs(told, _goals(position), patch, lambda path: _source(position, path, known)))

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import chain, combinations, pairwise
 
-from agent.patches import FilePatch, parse
+from agent.measure.diffs import FilePatch, parse
 from agent.policy.mutate.source import Change, Source
-from agent.rollouts import Summary
+from agent.run.rollouts import Summary
 
 __all__ = ["Repair", "idle_lines", "joined", "repairs"]
 

@@ -1,0 +1,71 @@
+"""Sameness: whether two runs found the same, and if not, where they part.
+
+Compared are the states in their order (parents, what was done, said and paid for in each turn, content, tests, value,
+flags), the edges, what came of every expansion, the result and the patch. Not compared: what commands printed, times,
+how often tests were run, and what was paid for expansions that did not end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from agent.run.events import Added, Event, Failed, Merged, Remeasured
+from agent.run.run import Run
+from agent.run.tree.tree import Node
+
+__all__ = ["ends_expansion", "first_difference"]
+
+SHOWN = 200
+"""Characters of a value that are shown."""
+BASE = "node 0: the state"
+ANOTHER_BASE = ": the checkout, or what is installed on this machine, has changed in between"
+
+
+def first_difference(old: Run, new: Run) -> str:
+    """Where a run parts from an older one, in words; empty when they are the same."""
+    for (what, was), (_, now) in zip(_facts(old, new), _facts(new, old), strict=True):
+        if was != now:
+            why = ANOTHER_BASE if what == BASE else ""
+            return f"{what} is {_shown(now)}, and was {_shown(was)}{why}"
+    return ""
+
+
+def ends_expansion(event: Event) -> bool:
+    """Whether the event ends an expansion."""
+    return bool(event.node.parents) if isinstance(event, Added) else isinstance(event, (Merged, Remeasured, Failed))
+
+
+def _facts(run: Run, other: Run) -> Iterator[tuple[str, Any]]:
+    """What is compared, with its name. Both runs have the same names."""
+    for node_id in range(min(len(run.tree), len(other.tree))):
+        for name, value in _of_node(run.tree[node_id]).items():
+            yield f"node {node_id}: {name}", value
+    yield "the number of states", len(run.tree)
+    yield "the edges", sorted(run.tree.edges)
+    for node in run.tree:
+        yield f"node {node.id}: what came of its expansions", run.tree.attempts(node.id)
+    if run.ended is not None and other.ended is not None:
+        yield "the result", (run.ended.status, run.ended.best, run.ended.verified)
+        yield "the patch", run.ended.patch_blob
+
+
+def _of_node(node: Node) -> dict[str, Any]:
+    return {
+        "parents": node.parents,
+        "policy": node.policy_id,
+        "kind": node.kind,
+        "label": node.label,
+        "the turns": [(step.actions, step.message, step.usage) for step in node.steps],
+        "the state": node.state_hash,
+        "the tests": (node.report.outcomes, node.report.valid),
+        "the value": node.evaluation,
+        "the prior": node.prior,
+        "terminal": node.terminal,
+        "refused": node.refused,
+    }
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

@@ -1,0 +1,137 @@
+"""Onset: the step at which a failed rollout went wrong, by rules over what was recorded.
+
+Of the rules the first that applies decides. Each states a fact; none says that nothing else was wrong.
+
+1. After the step the tests no longer ran, or a test that had passed failed, and to the end of the rollout that was
+   never mended: the first such step. Where the test was not run in the states just above (while goal tests fail, they
+   alone are run as a rule), it may be any step since it passed.
+2. From the state before the step another way led to a better state than any that was reached after it: the first step
+   at which the best value in reach fell.
+3. The step edited a source file that no failing test executes, and mended nothing: the first such step.
+
+A node is measured once, at its end. Where several of its steps changed files, those that changed a file which a broken
+test executes are preferred, if it is known what it executes; of those that remain it may be any, and the first is
+named together with the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.analysis.diagnosis.steps import TraceStep
+from agent.evaluate.test_transitions import Shift
+from agent.measure.probing.spectrum import Spectrum
+from agent.run.tree.node import Node, NodeId
+from agent.run.tree.tree import Tree
+from agent.solver.summaries.wording import listed, named
+
+__all__ = ["Onset", "find_onset"]
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """Where a rollout went wrong."""
+
+    step: TraceStep | None
+    """None: nothing that was done at the node is recorded as an action."""
+    node: NodeId | None
+    """The node that the step led to."""
+    rule: str
+    why: str
+    """The fact, for people."""
+    among: tuple[int, ...] = ()
+    """The numbers of the steps that it may be, where they are several."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    nodes: tuple[NodeId, ...]
+    """Those that it may be, in order."""
+    rule: str
+    why: str
+    tests: tuple[str, ...] = ()
+    """Those that say so."""
+
+
+def find_onset(
+    tree: Tree, shifts: Sequence[Shift], goals: Sequence[str], spectrum: Spectrum | None, steps: Sequence[TraceStep]
+) -> Onset | None:
+    """Where the rollout of these shifts went wrong, by the rules above; None where no fact says it."""
+    fact = _never_mended(shifts) or _fall(tree, [shift.node for shift in shifts])
+    if fact is None:
+        return _off_target(shifts, goals, spectrum, steps)
+    done = [step for step in steps if step.node in fact.nodes]
+    writing = [step for step in done if step.wrote]
+    executed = [path for test in fact.tests for path in (spectrum.executed.get(test, {}) if spectrum else ())]
+    suspects = [step for step in writing if any(piece.path in executed for piece in step.wrote)] or writing or done
+    among = tuple(step.number for step in suspects) if len(suspects) > 1 else ()
+    first = suspects[0] if suspects else None
+    return Onset(first, first.node if first else fact.nodes[0], fact.rule, fact.why, among)
+
+
+def _never_mended(shifts: Sequence[Shift]) -> _Fact | None:
+    """Rule 1."""
+    broken: dict[str, Shift] = {}
+    stopped: Node | None = None
+    for shift in shifts:
+        stopped = None if shift.node.report.valid else stopped or shift.node
+        broken = {test: at for test, at in broken.items() if test not in shift.mended}
+        broken |= dict.fromkeys(shift.broken, shift)
+    first = min((at.node.id for at in broken.values()), default=None)
+    if stopped is not None and (first is None or stopped.id < first):
+        why = f"from {named(stopped)} on the tests did not run: {stopped.report.problem or 'no reason given'}"
+        return _Fact((stopped.id,), "the tests stopped running", why)
+    at = next((at for at in broken.values() if at.node.id == first), None)
+    return _regression(shifts, at, [test for test, seen in broken.items() if seen is at]) if at else None
+
+
+def _regression(shifts: Sequence[Shift], at: Shift, tests: Sequence[str]) -> _Fact:
+    """What is said of tests that failed at a node. Those that surely it has broken go before those that a node above it
+    may have."""
+    rule = "a regression that was never mended"
+    if sure := tuple(test for test in tests if test not in at.since):
+        why = f"{named(at.node)} broke {listed(sure)}, which had passed and was not mended again"
+        return _Fact((at.node.id,), rule, why, sure)
+    since = at.since[tests[0]]
+    unsure = tuple(test for test in tests if at.since[test] == since)
+    nodes = tuple(shift.node.id for shift in shifts if since <= shift.node.id <= at.node.id)
+    why = f"{listed(unsure)} had passed before node {since}, failed when run again at {named(at.node)}, and stayed so"
+    return _Fact(nodes, rule, why, unsure)
+
+
+def _fall(tree: Tree, nodes: Sequence[Node]) -> _Fact | None:
+    """Rule 2."""
+    for node in nodes:
+        above, here = node.parents[0], tree.value_max(node.id)
+        if here < tree.value_max(above):
+            better = _best_below(tree, above)
+            worth = "is solved" if better.evaluation.solved else f"is worth {better.value:.3g}"
+            way = "" if better.id == above else f", reached by another way from node {above},"
+            why = f"{named(better)}{way} {worth}; at and below {named(node)} nothing is worth more than {here:.3g}"
+            return _Fact((node.id,), "a better state was out of reach from here on", why)
+    return None
+
+
+def _best_below(tree: Tree, node_id: NodeId) -> Node:
+    """The state of highest value in a subtree, the oldest among equals. It is there: ask for no empty tree."""
+    waiting, best = [tree[node_id]], tree[node_id]
+    while waiting:
+        node = waiting.pop()
+        best = min(best, node, key=lambda each: (-each.value, each.id))
+        waiting += tree.children(node.id)
+    return best
+
+
+def _off_target(
+    shifts: Sequence[Shift], goals: Sequence[str], spectrum: Spectrum | None, steps: Sequence[TraceStep]
+) -> Onset | None:
+    """Rule 3."""
+    executed = {path for goal in goals for path in (spectrum.executed.get(goal, {}) if spectrum else ())}
+    useful = {shift.node.id for shift in shifts if shift.mended}
+    for step in steps:
+        aside = [piece.path for piece in step.wrote if piece.path not in executed]
+        if step.stage == "edit" and executed and step.node not in useful and len(aside) == len(step.wrote) > 0:
+            why = f"step {step.number} edits {listed(aside)}, which no failing test executes, and no test was mended"
+            return Onset(step, step.node, "an edit of what no failing test executes", why)
+    return None

@@ -1,0 +1,188 @@
+"""Lineage: a commit for each state of a run, with the states that it was made of as its parents."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.analysis.history.trees import StateGone, Trees
+from agent.analysis.report.summary import tally
+from agent.errors import JournalError
+from agent.run.run import Run
+from agent.run.tree.tree import Node, NodeId
+from agent.untrusted import one_line
+from sandboxes import Provider, SandboxError
+from sandboxes.git.command import Git
+from sandboxes.git.foreign import locate, opened
+
+__all__ = ["BASE", "HISTORY", "NODES", "History", "began", "keep", "sign"]
+
+log = logging.getLogger(__name__)
+
+HISTORY = "history.git"
+NODES = "refs/ramify/nodes"
+"""Each state's commit, by the number of its node."""
+PRUNED = "refs/pruned"
+"""Those of pruned states: they are no part of the history that is shown and fetched, and nothing is lost."""
+BASE = "refs/ramify/base"
+"""The commit of the checkout that the run began from, where that was still there."""
+
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[gc]\n\tauto = 0\n"
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What there is of a run's history."""
+
+    git: Git
+    commits: dict[NodeId, str]
+    missing: dict[NodeId, str]
+    """Nodes that no commit can be made of, and why."""
+
+
+def keep(run: Run, states: Callable[[], AbstractContextManager[Provider | None]]) -> History:
+    """Bring the history of a run up to what is recorded of it, and take the pruned states out of what is shown. The
+    run may be searched meanwhile, and any number of processes may do this at once: each state gets one commit.
+    `states` opens what keeps them, None where they were removed; it is called only when there is something to add.
+
+    Raises:
+        sandboxes.SandboxError: git failed, or the sandbox.
+    """
+    directory = run.journal.directory / HISTORY
+    directory.mkdir(exist_ok=True)
+    _require_own(directory)
+    with _locked(directory):
+        git = Git(directory)
+        (directory / "config").write_text(_CONFIG)
+        commits = _known(git)
+        missing: dict[NodeId, str] = {}
+        if any(node.id not in commits for node in run.tree):
+            with states() as provider:
+                missing = _add(git, run, Trees(git, run, provider), commits)
+        _hide(git, run, commits)
+    return History(git, commits, missing)
+
+
+def _require_own(directory: Path) -> None:
+    """A run may come from somebody else, and what is written to its history has to stay there."""
+    parts = (directory, *directory.iterdir(), *(directory / "refs").rglob("*"))
+    strange = next((part for part in parts if part.is_symlink() or part.name == "commondir"), None)
+    if strange:
+        raise SandboxError(f"{strange} leads out of the run's history, where Ramify never puts such a thing; remove it")
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """No other process writes there. Locks of refs that one left behind when it was killed are taken away."""
+    with (directory / "ramify.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        for stale in (directory / "refs").rglob("*.lock"):
+            stale.unlink()
+        yield
+
+
+def _known(git: Git) -> dict[NodeId, str]:
+    listing = git.run("for-each-ref", "--format=%(objectname) %(refname)", NODES, PRUNED).decode().splitlines()
+    return {int(name.rpartition("/")[2]): commit for commit, name in map(str.split, listing)}
+
+
+def _add(git: Git, run: Run, trees: Trees, commits: dict[NodeId, str]) -> dict[NodeId, str]:
+    """Make the commits that are not there; the nodes of which there can be none, and why."""
+    missing: dict[NodeId, str] = {}
+    root = run.tree.root
+    base = _base(git, run)
+    start = began(git)
+    for node in run.tree:
+        if node.id in commits:
+            continue
+        try:
+            if node is root:
+                tree = trees.of_root(base)
+            elif root.id in commits:
+                tree = trees.of(node, f"{commits[root.id]}^{{tree}}")
+            else:
+                raise StateGone("the base state, on which its patch stands, was removed")
+        except (StateGone, SandboxError, JournalError) as error:
+            missing[node.id] = str(error)
+            continue
+        parents = [base] if node is root and base else _parents(run, node, commits)
+        commits[node.id] = sign(git, tree, parents, _message(run, node), start + node.id)
+        git.run("update-ref", f"{NODES}/{node.id}", commits[node.id])
+    return missing
+
+
+def _base(git: Git, run: Run) -> str:
+    """The commit that the run began from, fetched once without those before it; empty where it cannot be had."""
+    if known := git.run("for-each-ref", "--format=%(objectname)", BASE).decode().strip():
+        return known
+    task = run.started.task if run.started else {}
+    commit, path = task.get("base"), task.get("workspace", {}).get("path")
+    found = locate(Path(path)) if commit and path else None
+    if found is None:
+        return ""
+    try:
+        with opened(found) as view:
+            git.fetch(view.git, f"{commit}:{BASE}", depth=1)
+    except SandboxError as error:
+        log.info("the base commit is left out: %s", error)
+        return ""
+    return str(commit)
+
+
+def _parents(run: Run, node: Node, commits: dict[NodeId, str]) -> list[str]:
+    """The nearest state above it that has a commit, and for a merge of two branches the other one."""
+    above = next((each.id for each in reversed(run.tree.path(node.id)[:-1]) if each.id in commits), None)
+    others = node.parents[1:] if node.kind == "fuse" else ()
+    return [commits[each] for each in (above, *others) if each in commits]
+
+
+def began(git: Git) -> int:
+    """The time of the base commit, in seconds since the epoch; 0 where there is none."""
+    return int(git.run("for-each-ref", "--format=%(committerdate:unix)", BASE).decode().strip() or "0")
+
+
+def sign(git: Git, tree: str, parents: list[str], message: str, time: int) -> str:
+    """Write a commit of that time. A state's is that of the base commit and the number of its node in seconds: the same
+    whoever makes it, and not before its parents'."""
+    nobody = {
+        f"GIT_{role}_{what}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for what, value in (
+            ("NAME", "ramify"),
+            ("EMAIL", "ramify@localhost"),
+            ("DATE", f"@{time} +0000"),
+        )
+    }
+    above = [argument for parent in parents for argument in ("-p", parent)]
+    text = message.encode("utf-8", "replace").replace(b"\0", b"")
+    return git.run("commit-tree", tree, *above, stdin=text, env=nobody).decode().strip()
+
+
+def _message(run: Run, node: Node) -> str:
+    facts = {
+        "Node": node.id,
+        "Parents": " ".join(map(str, node.parents)),
+        "Value": f"{node.value:.4f}",
+        "Tests": tally(node.report),
+        "State": node.state_hash,
+        "Run": run.journal.directory.absolute().name,
+    }
+    trailers = "\n".join(f"Ramify-{name}: {value}" for name, value in facts.items() if value != "")
+    return f"{node.id} {node.value:.3f} {tally(node.report)} {one_line(node.label)}".rstrip() + f"\n\n{trailers}\n"
+
+
+def _hide(git: Git, run: Run, commits: dict[NodeId, str]) -> None:
+    """Only refs go."""
+    shown = git.run("for-each-ref", "--format=%(refname)", NODES).decode().split()
+    numbers = [int(name.rpartition("/")[2]) for name in shown]
+    orders = [
+        f"create {PRUNED}/{number} {commits[number]}\ndelete {NODES}/{number}\n"
+        for number in numbers
+        if run.tree.pruned(number)
+    ]
+    if orders:
+        git.run("update-ref", "--stdin", stdin="".join(orders).encode())

@@ -1,0 +1,120 @@
+"""Progress of a sitting: a line for each step forward, and below them the live view where a terminal can have one."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+
+from agent.analysis.report.live import View
+from agent.analysis.report.summary import tally
+from agent.budget import Usage
+from agent.models.prices import REMEDY
+from agent.run.events import Added, Asked, Event, Round, Steered
+from agent.run.run import Run
+from agent.run.tree.tree import Node
+from agent.search import Choice
+from agent.untrusted import escaped
+
+__all__ = ["Progress"]
+
+QUIET_S = 30.0
+"""Without a live view, a sign of life is printed after so many seconds of silence."""
+
+
+class Progress:
+    """Shows the events of a sitting on stderr, from any thread. A context manager, to clear the live view."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+        self.view = View()
+        """What a terminal shows below the lines."""
+        plain = bool(os.environ.keys() & {"CI", "NO_COLOR"}) or self._console.is_dumb_terminal
+        self._live: Live | None = None
+        if self._console.is_terminal and not plain:
+            self._live = Live(self.view, console=self._console, transient=True, redirect_stdout=False)
+        self._lock = threading.Lock()
+        self._best: Node | None = None
+        self._reasons: set[str] = {""}
+        self._unpriced: set[str] = set()
+        self._printed = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def catch_up(self, directory: Path, limits: Mapping[str, Any]) -> None:
+        """Take note of an earlier sitting's journal, if there is one, and of limits that are given anew.
+
+        Raises:
+            agent.errors.JournalError: it cannot be read.
+        """
+        if not (directory / "journal.jsonl").is_file():
+            return
+        with Run.read(directory) as run:
+            self._best = run.tree.best() if len(run.tree) else None
+            self.view.catch_up(run.journal.events(), limits, run.elapsed_s)
+
+    def __call__(self, event: Event) -> None:
+        """Take note of an event."""
+        self.view.take(event)
+        with self._lock:
+            match event:
+                case Added():
+                    self._added(event.node)
+                    self._explain(event.choice)
+                case Asked():
+                    self._warn(event.model, event.answer.usage)
+                case Steered():
+                    order = event.order
+                    who = "a person asks" if order.by == "person" else "a rollout is repaired"
+                    self.say(f"{who}: {order.act} {order.node} {order.hint.partition(chr(10))[0]}".rstrip())
+                case Round():
+                    self.say(f"wave {event.number} begins at the base state")
+            self._stay_in_touch()
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        self._console.print(escape(escaped(line)))
+        self._printed = time.monotonic()
+
+    def _added(self, node: Node) -> None:
+        if self._best is not None and node.value <= self._best.value:
+            return
+        what = "the repository as it is" if self._best is None else node.label or f"node {node.id}"
+        self._best = node
+        self.say(f"{node.value:.3f}  {what} ({tally(node.report)})")
+
+    def _explain(self, choice: Choice | None) -> None:
+        """Say once which algorithm has taken over, and why."""
+        if choice is not None and choice.because not in self._reasons:
+            self._reasons.add(choice.because)
+            self.say(choice.because)
+
+    def _warn(self, model: str, usage: Usage) -> None:
+        """Say once of a model that what its tokens cost is not known."""
+        if usage.tokens and usage.unpriced_calls == usage.model_calls and model not in self._unpriced:
+            self._unpriced.add(model)
+            self.say(f"the price of {model} is unknown: {REMEDY}")
+
+    def _stay_in_touch(self) -> None:
+        """Where nothing moves, say now and then that something does."""
+        if self._live is not None or time.monotonic() - self._printed <= QUIET_S:
+            return
+        best = 0.0 if self._best is None else self._best.value
+        self.say(f"best value {best:.3f}, {self.view.sums()}")

@@ -1,0 +1,123 @@
+"""The end of a run: one JSON object for machines, a few lines for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.budget import Usage
+from agent.run.grade import Grade
+from sandboxes import Forked
+
+if TYPE_CHECKING:
+    from agent.measure import SuiteReport
+    from agent.solver.solve import Result
+
+__all__ = ["answer_lines", "as_json", "as_text", "cost", "forks", "tally"]
+
+_VERDICTS = {
+    "solved": "solved: the goal tests pass, and nothing that passed before fails",
+    "submitted": "submitted: the model calls the work done, and nothing that passed before fails",
+    "improved": "improved, not solved: better than before, but not all goal tests pass",
+    "no_patch": "no patch: nothing better than the repository as it is was found",
+}
+_FINER = {
+    Grade.DECLARED: "submitted: what fails now contradicts the issue, says the model; look at it before you apply it",
+    Grade.BROKEN: "submitted, not accepted: tests that passed before fail, and the model does not say why",
+    Grade.UNFINISHED: "not finished: this is the best change so far",
+}
+"""What says more of a grade than the status does, where a model worked."""
+NAMED = 10
+
+
+def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
+    """The object that `--json` prints. `cost_usd` is null when a call's price is unknown."""
+    usage = result.usage
+    return {
+        "status": result.status,
+        "resolved": result.resolved,
+        "grade": result.grade.name.lower(),
+        "broken": list(result.broken),
+        "declared": dict(result.declared),
+        "reproduced_by": list(result.reproduced_by),
+        "verified": result.verified,
+        "patch_path": None if patch_path is None else str(patch_path),
+        "stop": result.stop.name.lower(),
+        "nodes": result.nodes,
+        "rollouts": result.rollouts,
+        "rounds": result.rounds,
+        "waves": [wave.to_json() for wave in result.waves],
+        "measurements": usage.measurements,
+        "model_calls": usage.model_calls,
+        "tokens": usage.tokens,
+        "tokens_cached": usage.tokens_cached,
+        "cost_usd": None if usage.unpriced_calls else usage.cost_usd,
+        "seconds": round(result.seconds, 3),
+        "baseline": dict(result.baseline),
+        "final": dict(result.final),
+        "scope": result.scope,
+        "flagged": result.flagged,
+        "run_dir": str(result.run_dir),
+    }
+
+
+def as_text(result: Result, patch_path: Path | None) -> str:
+    """The same for people, a fact a line."""
+    lines = answer_lines(result)
+    lines.append(f"search   {result.nodes} states in {result.seconds:.0f} s; {result.stop.value}")
+    lines.append(f"spent    {result.usage.measurements} test runs" + cost(result.usage))
+    lines.append(f"states   {forks(result.forked)}")
+    if patch_path is not None:
+        lines.append(f"patch    {patch_path}")
+    lines.append(f"run      {result.run_dir} (look at it: ramify show {result.run_dir})")
+    lines.extend(f"note     {note}" for note in result.notes)
+    if result.error is not None:
+        lines.append(f"error    {result.error}")
+    return "\n".join(lines)
+
+
+def answer_lines(result: Result) -> list[str]:
+    """What is known of the answer: how good it is, what shows it, and what it breaks."""
+    finer = _FINER if result.usage.model_calls else {}
+    verdict = finer.get(result.grade, _VERDICTS[result.status])
+    why = {test: f" (declared: {reason})" for test, reason in result.declared.items()}
+    broken = [f"broken   {test}{why.get(test, '')}" for test in result.broken[:NAMED]]
+    return [
+        verdict + ("" if result.verified or not result.patch else " (not verified)"),
+        f"tests    {_tests(result.baseline)} before, {_tests(result.final)} after",
+        *([f"rests on {result.scope}"] if result.scope and result.patch else []),
+        *(f"shown by {test}: fails without the patch, passes with it" for test in result.reproduced_by[:NAMED]),
+        *broken,
+        *([f"broken   {len(result.broken) - NAMED} more"] if len(result.broken) > NAMED else []),
+    ]
+
+
+def forks(forked: Forked) -> str:
+    """How often states were forked; whether the forks were what had been frozen, if that was looked at."""
+    times = f"forked {forked.times} times"
+    many = "1 mismatch" if forked.mismatches == 1 else f"{forked.mismatches} mismatches"
+    return f"{times}, {many}" if forked.checked else times
+
+
+def cost(usage: Usage) -> str:
+    """What the models cost; empty when none was called."""
+    if not usage.model_calls:
+        return ""
+    known = f"{usage.cost_usd:.4f} dollars"
+    price = (
+        f"at least {known} (the price of {usage.unpriced_calls} calls is unknown)" if usage.unpriced_calls else known
+    )
+    cached = f" ({usage.tokens_cached} of {usage.tokens_in} prompt tokens were read from a cache)"
+    tokens = f"{usage.tokens} tokens{cached if usage.tokens_cached else ''}"
+    return f", {usage.model_calls} model calls, {tokens}, {price}"
+
+
+def tally(report: SuiteReport) -> str:
+    """How many tests passed, failed, and were left out of a run that was cut short."""
+    not_run = report.left_out + sum(report.late.values())
+    left_out = f", {not_run} not run" if not_run else ""
+    return f"{len(report.passes)} passed, {len(report.failures)} failed{left_out}"
+
+
+def _tests(counts: Any) -> str:
+    return f"{counts.get('passed', 0)} passed and {counts.get('failed', 0)} failed"

@@ -1,0 +1,67 @@
+"""A run's tree as text, for `ramify show`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.markup import escape
+from rich.tree import Tree as Drawing
+
+from agent.analysis.report.summary import cost, tally
+from agent.analysis.report.waves import waves
+from agent.budget import Stop
+from agent.run.run import Run
+from agent.run.tree.tree import Node, NodeId, Tree
+from agent.untrusted import escaped
+
+__all__ = ["draw", "facts"]
+
+
+def draw(tree: Tree) -> Drawing:
+    """Every state below its edit parent; the path to the best one is marked. Raises IndexError on an empty tree."""
+    best_path = {node.id for node in tree.path(tree.best().id)}
+    drawing = Drawing(_line(tree, tree.root, best_path))
+    waiting = [(tree.root, drawing)]
+    while waiting:
+        node, branch = waiting.pop()
+        waiting.extend((child, branch.add(_line(tree, child, best_path))) for child in tree.children(node.id))
+    return drawing
+
+
+def facts(run: Run) -> str:
+    """What the run has spent, what people have ordered, and how its last sitting ended."""
+    seconds = f"{run.elapsed_s:.0f} s"
+    spent = f"{len(run.tree)} states, {run.usage.measurements} test runs, {seconds}" + cost(run.usage)
+    spent = "\n".join([spent, *waves(run), *_orders(run)])
+    if run.ended is None:
+        return f"{spent}\nnot ended; if no process works on it, go on: ramify resume {run.journal.directory}"
+    stop = Stop[run.ended.stop]
+    status = "" if stop is Stop.SOLVED else f"{run.ended.status}: "
+    return f"{spent}\n{status}{stop.value}"
+
+
+def _orders(run: Run) -> list[str]:
+    """What people have ordered and still counts."""
+    forks = [f"asked for: fork {order.node} {order.hint}".rstrip() for _, order in run.steering.waiting(run.tree)]
+    return [f"pinned: node {node}" for node in run.steering.pins] + forks
+
+
+def _line(tree: Tree, node: Node, best_path: set[NodeId]) -> str:
+    remarks = "".join(f" [{remark}]" for remark in _remarks(tree, node))
+    label = node.label or ("the repository as it is" if not node.parents else "")
+    line = escape(escaped(f"{node.id} {node.value:.3f} {tally(node.report)}{remarks} {label}".rstrip()))
+    return f"[bold]* {line}[/bold]" if node.id in best_path else line
+
+
+def _remarks(tree: Tree, node: Node) -> Iterator[str]:
+    """What is unusual about a state. It stands below its edit parent, and names all others that it was reached from."""
+    if not node.report.valid:
+        yield node.report.problem or "not valid"
+    if tree.pruned(node.id):
+        yield "pruned"
+    sources = tree.edges.sources(node.id)
+    if others := [str(source) for source in sources if source not in node.parents]:
+        yield f"also reached from {', '.join(others)}"
+    times = sum(tree.proposals.times(source, node.id) for source in sources)
+    if times > 1:
+        yield f"proposed {times} times"

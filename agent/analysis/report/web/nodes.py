@@ -1,0 +1,60 @@
+"""What the page draws of each state at once; the rest is in its details."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from agent.actions import Edit, Write
+from agent.analysis.report.summary import tally
+from agent.run.run import Run
+from agent.run.tree.node import ROOT, Node
+
+__all__ = ["rows"]
+
+
+def rows(run: Run) -> Iterator[dict[str, Any]]:
+    """An object for each node, by id."""
+    ranked = {node for rank in run.ballots for node in rank.group}
+    for node in run.tree:
+        yield {
+            "parents": list(node.parents),
+            "value": node.value,
+            "state": _state(run, node),
+            "marks": _marks(run, node, compared=node.id in ranked),
+            "label": node.label or ("the repository as it is" if node.id == ROOT else ""),
+            "kind": node.kind,
+            "policy": node.policy_id,
+            "actions": sorted({action.kind for step in node.steps for action in step.actions}),
+            "files": sorted({a.path for step in node.steps for a in step.actions if isinstance(a, Edit | Write)}),
+            "tests": tally(node.report),
+            "wave": max(1, sum(node.id >= start for start in run.starts)),
+        }
+
+
+def _state(run: Run, node: Node) -> str:
+    """One word for it; the first that is true."""
+    root = run.tree.root
+    words = (
+        ("base", node.id == ROOT),
+        ("solved", run.solved(node.id)),
+        ("invalid", not node.report.valid),
+        ("better", node.value > root.value),
+        ("worse", node.value < root.value),
+    )
+    return next((word for word, true in words if true), "same")
+
+
+def _marks(run: Run, node: Node, *, compared: bool) -> list[str]:
+    """All that is true of it besides."""
+    tree, arrivals = run.tree, sum(run.tree.proposals.times(p, node.id) for p in run.tree.edges.sources(node.id))
+    marks = {
+        "merged": len(node.parents) > 1 or arrivals > 1 or len(tree.edges.sources(node.id)) > 1,
+        "open": tree.expandable(node.id),
+        "pruned": tree.pruned(node.id),
+        "refused": node.refused,
+        "submitted": node.submitted,
+        "failures": bool(tree.failures(node.id)),
+        "compared": compared,
+    }
+    return [name for name, true in marks.items() if true]

@@ -1,0 +1,91 @@
+"""What the page says of a run as a whole: the issue, how it stands, waves, tournaments, what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from agent.analysis.report.summary import answer_lines
+from agent.analysis.report.waves import waves
+from agent.budget import Stop
+from agent.errors import JournalError
+from agent.run.ballots import Ballot
+from agent.run.run import Run
+from agent.run.tree.node import ROOT
+from agent.solver.outcome import result_of
+from agent.solver.tournament.note import notes
+from agent.untrusted import issue_text, one_line
+
+__all__ = ["overview"]
+
+TITLE_CHARACTERS = 120
+REASON_CHARACTERS = 2_000
+SETTINGS = ("policy", "search", "value", "workers", "rollouts", "rounds", "seed")
+"""What makes the search what it is; of the rest no page needs to know."""
+
+
+def overview(run: Run) -> dict[str, Any]:
+    """The facts; a run that was killed before it had any gives empty ones."""
+    task, settings = (run.started.task, run.started.settings) if run.started else ({}, {})
+    statement = issue_text(str(task.get("statement", "")))
+    title = next(
+        (line for line in map(one_line, statement.splitlines()) if line.strip("# ")), run.journal.directory.name
+    )
+    return {
+        "title": title.strip("# ")[:TITLE_CHARACTERS],
+        "run": run.journal.directory.name,
+        "statement": statement,
+        "goals": list(task.get("goal_tests", ())),
+        "settings": {name: _chosen(settings[name]) for name in SETTINGS if name in settings},
+        "status": run.ended.status if run.ended else "running",
+        "stop": _stop(run),
+        "answer": _answer(run),
+        "verified": bool(run.ended and run.ended.verified),
+        "seconds": run.elapsed_s,
+        "usage": asdict(run.usage),
+        "base": _base_tests(run),
+        "best": [node.id for node in run.tree.path(_best(run))] if len(run.tree) else [],
+        "references": [[a, b] for a, b, kind in run.tree.edges if kind == "reference"],
+        "starts": list(run.starts),
+        "waves": waves(run),
+        "tournaments": list(_tournaments(run)),
+    }
+
+
+def _chosen(setting: Any) -> Any:
+    """An implementation is told by its name."""
+    return setting.get("name") if isinstance(setting, dict) else setting
+
+
+def _answer(run: Run) -> list[str]:
+    """What is known of the run's answer; nothing where its patch is lost."""
+    if run.ended is None or not len(run.tree):
+        return []
+    try:
+        return answer_lines(result_of(run, run.ended))
+    except JournalError:
+        return []
+
+
+def _stop(run: Run) -> str:
+    return Stop[run.ended.stop].value if run.ended else "not ended: it is still searched, or it was killed"
+
+
+def _best(run: Run) -> int:
+    """The state whose patch was given out, or would be."""
+    return run.tree.best().id if run.ended is None or run.ended.best is None else run.ended.best
+
+
+def _base_tests(run: Run) -> dict[str, str]:
+    """How each test ended in the base state: what the details of other states are told against."""
+    return {test: outcome.value for test, outcome in run.tree[ROOT].report.outcomes.items()} if len(run.tree) else {}
+
+
+def _tournaments(run: Run) -> Iterator[dict[str, Any]]:
+    for wave, note in notes(run):
+        yield {**note, "wave": wave, "ballots": [_ballot(each) for each in run.ballots if each.round == wave]}
+
+
+def _ballot(ballot: Ballot) -> dict[str, Any]:
+    return {**asdict(ballot), "group": list(ballot.group), "reason": ballot.reason[:REASON_CHARACTERS]}

@@ -1,0 +1,190 @@
+"""Why a node is there: each selection on the way to it, with the numbers that the journal keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Column, Table
+from rich.text import Text
+
+from agent.engine.selection import PINNED, require_node
+from agent.evaluate.value import Evaluation
+from agent.run.events import Added, Event, Failed, Merged, Remeasured
+from agent.run.tree.tree import NodeId
+from agent.search import Choice, Reason
+from agent.untrusted import escaped_lines
+
+__all__ = ["Selection", "Why", "explain", "selections"]
+
+_ACTS = {"expand": "expanded", "fuse": "fused", "measure": "measured again"}
+_OUTCOMES = {
+    "added": " and made node {}",
+    "merged": " and led to node {}",
+    "measured": "",
+    "failed": " and that failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What was chosen once, and what came of it."""
+
+    number: int
+    """The how-manieth of the run to end, counted from 1."""
+    expanded: NodeId
+    outcome: Literal["added", "merged", "measured", "failed"]
+    led_to: NodeId | None
+    """The new node, or the one that held the state already; None where there is none."""
+    label: str
+    """What was proposed, or why it failed."""
+    choice: Choice | None
+    """None: a version of Ramify wrote the journal that kept none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """All selections that have to do with a node."""
+
+    node: NodeId
+    path: tuple[NodeId, ...]
+    """From the root to the node."""
+    worth: Evaluation
+    """What it was worth when it was measured first, and what was said of it."""
+    selections: tuple[Selection, ...]
+    """Those that made the nodes of the path, the root's expansion first; the root itself was selected by nothing."""
+    merged: tuple[Selection, ...]
+    """Proposals that led to the node's state when it was known already."""
+    measured: tuple[Selection, ...]
+    """Further measurements of the node's state."""
+    failed: tuple[Selection, ...]
+    """What was begun at the node and ended without a state."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `--json` prints."""
+        return asdict(self)
+
+    def as_text(self) -> RenderableType:
+        """The same for people."""
+        parts: list[RenderableType] = [Text(f"node {self.node}, by way of {' > '.join(map(str, self.path))}")]
+        parts.append(_worth(self.worth))
+        parts += [_draw(each) for each in self.selections]
+        if not self.selections:
+            parts.append(Text("\nthe base state: no selection led to it"))
+        for title, others in (
+            ("other proposals that led here", self.merged),
+            ("measured again", self.measured),
+            ("attempts that failed", self.failed),
+        ):
+            if others:
+                parts += [Text(f"\n{title}: {len(others)}"), *(_draw(each) for each in others)]
+        return Group(*parts)
+
+
+def explain(events: Iterable[Event], node: NodeId) -> Why:
+    """What a journal says of a node.
+
+    Raises:
+        agent.errors.UsageError: the run has no such node.
+    """
+    recorded = list(events)
+    nodes = {event.node.id: event.node for event in recorded if isinstance(event, Added)}
+    require_node(node, len(nodes))
+    ended = list(selections(recorded))
+    made = {each.led_to: each for each in ended if each.outcome == "added"}
+    path = [node]
+    while above := nodes[path[-1]].parents:
+        path.append(above[0])
+    path.reverse()
+    return Why(
+        node,
+        tuple(path),
+        nodes[node].evaluation,
+        selections=tuple(made[each] for each in path[1:]),
+        merged=tuple(each for each in ended if each.outcome == "merged" and each.led_to == node),
+        measured=tuple(each for each in ended if each.outcome == "measured" and each.led_to == node),
+        failed=tuple(each for each in ended if each.outcome == "failed" and each.expanded == node),
+    )
+
+
+def selections(events: Iterable[Event]) -> Iterator[Selection]:
+    """All that was chosen and has ended, in order."""
+    number = 0
+    for event in events:
+        number += 1
+        match event:
+            case Added() if event.node.parents:
+                node = event.node
+                yield Selection(number, node.parents[0], "added", node.id, node.label, event.choice)
+            case Merged():
+                yield Selection(number, event.parent, "merged", event.node, event.label, event.choice)
+            case Remeasured():
+                yield Selection(number, event.node, "measured", event.node, "", event.choice)
+            case Failed():
+                yield Selection(number, event.node, "failed", None, event.reason, event.choice)
+            case _:
+                number -= 1
+
+
+def _worth(evaluation: Evaluation) -> RenderableType:
+    """The value, its terms, and what is told of it to who tries again."""
+    terms = ", ".join(f"{name} {part:.4g}" for name, part in evaluation.parts.items())
+    told = _text(f"worth {evaluation.value:.4g}{f': {terms}' if terms else ''}")
+    return Group(told, Padding(_text(evaluation.notes), (0, 0, 0, 2))) if evaluation.notes else told
+
+
+def _draw(selection: Selection) -> RenderableType:
+    act = _ACTS[selection.choice.act if selection.choice else "expand"]
+    end = _OUTCOMES[selection.outcome].format(selection.led_to)
+    headline = f"\nselection {selection.number}: node {selection.expanded} was {act}{_with(selection.choice)}{end}"
+    said = [_text(f"{headline}: {selection.label}" if selection.label else headline)]
+    return Group(*said, Padding(_reasons(selection.choice), (0, 0, 0, 2), expand=False))
+
+
+def _reasons(choice: Choice | None) -> RenderableType:
+    if choice is None:
+        return Text("the journal does not say why: an older version of ramify wrote it")
+    if choice.order is not None:
+        hint = f": {choice.hint}" if choice.hint else ""
+        return _text(f"asked for by a person (order {choice.order}){hint}")
+    pins = [Text(f"a person pinned node {r.node}: nothing else was looked at") for r in choice.reasons if _pins(r)]
+    reasons = [reason for reason in choice.reasons if not _pins(reason)]
+    because = [_text(choice.because)] if choice.because else []
+    return Group(*pins, *because, _table(reasons) if reasons else Text("the search gave no reasons"))
+
+
+def _with(choice: Choice | None) -> str:
+    return "" if choice is None or choice.other is None else f" with node {choice.other}"
+
+
+def _pins(reason: Reason) -> bool:
+    return PINNED in reason.terms
+
+
+def _table(reasons: list[Reason]) -> Table:
+    """A row for each decision, and below it one for the best of what it was preferred to."""
+    names = dict.fromkeys(["score"] if any("score" in r.terms for r in reasons) else [])
+    for reason in reasons:
+        names |= dict.fromkeys((*reason.terms, *(reason.rival_terms or ())))
+    table = Table("", "node", "among", *map(_column, names), box=None, pad_edge=False)
+    for reason in reasons:
+        table.add_row("taken", str(reason.node), str(reason.among), *_numbers(reason.terms, names))
+        if reason.rival is not None:
+            table.add_row("rival", str(reason.rival), "", *_numbers(reason.rival_terms or {}, names))
+    return table
+
+
+def _numbers(terms: Mapping[str, float], names: Iterable[str]) -> Iterator[str]:
+    return (f"{terms[name]:.4g}" if name in terms else "" for name in names)
+
+
+def _column(name: str) -> Column:
+    return Column(_text(name))
+
+
+def _text(said: str) -> Text:
+    """What a model or a program wrote, line by line as it is: it orders the terminal nothing."""
+    return Text(escaped_lines(said))

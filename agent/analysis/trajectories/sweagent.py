@@ -1,0 +1,117 @@
+"""SWE-agent's trajectories (`*.traj`). The editor of its version 1 is read as edits; all else is a command."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from agent.actions import Action, Edit, Observation, Shell, Submit, View, Write
+from agent.analysis.trajectories import Trajectory
+from agent.analysis.trajectories.typed import typed
+from agent.parsing import loads
+from agent.run.action_log import Deed, deed
+
+__all__ = ["read"]
+
+EDITOR = "str_replace_editor"
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
+OPTIONS = ("--file_text", "--old_str", "--new_str", "--insert_line", "--view_range")
+FAILED = ("No replacement was performed", "Invalid `", "The path ", "File already exists at", "No edit history found")
+"""How what the editor says begins, or what it says, where it changed nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    action: str
+    observation: str = ""
+    state: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Info:
+    exit_status: str | int | None = None
+    submission: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    trajectory: list[_Step]
+    info: _Info = field(default_factory=_Info)
+
+
+def read(path: Path, data: Any) -> Trajectory:
+    """The trajectory; of several attempts in one file the last.
+
+    Raises:
+        agent.errors.UsageError: it is none.
+    """
+    attempts = data.get("attempts")
+    several = "trajectory" not in data and isinstance(attempts, list) and attempts
+    found = typed(_Attempt, attempts[-1] if several else data, path)
+    places = _places(found.trajectory)
+    deeds = tuple(each for step in found.trajectory for each in _deeds(step, places))
+    submission = found.info.submission
+    ended = str(found.info.exit_status or "not ended")
+    return Trajectory("SWE-agent", deeds, ended, submission if isinstance(submission, str) else "")
+
+
+def _places(steps: Sequence[_Step]) -> tuple[str, ...]:
+    """Where the repository is: the first working directory. Before version 1 the state is JSON in a string."""
+    for step in steps[:1]:
+        state = step.state
+        if isinstance(state, str):
+            try:
+                state = loads(state)
+            except ValueError:
+                state = None
+        if isinstance(state, dict) and state.get("working_dir"):
+            return (str(state["working_dir"]),)
+    return ("/testbed",)
+
+
+def _deeds(step: _Step, places: Sequence[str]) -> Iterator[Deed]:
+    """The step's action; none where the model's answer could not be read."""
+    if step.action.strip():
+        action = _action(step.action.strip())
+        failed = not isinstance(action, (Shell, Submit)) and any(sign in step.observation for sign in FAILED)
+        yield deed(None, action, Observation(step.observation, ok=not failed), places)
+
+
+def _action(command: str) -> Action:
+    if command.split(maxsplit=1)[0] == "submit":
+        return Submit()
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return Shell(command)
+    return (_edit(words) if words[0] == EDITOR and len(words) > 2 else None) or Shell(command)
+
+
+def _edit(words: Sequence[str]) -> Action | None:
+    """A call of the editor: `str_replace_editor COMMAND PATH --NAME VALUE ...`; None for what it does otherwise."""
+    command, path = words[1:3]
+    names = [n for n, word in enumerate(words) if n > 2 and word in OPTIONS]
+    given = {words[n]: words[n + 1 : following] for n, following in pairwise([*names, len(words)])}
+    text = {name: values[0] if values else "" for name, values in given.items()}
+    match command:
+        case "str_replace":
+            return Edit(path, text.get("--old_str", ""), text.get("--new_str", ""))
+        case "create":
+            return Write(path, text.get("--file_text", ""))
+        case "insert":
+            after = _numbers(given.get("--insert_line", ()))
+            return Edit(path, "", text.get("--new_str", ""), after[0] + 1 if after else None)
+        case "view":
+            lines = _numbers(given.get("--view_range", ()))
+            return View(path, max(1, lines[0]), max(0, lines[1])) if len(lines) == 2 else View(path)
+        case _:
+            return None
+
+
+def _numbers(words: Sequence[str]) -> list[int]:
+    return [int(word) for word in words if _NUMBER.fullmatch(word)]

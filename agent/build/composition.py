@@ -1,0 +1,230 @@
+"""The composition root: the only file that knows every implementation by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agent.budget import Budget, Purse
+from agent.build.factories import model_of, policies_of, policy_of, search_of, value_of
+from agent.build.sandboxes import make_provider
+from agent.config import restore
+from agent.engine.components import Parts
+from agent.errors import UsageError
+from agent.learning.memory import attaching
+from agent.models import Model
+from agent.models.halt import Halt
+from agent.models.prices import UNPRICED_LIMITS, listed
+from agent.prompts import SHIPPED, Prompts, using
+from agent.run.events import Event
+from agent.run.eviction import forget_unrecorded
+from agent.run.paths import STORE
+from agent.run.run import Run
+from agent.run.schedule import Formations
+from agent.settings import WORDLESS, Settings
+from agent.solver import solve as solver
+from agent.solver.delegation.attempts import going
+from agent.solver.delegation.coordinating import Delegation
+from agent.solver.delegation.working import Workers
+from agent.solver.growth import Begin
+from agent.solver.outcome import never_begun
+from agent.solver.round_components import wave_parts
+from agent.solver.solve import Result
+from agent.task import Task, as_begun, load_task
+from sandboxes import Provider, PullLeft
+from sandboxes.docker.pulls import until
+
+__all__ = ["check", "limits", "make_parts", "resume", "start", "unpriced"]
+
+
+def check(settings: Settings) -> None:
+    """Make what needs no run and give it back, so that a fault of the settings is told before there is a run.
+
+    Raises:
+        agent.errors.MemoryUnusable: the file of the memory is none.
+        agent.errors.ConfigError: an unknown search, model or value, a missing key.
+    """
+    attaching.recall(settings.memory, None)
+    with ExitStack() as held:
+        models = partial(model_of, settings, held, Halt(), None, None)
+        search_of(settings)
+        for choice in policies_of(settings):
+            if choice.name not in WORDLESS:
+                models(choice.name)
+        value_of(settings, models)
+        wave_parts(settings, models)
+
+
+def start(
+    task: Task,
+    settings: Settings,
+    directory: Path,
+    *,
+    cancel: threading.Event | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    parent: Purse | None = None,
+    make: Callable[..., Model] | None = None,
+    known: Run | None = None,
+    order: Formations = (),
+) -> Result:
+    """Solve a task in a run directory; a directory that holds this run already is gone on with. Instructions of the
+    settings take the place of the task's. What it spends is spent of `parent` as well, the budget of several runs
+    together. `make` makes the models in place of `agent.models.registry.make`; `known` is as for
+    `agent.solver.solve.solve`, `order` as for `agent.engine.engine.Grower`.
+
+    Raises:
+        agent.errors.RamifyError, sandboxes.SandboxError: what each of the parts raises (see
+        `agent.solver.solve.solve`).
+    """
+    if settings.instructions is not None:
+        task = dataclasses.replace(task, instructions=settings.instructions.text)
+    with Run.open(directory) as run:
+        return _solve(task, settings, run, cancel, on_event, parent, make, known, order)
+
+
+def resume(
+    directory: Path,
+    *,
+    budget: Mapping[str, Any] | None = None,
+    cancel: threading.Event | None = None,
+    on_event: Callable[[Event], None] | None = None,
+) -> Result:
+    """Go on with a run exactly as it was begun, but for the limits that `budget` gives anew.
+
+    Raises:
+        agent.errors.UsageError: the directory holds no run.
+        agent.errors.RamifyError, sandboxes.SandboxError: as `start`.
+    """
+    if not (directory / "journal.jsonl").is_file():
+        raise UsageError(f"{directory} is not a run: it has no journal.jsonl; give the directory that solve printed")
+    with Run.open(directory) as run:
+        if run.started is None:
+            raise UsageError(f"{directory}: the run ended before its base state was made; start it again with solve")
+        settings = restore(run.started.settings)
+        if budget:
+            limits = settings.budget.model_copy(update=dict(budget))
+            settings = settings.model_copy(update={"budget": limits})
+        return _solve(load_task(run.started.task), settings, run, cancel, on_event)
+
+
+def _solve(
+    task: Task,
+    settings: Settings,
+    run: Run,
+    cancel: threading.Event | None,
+    on_event: Callable[[Event], None] | None,
+    parent: Purse | None = None,
+    make: Callable[..., Model] | None = None,
+    known: Run | None = None,
+    order: Formations = (),
+) -> Result:
+    cancel = cancel or threading.Event()
+    task = dataclasses.replace(task, goal_failing=task.goal_failing or settings.single_edits)
+    if run.started is not None and run.started.task:
+        task = as_begun(task, load_task(run.started.task))
+    with ExitStack() as held, until(cancel), using(_prompts(settings)), suppress(PullLeft):
+        whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
+        recall = attaching.recall(settings.memory, known)
+        parts = dataclasses.replace(make_parts(whole, run, held, cancel, parent, make), recall=recall)
+        if run.started is not None and not run.over:
+            searches = [held.enter_context(Run.read(path)) for path in going(run)]
+            forget_unrecorded(parts.provider, run.started.base, run, *searches)
+        search: Begin = partial(solver.search, order=order)
+        begin = _delegation(settings, parts, held, cancel, on_event, make) if settings.delegate else search
+        dumped = settings.model_dump(mode="json")
+        result = solver.solve(
+            task, parts, run, settings=dumped, cancel=cancel, on_event=on_event, known=known, begin=begin
+        )
+        attaching.remember(settings.memory, run, known)
+        return result
+    return never_begun(run.journal.directory)
+
+
+def _prompts(settings: Settings) -> Prompts:
+    own = settings.prompts
+    return SHIPPED if own is None else Prompts(own.texts, own.path)
+
+
+def _delegation(
+    settings: Settings,
+    parts: Parts,
+    held: ExitStack,
+    cancel: threading.Event,
+    on_event: Callable[[Event], None] | None,
+    make: Callable[..., Model] | None,
+) -> Begin:
+    """Parts are searched in the sandboxes and with the budget of the whole; the first policy that is a model divides
+    the issue."""
+    planner = model_of(settings, held, parts.halt, make, None, settings.proposing) if settings.proposing else None
+
+    def search(settings: Settings, run: Run, held: ExitStack) -> Parts:
+        made = make_parts(settings, run, held, cancel, parts.budget, make, parts.provider)
+        return dataclasses.replace(made, recall=parts.recall)
+
+    return partial(Delegation, Workers(settings, search, cancel, on_event or (lambda event: None)), planner)
+
+
+def make_parts(
+    settings: Settings,
+    run: Run,
+    held: ExitStack,
+    cancel: threading.Event,
+    parent: Purse | None = None,
+    make: Callable[..., Model] | None = None,
+    provider: Provider | None = None,
+) -> Parts:
+    """Everything a search needs, made of the settings; closing `held` gives it back, but for a `provider` that is
+    given. Nobody waits for a model once `cancel` is set.
+
+    Raises:
+        ConfigError: an unknown name or option, a missing key.
+        sandboxes.SandboxUnavailable: this machine has no such sandbox.
+    """
+    budget = Budget(**limits(settings), parent=parent)
+    halt = Halt(cancel, lambda: budget.left_s)
+    models = partial(model_of, settings, held, halt, make, run)
+    policy, *others = (policy_of(choice, settings.model, run, models) for choice in policies_of(settings))
+    search = search_of(settings)
+    if provider is None:
+        provider = make_provider(settings, run.journal.directory / STORE)
+        held.callback(provider.close)
+    return Parts(
+        provider=provider,
+        policy=policy,
+        search=search,
+        value=value_of(settings, models),
+        budget=budget,
+        halt=halt,
+        baseline_runs=settings.measure.baseline_runs,
+        timing=settings.measure.timing,
+        workers=settings.workers,
+        seed=settings.seed,
+        others=tuple(others),
+        gate=settings.gate,
+        allowed=settings.sandbox.allow,
+        localise=any(choice.name in WORDLESS for choice in policies_of(settings)),
+        lines=settings.lines,
+        patience=settings.patience,
+        waves=wave_parts(settings, models),
+    )
+
+
+def limits(settings: Settings) -> dict[str, Any]:
+    """The budget's. Where a limit of dollars cannot hold, as a price is unknown, calls and tokens are limited too."""
+    wanted = settings.budget.model_dump()
+    unlimited = wanted["max_usd"] is not None and wanted["max_calls"] is None and wanted["max_tokens"] is None
+    return wanted | UNPRICED_LIMITS if unlimited and unpriced(settings) else wanted
+
+
+def unpriced(settings: Settings) -> bool:
+    """Whether the price of a model that is asked is unknown."""
+    asked = {choice.name for choice in policies_of(settings) if choice.name not in WORDLESS}
+    asked |= {str(choice.options["model"]) for choice in policies_of(settings) if "model" in choice.options}
+    asked |= {str(settings.value.options["model"])} if "model" in settings.value.options else set()
+    asked |= {name for name in (settings.tournament.model, settings.refine.model) if name}
+    return settings.model.price is None and not all(listed(name, settings.model.base_url) for name in asked)

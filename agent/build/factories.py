@@ -1,0 +1,141 @@
+"""Named: the search, the policies, the models and the value that settings name, made with their options."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from agent.errors import ConfigError
+from agent.evaluate.value import Value
+from agent.evaluate.value.registry import VALUES
+from agent.measure.scopes.scopes import state_s
+from agent.models import Model
+from agent.models.breakpoints import lifetime
+from agent.models.halt import Halt
+from agent.policy import Policy
+from agent.run.run import Run
+from agent.search import Search
+from agent.search.registry import SEARCHES, SINGLE_EDITS
+from agent.settings import WORDLESS, Choice, ModelSettings, Settings
+
+if TYPE_CHECKING:
+    from agent.policy.mutate import MutatePolicy
+
+__all__ = ["model_of", "policies_of", "policy_of", "search_of", "value_of"]
+
+_T = TypeVar("_T")
+
+
+def search_of(settings: Settings) -> Search:
+    """What chooses. Raises ConfigError for an unknown name or option."""
+    name, options = settings.searching.name, settings.searching.options
+    if name not in SEARCHES:
+        raise ConfigError(f"unknown search {name!r}: one of {', '.join(SEARCHES)}")
+    if name == "strategies" and settings.policy.name in WORDLESS:
+        raise ConfigError(
+            f"the search `strategies` asks its policy for strategies in words, and `{settings.policy.name}` has none: "
+            "name a model with --policy, or another search with --search"
+        )
+    if settings.policy.name in WORDLESS:
+        options = {**SINGLE_EDITS.get(name, {}), **options}
+    return _construct(SEARCHES[name], options, f"search.{name}")
+
+
+def policies_of(settings: Settings) -> tuple[Choice, ...]:
+    """All that propose, each once."""
+    named = (settings.policy, *settings.panel)
+    for choice in named:
+        if sum(other.name == choice.name for other in named) > 1:
+            raise ConfigError(f"the policy {choice.name!r} is named twice; it would only compete with itself")
+    return named
+
+
+def policy_of(choice: Choice, spoken_to: ModelSettings, run: Run, models: Callable[[str], Model]) -> Policy:
+    """What proposes. Raises ConfigError for an unknown option, or a model that cannot be made."""
+    if choice.name == "mutate":
+        return _mutate(choice.options, run)
+    if choice.name == "edit":
+        return _edit(choice.options, run, models)
+    from agent.models.abilities import abilities
+    from agent.policy.chat.conversation import capped
+    from agent.policy.chat.policy import ChatPolicy
+
+    known = abilities(choice.name, spoken_to.base_url)
+    given = {
+        "tool_calls": "text" if spoken_to.tool_calls == "auto" and known.tools is False else spoken_to.tool_calls,
+        "context_tokens": capped(spoken_to.context_tokens or known.context_tokens, spoken_to.context_soft_cap),
+    }
+    return _construct(ChatPolicy, {**given, **choice.options, "model": models(choice.name)}, "policy.chat")
+
+
+def _mutate(options: Mapping[str, Any], run: Run) -> MutatePolicy:
+    from agent.measure.probing.spectrum import Spectrum
+    from agent.policy.mutate import MutatePolicy
+
+    known = {
+        "spectrum": lambda: Spectrum.from_json(run.note(0, "spectrum") or {}),
+        "patch": run.journal.get_blob,
+    }
+    return _construct(MutatePolicy, {**options, **known}, "policy.mutate")
+
+
+def _edit(options: Mapping[str, Any], run: Run, models: Callable[[str], Model]) -> Policy:
+    from agent.policy.edit import EditPolicy
+    from agent.policy.edit.choosing import chosen
+
+    ranking, others = chosen(options, models)
+    return _construct(EditPolicy, {**others, "mutate": _mutate({}, run), "ranking": ranking}, "policy.edit")
+
+
+def model_of(
+    settings: Settings, held: ExitStack, halt: Halt, make: Callable[..., Model] | None, run: Run | None, name: str
+) -> Model:
+    """The model of a name, closed with `held`; `make` makes it in place of `agent.models.registry.make`. It is told how
+    long the tests of the run take."""
+    from agent.models import registry
+
+    cache_ttl = partial(_cache_ttl, settings, run)
+    model = (make or registry.make)(name, halt=halt, cache_ttl=cache_ttl, **settings.model.of_client())
+    held.callback(model.close)
+    return model
+
+
+def _cache_ttl(settings: Settings, run: Run | None) -> Literal["5m", "1h"]:
+    """How long a provider is to keep the beginning of a conversation: as it is set, else by how long the tests of a
+    state take."""
+    if settings.model.cache_ttl != "auto":
+        return settings.model.cache_ttl
+    known = run is not None and len(run.tree)
+    return lifetime(state_s(run.tree.root.report, settings.measure.timing) if run and known else 0.0)
+
+
+def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
+    """What states are worth; a model that is asked for it is the policy's unless another is named."""
+    name, options = settings.value.name, dict(settings.value.options)
+    if name not in VALUES:
+        raise ConfigError(f"unknown value {name!r}: one of {', '.join(VALUES)}")
+    if name == "tests":
+        return _construct(VALUES[name], options, "value.tests")
+    wanted = options.pop("model", settings.proposing)
+    if wanted is None:
+        raise ConfigError(
+            f"the value `{name}` asks a model, and the policy `mutate` is none: name one with "
+            "-c value.model=PROVIDER/NAME, or take --value tests"
+        )
+    return _construct(VALUES[name], {**options, "model": models(str(wanted))}, f"value.{name}")
+
+
+def _construct(kind: type[_T], options: Mapping[str, Any], where: str) -> _T:
+    """An implementation from its keywords, which are its settings."""
+    assert dataclasses.is_dataclass(kind)
+    known = [f.name for f in dataclasses.fields(kind) if f.init]
+    for key in options:
+        if key not in known:
+            raise ConfigError(f"unknown setting `{where}.{key}`: one of {', '.join(known) or 'none'}")
+    try:
+        return kind(**options)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"`{where}`: {error}") from error

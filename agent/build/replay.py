@@ -1,0 +1,167 @@
+"""Replay: a run searched again from its journal, without a model, a key or the network.
+
+Laws: a replay with nothing changed is the same run, or names where it parts from it; the replayed run is only read.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agent.analysis.compare_runs import ends_expansion, first_difference
+from agent.analysis.recorded_model import Archive, Recorded
+from agent.budget import Stop
+from agent.build import composition as build
+from agent.config import restore
+from agent.engine.selection import Order
+from agent.errors import UsageError
+from agent.models import Model
+from agent.models.parameters import Parameters
+from agent.run.command_queue import put
+from agent.run.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Started, Steered
+from agent.run.paths import journal_of
+from agent.run.run import Run
+from agent.run.schedule import Flight, formations
+from agent.settings import Settings
+from agent.solver.result import Result
+from agent.task import load_task
+
+__all__ = ["Replayed", "replay"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a replay came to."""
+
+    result: Result
+    calls: int
+    """Answers of models that the run had recorded."""
+    reused: int
+    """Of those, the ones that were given again."""
+    missing: int
+    """Calls of models that the run has no answer to."""
+    difference: str | None
+    """The first difference from the run, empty where there is none; None: settings were changed, nothing compared."""
+
+
+def replay(
+    source: Path,
+    directory: Path,
+    change: Callable[[dict[str, Any]], Settings] = restore,
+    *,
+    live: bool = False,
+    cancel: threading.Event | None = None,
+    on_event: Callable[[Event], None] = lambda event: None,
+) -> Replayed:
+    """Search once more in a new directory, as the run at `source` did or with settings that `change` makes of its own.
+    `live`: models are asked for what it has no answer to.
+
+    People's orders are given again. One worker searches, and begins and ends everything in the order in which several
+    did; earlier versions of ramify did not record that, and of their runs no order of states is promised. Recorded test
+    results of a state are taken over; the patch in the end is verified by running the tests.
+
+    Raises:
+        agent.errors.UsageError: there is no such run, or nothing that can be replayed.
+        agent.errors.RamifyError, sandboxes.SandboxError: as `agent.build.composition.start`.
+    """
+    with Run.read(journal_of(source).parent) as old:
+        started = _replayable(old, source)
+        settings = change(started.settings)
+        same, stop, archive = settings == restore(started.settings), cancel or threading.Event(), Archive(old)
+        _take_reports(source, directory)
+        result = build.start(
+            load_task(started.task),
+            _settings(settings, old, same),
+            directory,
+            cancel=stop,
+            on_event=_Follower(old, directory, stop, on_event) if same else on_event,
+            make=partial(_model, archive, live),
+            known=old,
+            order=formations(_flights(old)) if same else (),
+        )
+        with Run.read(directory) as new:
+            difference = first_difference(old, new) if same else None
+    return Replayed(result, len(archive), archive.given, len(archive.missing), difference)
+
+
+def _replayable(old: Run, source: Path) -> Started:
+    """How the run began, where it can be replayed.
+
+    Raises:
+        agent.errors.UsageError: it cannot, and why.
+    """
+    started = old.started
+    if started is None or not len(old.tree):
+        raise UsageError(f"{source}: the run ended before its base state was measured; there is nothing to replay")
+    if old.usage.model_calls and not old.asked:
+        raise UsageError(f"{source}: a version of ramify wrote it that kept no answers of models; solve it again")
+    if started.settings.get("delegate"):
+        raise UsageError(f"{source} is several searches, one for each part of its issue; only one can be replayed")
+    checkout = load_task(started.task).workspace.path
+    if checkout is not None and not checkout.is_dir():
+        raise UsageError(f"{source}: the checkout {checkout} that it searched is gone; put it back as it was then")
+    return started
+
+
+class _Follower:
+    """Gives the orders that people gave, when they gave them; and ends a replay where the run ended, if it was ended
+    from outside: by a limit, the clock, a signal or an error."""
+
+    def __init__(self, old: Run, directory: Path, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
+        by_itself = old.ended is not None and Stop[old.ended.stop] in (Stop.SOLVED, Stop.EXHAUSTED, Stop.FINISHED)
+        self._last = None if by_itself else old.tree.ended_expansions
+        self._orders = list(_orders(old))
+        self._directory, self._stop, self._on_event = directory, stop, on_event
+        self._ended = 0
+
+    def __call__(self, event: Event) -> None:
+        self._on_event(event)
+        self._ended += ends_expansion(event)
+        if isinstance(event, Added) or ends_expansion(event):
+            while self._orders and self._orders[0][0] <= self._ended:
+                put(self._directory, self._orders.pop(0)[1])
+            if self._ended == self._last:
+                self._stop.set()
+
+
+def _flights(old: Run) -> Iterator[Flight | None]:
+    """When everything began that has ended, in the order in which it ended."""
+    for event in old.journal.events():
+        if isinstance(event, (Added, Merged, Remeasured, Failed, Exhausted)):
+            yield event.flight
+
+
+def _orders(old: Run) -> Iterator[tuple[int, Order]]:
+    """What people ordered, each with how many expansions had ended before it."""
+    ended = 0
+    for event in old.journal.events():
+        ended += ends_expansion(event)
+        if isinstance(event, Steered) and event.order.by == "person":
+            yield ended, event.order
+
+
+def _settings(wanted: Settings, old: Run, same: bool) -> Settings:
+    """Of one worker. Of the same run, without the limit of seconds, and without any where sittings of the run may have
+    had different ones."""
+    sittings = sum(event.kind == "ended" for event in old.journal.events())
+    names = type(wanted.budget).model_fields if sittings > 1 else ("max_seconds", "max_measurements")
+    limits = wanted.budget.model_copy(update=dict.fromkeys(names)) if same else wanted.budget
+    return wanted.model_copy(update={"budget": limits, "workers": 1})
+
+
+def _take_reports(source: Path, directory: Path) -> None:
+    """What a policy was shown of tests is shown again."""
+    if (source / "reports").is_dir():
+        shutil.copytree(source / "reports", directory / "reports")
+
+
+def _model(archive: Archive, live: bool, name: str, **settings: Any) -> Model:
+    from agent.models.registry import make
+
+    named = {field.name: settings[field.name] for field in fields(Parameters) if field.name in settings}
+    return Recorded(name, archive, partial(make, name, **settings) if live else None, parameters=Parameters(**named))

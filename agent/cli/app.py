@@ -1,0 +1,309 @@
+"""The command line: options, and what each command calls. Everything heavy is imported where it is used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.cli import config as cli_config
+from agent.cli import diagnose as cli_diagnose
+from agent.cli import export as cli_export
+from agent.cli import history as cli_history
+from agent.cli import memory as cli_memory
+from agent.cli import red_build as cli_ci
+from agent.cli import replay as cli_replay
+from agent.cli import runs as cli_runs
+from agent.cli import serve as cli_serve
+from agent.cli import shorten as cli_shorten
+from agent.cli import train as cli_train
+from agent.cli.options import (
+    Accept,
+    Apply,
+    Config,
+    GoalFailing,
+    Image,
+    Instructions,
+    Json,
+    MaxNodes,
+    MaxSeconds,
+    MaxTokens,
+    MaxUsd,
+    Out,
+    PatchOut,
+    Rollouts,
+    Rounds,
+    SandboxKind,
+    Setup,
+    Strict,
+    SummaryMd,
+    Test,
+    TestFramework,
+    Workers,
+)
+from agent.cli.runs import RunDir
+from agent.errors import UsageError
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"ramify {version('ramify')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def ramify(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Finds a tested patch for an issue by tree search over exact sandbox states."""
+
+
+@app.command()
+def solve(
+    issue: Annotated[
+        str | None, typer.Argument(metavar="[ISSUE|-]", help="A file; - is stdin; owner/repository#number is GitHub's.")
+    ] = None,
+    repo: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A git checkout; it is only read. Default: the image's own, else this one."),
+    ] = None,
+    issue_text: Annotated[str | None, typer.Option("--issue", metavar="TEXT", help="The issue itself.")] = None,
+    test: Test = None,
+    test_framework: TestFramework = None,
+    goal_test: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="A failing test that has to pass; repeatable. Default: not known."),
+    ] = None,
+    goal_failing: GoalFailing = False,
+    from_junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JUnit XML of a red build: what failed there is to pass.")
+    ] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="mutate|MODEL", help="Who proposes the edits; several share one tree.")
+    ] = None,
+    search: Annotated[str | None, typer.Option(metavar="NAME", help="Which state to go on from.")] = None,
+    value: Annotated[
+        str | None, typer.Option(metavar="tests|judge|debate|checklist|blend", help="What a state is worth.")
+    ] = None,
+    sandbox: SandboxKind = None,
+    image: Image = None,
+    setup: Setup = None,
+    paranoid: Annotated[
+        bool, typer.Option("--paranoid", help="Compare every fork with what was frozen; stop where it differs.")
+    ] = False,
+    instructions: Instructions = None,
+    config: Config = None,
+    model_price: Annotated[
+        str | None, typer.Option(metavar="IN,OUT[,CACHED]", help="Dollars per million tokens, where no list has them.")
+    ] = None,
+    max_nodes: MaxNodes = None,
+    max_usd: MaxUsd = None,
+    max_tokens: MaxTokens = None,
+    max_seconds: MaxSeconds = None,
+    memory: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Learn from what it remembers, and remember this run there.")
+    ] = None,
+    no_memory: Annotated[bool, typer.Option("--no-memory", help="Neither, whatever the settings say.")] = False,
+    workers: Workers = None,
+    rollouts: Rollouts = None,
+    rounds: Rounds = None,
+    delegate: Annotated[
+        bool, typer.Option("--delegate", help="Divide the issue into parts; search and merge each on its own.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="The same seed and one worker: the same run.")] = None,
+    out: Out = None,
+    as_json: Json = False,
+    patch_out: PatchOut = None,
+    summary_md: SummaryMd = None,
+    apply: Apply = False,
+    accept: Accept = None,
+    strict: Strict = False,
+) -> None:
+    """Find a tested patch for ISSUE. The patch goes to stdout, all else to stderr."""
+    from agent.cli.ci.junit import read_failures, statement
+    from agent.cli.interactive import Delivery, accepted
+    from agent.cli.issue_text import read_issue
+    from agent.cli.solve import Wanted, begin
+    from agent.config import given, naming
+    from agent.models.prices import dollars
+
+    red = read_failures(from_junit, repo or Path()) if from_junit else ()
+    goals = (*(goal_test or ()), *(failure.test for failure in red))
+    told = read_issue(issue, issue_text, may_be_empty=bool(goals) or goal_failing) or (statement(red) if red else "")
+    flags = {
+        **naming(policy or ()),
+        "search.name": search,
+        "value.name": value,
+        "measure.framework": test_framework,
+        "sandbox.kind": sandbox,
+        "sandbox.image": image,
+        "sandbox.setup": setup or None,
+        "sandbox.paranoid": paranoid or None,
+        "instructions": instructions and str(instructions),
+        "model.price": model_price and dollars(model_price),
+        "budget.max_nodes": max_nodes,
+        "budget.max_usd": max_usd,
+        "budget.max_tokens": max_tokens,
+        "budget.max_seconds": max_seconds,
+        "memory.path": memory and str(memory),
+        "memory.enabled": False if no_memory else None,
+        "workers": workers,
+        "rollouts": rollouts,
+        "rounds": rounds,
+        "delegate": delegate or None,
+        "seed": seed,
+    }
+    settings = given(config or (), flags)
+    wanted = Wanted(told, goals, repo, test, goal_failing)
+    delivery = Delivery(as_json, patch_out, None, accepted(accept), strict, summary_md)
+    code = begin(wanted, settings, out, delivery, apply=apply)
+    raise typer.Exit(code)
+
+
+@app.command("resume")
+def go_on(
+    run: RunDir,
+    max_nodes: MaxNodes = None,
+    max_usd: MaxUsd = None,
+    max_tokens: MaxTokens = None,
+    max_seconds: MaxSeconds = None,
+    as_json: Json = False,
+    patch_out: PatchOut = None,
+    apply: Apply = False,
+    accept: Accept = None,
+    strict: Strict = False,
+) -> None:
+    """Go on with a run that was interrupted, crashed, or met a limit (give a higher one)."""
+    from agent.analysis.report.progress import Progress
+    from agent.build.composition import resume
+    from agent.cli.interactive import Delivery, accepted, conduct
+    from agent.run.paths import checkout_of
+
+    limits = {"max_nodes": max_nodes, "max_usd": max_usd, "max_tokens": max_tokens, "max_seconds": max_seconds}
+    budget = {name: limit for name, limit in limits.items() if limit is not None}
+    by_hand = f"leave --apply out, and apply its patch by hand: ramify show {run} --patch"
+    delivery = Delivery(as_json, patch_out, checkout_of(run, by_hand) if apply else None, accepted(accept), strict)
+    progress = Progress()
+    progress.catch_up(run, budget)
+    raise typer.Exit(conduct(partial(resume, run, budget=budget), delivery, progress))
+
+
+for command in (
+    cli_ci.fix,
+    cli_ci.check_patch,
+    cli_export.export,
+    cli_shorten.shorten,
+    cli_replay.replay,
+    cli_diagnose.diagnose,
+    cli_runs.show,
+    cli_runs.fork,
+    cli_runs.prune,
+    cli_runs.pin,
+    cli_history.log,
+    cli_history.promote,
+    cli_serve.serve,
+):
+    app.command()(command)
+app.add_typer(cli_memory.app, name="memory")
+
+
+app.add_typer(cli_config.app, name="config")
+app.add_typer(cli_train.app, name="train")
+
+
+@app.command()
+def doctor(
+    model: Annotated[
+        str | None, typer.Option(metavar="openai/NAME", help="Ask this model's server what it can do instead.")
+    ] = None,
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help="Of the server, as model.base_url.")] = None,
+) -> None:
+    """Say which sandboxes work on this machine, and what to change where one does not."""
+    from agent.cli.doctor.model_probe import examine_model
+    from agent.cli.doctor.report import examine
+
+    if base_url and model is None:
+        raise UsageError(f"--base-url {base_url} is for --model openai/NAME")
+    findings = examine() if model is None else tuple(examine_model(model, base_url))
+    for finding in findings:
+        sys.stdout.write(f"{'ok  ' if finding.ok else 'no  '}{finding.name:<10} {finding.detail}\n")
+        if finding.remedy:
+            sys.stdout.write(f"    {'':<10} -> {finding.remedy}\n")
+    good = any(f.ok for f in findings if f.is_sandbox) if model is None else findings[0].ok
+    raise typer.Exit(0 if good else 6 if model is None else 4)
+
+
+@app.command()
+def clean(
+    states: Annotated[
+        bool, typer.Option("--states", help="Also the states of runs that have ended: they cannot be resumed then.")
+    ] = False,
+    environments: Annotated[
+        bool,
+        typer.Option(
+            "--environments", help="Also environments and set-ups older than an hour that no run's states stand on."
+        ),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+) -> None:
+    """Remove what earlier runs left behind, and say what was removed. Journals and patches stay."""
+    from agent.cli.cleanup import leftovers
+
+    done = "would remove" if dry_run else "removed"
+    count = size = 0
+    for left in leftovers(states=states, environments=environments):
+        if dry_run or left.remove():
+            count, size = count + 1, size + left.size_bytes
+            sys.stdout.write(f"{done} {left.name}, {left.size_bytes / (1 << 20):.0f} MiB\n")
+    sys.stdout.write(f"{done} {count} in all, {size / (1 << 20):.0f} MiB\n")
+
+
+ELSEWHERE = {"bench": "benchmarks.cli.app", "serve-report": "benchmarks.cli.site", "round": "benchmarks.cli.round"}
+"""Commands that another package carries out, and the module whose `app` they are."""
+_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+@app.command(context_settings=_PASSED_ON, add_help_option=False)
+def bench(context: typer.Context) -> None:
+    """Run, grade and compare benchmarks (`ramify bench --help`)."""
+    _pass_on(context)
+
+
+@app.command("serve-report", context_settings=_PASSED_ON, add_help_option=False)
+def serve_report(context: typer.Context) -> None:
+    """Show a batch or a folder of runs in a browser (`ramify serve-report --help`)."""
+    _pass_on(context)
+
+
+@app.command("round", context_settings=_PASSED_ON, add_help_option=False)
+def turn_round(context: typer.Context) -> None:
+    """Search, learn from the trees, keep what is better (`ramify round --help`)."""
+    _pass_on(context)
+
+
+def _pass_on(context: typer.Context) -> None:
+    """Give the command's arguments to a package that may import this one, and not the other way round."""
+    name, module = f"ramify {context.info_name}", ELSEWHERE[context.info_name or ""]
+    try:
+        commands = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name not in ("benchmarks", module):
+            raise
+        raise UsageError(f"{name}: the package `benchmarks` is not installed; install all of Ramify") from error
+    commands.app(args=context.args, prog_name=name)

@@ -1,0 +1,128 @@
+"""The user's checkout: what it is before a run, and the one way in which a patch reaches it.
+
+Law: it is read only, except in `apply`, which changes it whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from agent.cli.file_exchange import exchange
+from agent.errors import RamifyError, UsageError
+from agent.untrusted import one_line
+from sandboxes import GitFailed, SandboxError
+from sandboxes.git.diff import Side, applied, outdated
+from sandboxes.git.foreign import locate, opened
+
+__all__ = ["Checkout", "apply", "inspect"]
+
+_SHOWN = 5
+"""Paths that are named in a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A git work tree."""
+
+    path: Path
+    """Absolute, its root."""
+    head: str
+    """The commit that is checked out; empty before the first one."""
+    dirty: bool
+    """There are changes, or untracked files, that no commit holds."""
+    origin: str
+    """The address that it was cloned from, without a password; empty where it is on this machine or not known."""
+
+
+def inspect(path: Path) -> Checkout:
+    """What is at `path`.
+
+    Raises:
+        agent.errors.UsageError: not the root of a git work tree; the message says what to do.
+    """
+    if not path.is_dir():
+        raise UsageError(f"--repo {path}: there is no such directory")
+    found = locate(path)
+    if os.path.lexists(path / ".git") and (found is None or found.work_tree != path.resolve()):
+        raise _unusable(path, "it is none, or leads to none that is there")
+    if found is None:
+        remedy = f"make it one: git -C {path} init && git -C {path} add -A && git -C {path} commit -m base"
+        raise UsageError(f"--repo {path} is not a git repository; {remedy}")
+    root = found.work_tree
+    if root is None:
+        raise UsageError(f"--repo {path} is a bare repository; clone it and give the clone: git clone {path} DIR")
+    if root != path.resolve():
+        raise UsageError(f"--repo {path} lies inside the repository {root}; give its root: --repo {root}")
+    try:
+        with opened(found) as view:
+            origin = view.settings.get("remote.origin.url", "")
+            try:
+                return Checkout(root, view.commit(), view.dirty(), _address(origin))
+            except GitFailed as error:
+                raise _unusable(path, error.said.replace(str(view.git.directory), str(found.git_dir))) from error
+    except SandboxError as error:
+        raise _unusable(path, str(error)) from error
+
+
+def _unusable(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"--repo {path} has a git directory that git cannot use ({one_line(why)}); repair what `git -C {path} status` "
+        "complains of, or clone the repository anew"
+    )
+
+
+def _address(url: str) -> str:
+    """The address of a repository on another machine, without the name and the password that may be in it."""
+    elsewhere = re.match(r"(?!file:)\w+://|[^/:]+@[^/:]+:", url)
+    return re.sub(r"(?<=://)[^/]*@", "", url) if elsewhere else ""
+
+
+def apply(path: Path, patch: bytes, run: Path) -> None:
+    """Apply the patch of a run to the work tree at `path`, or leave it as it is. What the patch touches has to be as it
+    was when the run began; nothing else matters, and no attribute or setting of the repository.
+
+    Raises:
+        agent.errors.RamifyError: it is not, or it cannot be written; nothing was changed. The message says what to do.
+    """
+    refused = f"nothing was applied to {path}"
+    try:
+        if changed := outdated(patch, partial(_side, path)):
+            merge = f"ramify show {shlex.quote(str(run))} --patch | git -C {shlex.quote(str(path))} apply --3way"
+            raise RamifyError(
+                f"{refused}: {_listed(changed)} changed since the run began; commit what you changed, and merge the "
+                f"patch: {merge}"
+            )
+        exchange(path, applied(patch, partial(_side, path), guarded=True))
+    except SandboxError as error:
+        raise RamifyError(f"{refused}: {error}") from error
+    except OSError as error:
+        raise RamifyError(f"{refused}: {error.filename} cannot be read or written ({error.strerror})") from error
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return ", ".join(map(one_line, paths[:_SHOWN])) + more
+
+
+def _side(root: Path, path: str) -> Side | None:
+    """What is at a path; nothing where a directory is, which the patch may replace if it empties it."""
+    *folders, name = path.split("/")
+    place = root
+    for folder in folders:
+        place /= folder
+        if place.is_symlink():
+            return Side("o", 0, b"")
+        if not place.is_dir():
+            return None
+    place /= name
+    if place.is_symlink():
+        return Side("l", 0o777, os.fsencode(place.readlink()))
+    if place.is_dir() or not place.exists():
+        return None
+    return Side("f", place.stat().st_mode & 0o7777, place.read_bytes()) if place.is_file() else Side("o", 0, b"")

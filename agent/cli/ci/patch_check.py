@@ -1,0 +1,210 @@
+"""Whether a patch may be proposed without a person having read it: what it changes besides source code.
+
+Law: git itself applies the patch, to an index and objects of its own, and says what changed. Nothing is guessed from
+the patch's text, and the checkout is only read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Literal, get_args
+
+from agent.errors import UsageError
+from agent.untrusted import escaped, visible
+from sandboxes import GitFailed
+from sandboxes.git.command import Git
+from sandboxes.git.foreign import locate, opened
+
+__all__ = ["BIG_BYTES", "RULES", "Finding", "Rule", "check"]
+
+Rule = Literal["ci", "git", "lock", "tools", "symlink", "mode", "submodule", "big", "name", "hidden"]
+"""What a person may allow."""
+RULES: tuple[Rule, ...] = get_args(Rule)
+BIG_BYTES = 1_000_000
+"""A file above it is big."""
+
+_PATTERNS: dict[Rule, tuple[str, ...]] = {
+    "ci": (
+        ".github/*", ".gitlab-ci.yml", ".gitlab/*", ".gitea/*", ".forgejo/*", ".circleci/*", ".travis.yml",
+        "azure-pipelines*.y*ml", ".azure-pipelines/*", "jenkinsfile*", "bitbucket-pipelines.yml", ".buildkite/*",
+        ".drone.y*ml", ".woodpecker*", "appveyor.yml", ".appveyor.yml", ".cirrus.yml", ".builds/*", ".build.yml",
+        ".tekton/*", ".semaphore/*", "buildspec*.y*ml", "cloudbuild*.y*ml", "action.y*ml", ".pre-commit-config.yaml",
+    ),
+    "git": (
+        ".gitattributes", ".gitignore", ".gitmodules", ".gitconfig", ".lfsconfig", ".githooks/*", ".husky/*",
+        "lefthook*.*", ".lefthook*",
+    ),
+    "lock": (
+        "*.lock", "*.lockb", "*.lockfile", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum",
+        "packages.lock.json", "requirements*.txt", "constraints*.txt", ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/*",
+        ".pnpmfile.cjs", "bunfig.toml", "pip.conf", "gradle-wrapper.properties", "gradle-wrapper.jar",
+        "maven-wrapper.properties", "maven-wrapper.jar",
+    ),
+    "tools": (
+        "agents.md", "claude.md", "gemini.md", ".claude/*", ".cursor/*", ".cursorrules", ".windsurf/*",
+        ".windsurfrules", ".clinerules*", ".roo*", ".aider*", ".codex/*", ".gemini/*", ".zed/*", ".mcp.json",
+        ".vscode/*", "*.code-workspace", ".idea/*", ".devcontainer/*", ".devcontainer.json", ".envrc", "mise*.toml",
+        ".mise*.toml", ".mise/*",
+    ),
+}  # fmt: skip
+_WHY: dict[Rule, str] = {
+    "ci": "it decides what the pipeline runs",
+    "git": "it decides what git does",
+    "lock": "it decides which packages are installed",
+    "tools": "editors and coding agents take orders from it",
+}
+_LINK, _MODULE, _NOTHING = "120000", "160000", "000000"
+_MOST_LINKS = 20
+"""A link that passes more links than that may lead anywhere."""
+_SHOWN = 120
+"""Characters of a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A reason not to propose a patch."""
+
+    rule: Rule | Literal["apply"]
+    """`apply`: git does not take the patch, which nobody can allow."""
+    path: str
+    """Relative to the root, with nothing invisible in it; empty for the patch as a whole."""
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.rule:<9} {f'{self.path}: ' if self.path else ''}{self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """One path, as `git diff-index --raw` has it."""
+
+    old_mode: str
+    new_mode: str
+    old_blob: str
+    blob: str
+    path: str
+
+
+def check(
+    repo: Path, patch: bytes, *, base: str = "HEAD", allow: frozenset[Rule] = frozenset(), big_bytes: int = BIG_BYTES
+) -> tuple[Finding, ...]:
+    """Every reason not to propose the patch for the commit `base`, by path; none for an empty patch.
+
+    Raises:
+        agent.errors.UsageError: `repo` is no git repository, or has no such commit.
+        sandboxes.SandboxError: git cannot read it.
+    """
+    if not patch.strip():
+        return ()
+    found = locate(repo)
+    if found is None:
+        raise UsageError(f"--repo {repo} is not a git repository")
+    with opened(found) as view:
+        commit = view.commit(base)
+        if not commit:
+            raise UsageError(f"--base {base}: {repo} has no such commit")
+        view.git.run("read-tree", commit)
+        return _applied(view.git, patch, commit, allow, big_bytes)
+
+
+def _applied(git: Git, patch: bytes, commit: str, allow: frozenset[Rule], big_bytes: int) -> tuple[Finding, ...]:
+    try:
+        git.run("apply", "--cached", "--whitespace=nowarn", stdin=patch)
+    except GitFailed as error:
+        reason = error.said.splitlines()[0]
+        reason = reason.replace('No valid patches in input (allow with "--allow-empty")', "there is no git patch in it")
+        return (Finding("apply", "", escaped(reason)),)
+    found = [each for changed in _changes(git, commit) for each in _findings(git, changed, big_bytes)]
+    return tuple(each for each in found if each.rule not in allow)
+
+
+def _changes(git: Git, commit: str) -> Iterator[_Changed]:
+    raw = git.run("diff-index", "--cached", "--raw", "-z", "--no-renames", "--full-index",
+                  "--ignore-submodules=none", commit, "--")  # fmt: skip
+    facts, paths = raw.split(b"\0")[::2], raw.split(b"\0")[1::2]
+    for fact, path in zip(facts, paths, strict=False):
+        old_mode, new_mode, old_blob, blob, _ = fact.decode("ascii").lstrip(":").split(" ")
+        yield _Changed(old_mode, new_mode, old_blob, blob, path.decode("utf-8", "surrogateescape"))
+
+
+def _findings(git: Git, changed: _Changed, big_bytes: int) -> Iterator[Finding]:
+    path = escaped(changed.path)
+    if path != changed.path:
+        yield Finding("name", path, "its name has characters that cannot be seen or shown")
+    for rule, patterns in _PATTERNS.items():
+        if _any(changed.path, patterns):
+            yield Finding(rule, path, _WHY[rule])
+    for rule, reason in _of_kind(git, changed, big_bytes):
+        yield Finding(rule, path, reason)
+
+
+def _of_kind(git: Git, changed: _Changed, big_bytes: int) -> Iterator[tuple[Rule, str]]:
+    old, new = changed.old_mode, changed.new_mode
+    if _MODULE in (old, new):
+        yield "submodule", "it brings in another repository, or another commit of one"
+        return
+    if new == _NOTHING:
+        return
+    if old not in (new, _NOTHING):
+        yield "mode", f"its mode changes from {old} to {new}"
+    elif old == _NOTHING and new == "100755":
+        yield "mode", "a new file is executable"
+    if new == _LINK and _leads_out(git, changed.path, target := _blob(git, changed.blob)):
+        yield "symlink", f"it may lead out of the repository: to {escaped(target)}"
+    if (size := int(git.run("cat-file", "-s", changed.blob))) > big_bytes:
+        yield "big", f"it has {size} bytes, more than {big_bytes}"
+    elif new != _LINK and (line := _hidden(git, changed)):
+        yield "hidden", f"a new line has characters that cannot be seen: {line}"
+
+
+def _blob(git: Git, name: str) -> str:
+    return os.fsdecode(git.run("cat-file", "blob", name))
+
+
+def _hidden(git: Git, changed: _Changed) -> str:
+    """The first line of text that was not there before and has characters that show nothing; they are escapes in it."""
+    blobs = [changed.blob, *([changed.old_blob] if changed.old_mode != _NOTHING else [])]
+    after, *before = (_blob(git, blob).removeprefix("\ufeff") for blob in blobs)
+    if "\0" in after or visible(after) == after:
+        return ""
+    known = {line for text in before for line in text.splitlines()}
+    new = (line for line in after.splitlines() if line not in known)
+    return next((escaped(line)[:_SHOWN] for line in new if visible(line) != line), "")
+
+
+def _leads_out(git: Git, path: str, target: str, most_links: int = _MOST_LINKS) -> bool:
+    """Whether a link at `path` may end outside of the repository, or in a `.git`. Its folders are real, since git puts
+    nothing behind a link, so that it may climb as far as they go; below that it may pass other links, which are
+    followed, and no `..`."""
+    parts = [part for part in target.split("/") if part not in ("", ".")]
+    climbs = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
+    folders = path.split("/")[:-1]
+    if target.startswith("/") or climbs > len(folders) or ".." in parts[climbs:] or not most_links:
+        return True
+    whole = folders[: len(folders) - climbs] + parts[climbs:]
+    if any(part.casefold() == ".git" for part in whole):
+        return True
+    passed = ["/".join(whole[: end + 1]) for end in range(len(whole))]
+    return any(_leads_out(git, place, next_target, most_links - 1) for place, next_target in _links(git, passed))
+
+
+def _links(git: Git, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Those of the paths that are links in the patched tree, and where they lead to."""
+    if not paths:
+        return
+    for entry in git.run("ls-files", "--stage", "-z", "--", *paths).split(b"\0"):
+        facts, _, path = os.fsdecode(entry).partition("\t")
+        if facts.startswith(_LINK) and path in paths:
+            yield path, _blob(git, facts.split(" ")[1])
+
+
+def _any(path: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a pattern matches the path or an end of it: a nested package may have a pipeline of its own. Case says
+    nothing, since some file systems do not know it."""
+    parts = path.casefold().split("/")
+    ends = ["/".join(parts[index:]) for index in range(len(parts))]
+    return any(fnmatch(end, pattern) for end in ends for pattern in patterns)

@@ -1,0 +1,89 @@
+"""What earlier runs left on this machine, and what of it may go. Journals and patches are never removed."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+from agent.errors import JournalError
+from agent.run.paths import STORE, runs_dir
+from agent.run.run import Run
+from sandboxes import SandboxError
+from sandboxes.cleanup import Leftover
+from sandboxes.docker import client as engine
+from sandboxes.docker import provider as docker
+from sandboxes.forking.disk_space import weigh
+from sandboxes.namespace import cgroups
+from sandboxes.namespace import provider as namespace
+
+__all__ = ["leftovers"]
+
+log = logging.getLogger(__name__)
+
+HOUR_S = 3600.0
+UNUSED_S = 30 * 24 * HOUR_S
+"""Environments and set-ups that nobody used for so long are built again when they are wanted."""
+OLD_S = 7 * 24 * HOUR_S
+"""What is made again at need, or belongs to other machines, goes after that time."""
+
+
+def leftovers(*, states: bool = False, environments: bool = False) -> Iterator[Leftover]:
+    """What may go, each to be removed or not before the next is asked for: containers and control groups whose process
+    is gone, states of runs that were deleted, and what can be made again and nobody used for long.
+
+    With `states`, also the states of runs that have ended, which cannot be gone on with then; with `environments`, also
+    environments and set-ups that no run's states stand on and nobody used, or as an image made, in the last hour.
+    """
+    yield from cgroups.leftovers()
+    if states:
+        for store in _stores_of_ended_runs():
+            yield Leftover(f"states {store}", weigh(store), partial(_remove, store))
+    yield from _on_engine(states, HOUR_S if environments else OLD_S)
+    for area in (namespace.shared_leftovers, docker.shared_leftovers):
+        try:
+            yield from area(HOUR_S if environments else UNUSED_S)
+        except SandboxError as error:
+            log.info("nothing is looked for there: %s", error)
+
+
+def _stores_of_ended_runs() -> Iterator[Path]:
+    for journal in sorted(runs_dir().glob("*/journal.jsonl")):
+        store = journal.parent / STORE
+        if store.is_dir() and not _on_the_engine(store) and _ended(journal.parent):
+            yield store
+
+
+def _on_the_engine(store: Path) -> bool:
+    """Whether it only says where the states are."""
+    return (store / "volume").exists() or (store / "commit").exists()
+
+
+def _ended(run: Path) -> bool:
+    """Whether a run has ended and no process holds it."""
+    try:
+        with Run.open(run) as opened:
+            return opened.ended is not None
+    except JournalError:
+        return False
+
+
+def _remove(store: Path) -> bool:
+    shutil.rmtree(store, ignore_errors=True)
+    return not store.exists()
+
+
+def _on_engine(states: bool, built_before_s: float) -> Iterator[Leftover]:
+    def wanted(store: Path) -> bool:
+        run = store.parent
+        ended = states and (run / "journal.jsonl").exists() and _ended(run)
+        return store.is_dir() and not ended
+
+    try:
+        with closing(engine.connect()) as client, engine.translated():
+            yield from engine.leftovers(client, wanted, OLD_S, built_before_s)
+    except SandboxError as error:
+        log.info("no engine is looked at: %s", error)

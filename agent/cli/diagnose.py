@@ -1,0 +1,95 @@
+"""The command that says where a rollout went wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from agent.analysis.diagnosis import Diagnosis
+    from agent.analysis.diagnosis.divergence import Moment
+
+__all__ = ["diagnose"]
+
+
+def diagnose(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN|FILE",
+            help="The directory of a run, or a trajectory of mini-swe-agent, SWE-agent or OpenHands.",
+        ),
+    ],
+    other: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="OTHER", help="Another one, of the same task: say where it parts from the first instead."
+        ),
+    ] = None,
+    node: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Where the rollout ended. Default: the failed one with the best state."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say at which step a failed rollout went wrong, what depends on that, and how to go on from just before it.
+
+    > marks the step, | what depends on it. With OTHER: the first difference of two rollouts in what was planned, done,
+    seen and reached."""
+    if other is not None:
+        _compare(source, other, node, as_json)
+        return
+    found = _of_file(source, node) if source.is_file() else _of_run(source, node)
+    if as_json:
+        sys.stdout.write(json.dumps(found.as_json()) + "\n")
+        return
+    from agent.analysis.report.diagnosis import told
+
+    sys.stdout.write(told(found))
+
+
+def _compare(one: Path, other: Path, node: int | None, as_json: bool) -> None:
+    from agent.analysis.diagnosis.divergence import compare
+    from agent.analysis.report.diagnosis import parted
+
+    if node is not None:
+        raise UsageError("--node is for one run; of two, the rollouts that came to the best states are compared")
+    parting = compare(_moments(one), _moments(other))
+    sys.stdout.write(json.dumps(parting.as_json()) + "\n" if as_json else parted(parting))
+
+
+def _moments(source: Path) -> list[Moment]:
+    from agent.analysis.diagnosis.divergence import moments, moments_of
+    from agent.analysis.trajectories import read_trajectory
+    from agent.run.paths import journal_of
+    from agent.run.run import Run
+
+    if source.is_file():
+        return moments_of(read_trajectory(source).deeds)
+    with Run.read(journal_of(source).parent) as run:
+        return moments(run)
+
+
+def _of_run(directory: Path, node: int | None) -> Diagnosis:
+    from agent.analysis.diagnosis import diagnose
+    from agent.run.paths import journal_of
+    from agent.run.run import Run
+
+    with Run.read(journal_of(directory).parent) as run:
+        return diagnose(run, node)
+
+
+def _of_file(path: Path, node: int | None) -> Diagnosis:
+    from agent.analysis.diagnosis import diagnose_deeds
+    from agent.analysis.trajectories import read_trajectory
+
+    if node is not None:
+        raise UsageError(f"--node is for runs of ramify; {path} is a trajectory, which has no nodes")
+    trajectory = read_trajectory(path)
+    return diagnose_deeds(path, trajectory.deeds, f"({trajectory.format}): {trajectory.ended}")

@@ -1,0 +1,1 @@
+"""`ramify doctor`: what this machine and a model server can do, and what to change where they cannot."""

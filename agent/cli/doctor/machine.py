@@ -1,0 +1,111 @@
+"""The facts of this machine that decide which sandboxes it gets."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sandboxes import SandboxError, SandboxUnavailable, commit
+from sandboxes.docker import client as engine
+from sandboxes.docker import images
+from sandboxes.docker import provider as docker
+from sandboxes.namespace import cgroups
+from sandboxes.namespace import provider as namespace
+
+__all__ = ["SETTINGS", "Machine", "look"]
+
+SETTINGS = {
+    "user.max_user_namespaces": ("0", "15000"),
+    "kernel.unprivileged_userns_clone": ("0", "1"),
+    "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
+}
+"""Kernel settings that can forbid user namespaces: the value that does, and one that does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What was found. A problem is "" where there is none."""
+
+    kernel: tuple[int, int] = (6, 8)
+    linux: bool = True
+    root: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Of `SETTINGS`, those that this kernel has."""
+    filesystem: str = "ext4"
+    """Of the place where runs are kept."""
+    limited: frozenset[str] = frozenset(["memory", "pids"])
+    """What control groups of this user can limit."""
+    namespace_problem: str = ""
+    engine_problem: str = ""
+    image_problem: str = ""
+    """Why the image that is used without `--image` is not there, on an engine that answers."""
+    guest_problem: str = ""
+    """Why states cannot be forked in containers of an engine that answers, where it has that image."""
+    commit_problem: str = ""
+    """Asked only where there is a problem with the guest."""
+
+
+def look(runs: Path) -> Machine:
+    """Find out; `runs` is a directory that is there, where runs are kept. Takes some seconds."""
+    name = platform.release().split("-")[0].split(".")
+    engine_problem, image_problem = _engine_problems()
+    guest_problem = "" if engine_problem or image_problem else docker.probe()
+    return Machine(
+        kernel=(int(name[0]), int(name[1])) if sys.platform == "linux" else (0, 0),
+        linux=sys.platform == "linux",
+        root=os.geteuid() == 0,
+        settings={key: path.read_text().strip() for key in SETTINGS if (path := _setting(key)).exists()},
+        filesystem=_filesystem(runs),
+        limited=cgroups.limited(),
+        namespace_problem=namespace.probe(runs if os.access(runs, os.W_OK) else None),
+        engine_problem=engine_problem,
+        image_problem=image_problem,
+        guest_problem=guest_problem,
+        commit_problem=_commit_problem() if guest_problem else "",
+    )
+
+
+def _setting(key: str) -> Path:
+    return Path("/proc/sys", key.replace(".", "/"))
+
+
+def _filesystem(path: Path) -> str:
+    """Its type, by the mount that lies nearest above."""
+    found, depth = "", -1
+    mounts = Path("/proc/self/mountinfo")
+    for line in mounts.read_text(errors="replace").splitlines() if mounts.exists() else ():
+        target, kind = Path(line.split()[4]), line.partition(" - ")[2].split()[0]
+        if path.resolve().is_relative_to(target) and len(target.parts) >= depth:
+            found, depth = kind, len(target.parts)
+    return found
+
+
+def _engine_problems() -> tuple[str, str]:
+    """Why no engine answers, and why the one that does has no base image."""
+    try:
+        client = engine.connect()
+    except SandboxUnavailable as error:
+        return str(error), ""
+    try:
+        with engine.translated():
+            images.find(client, images.BASE_IMAGE)
+    except SandboxError as error:
+        return "", str(error)
+    finally:
+        client.close()
+    return "", ""
+
+
+def _commit_problem() -> str:
+    with tempfile.TemporaryDirectory(prefix="ramify-probe-") as store:
+        try:
+            with commit.CommitProvider(Path(store)) as provider:
+                provider.prove()
+        except SandboxError as error:
+            return str(error)
+    return ""

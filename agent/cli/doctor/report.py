@@ -1,0 +1,152 @@
+"""What this machine can do, and what to change where it cannot."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.cli.doctor.machine import SETTINGS, Machine, look
+from agent.run.paths import runs_dir
+from sandboxes.docker.images import BASE_IMAGE
+from sandboxes.git.command import version
+
+__all__ = ["Finding", "examine", "sandboxes_of"]
+
+_NO_UPPER = ("overlay", "nfs", "nfs4", "fuse", "fuse.sshfs", "vfat", "ecryptfs", "9p")
+"""File systems over which none can be laid."""
+_SLOW = "commit, which is slow and not exact"
+_GUEST_REMEDY = "allow user namespaces in containers (a seccomp and AppArmor policy of your engine may forbid them)"
+
+ROOM_BYTES = 2 << 30
+"""Less free space than one action may add is worth a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+    is_sandbox: bool = False
+
+
+def examine() -> tuple[Finding, ...]:
+    """Look at everything; a probe may take some seconds."""
+    return (*sandboxes_of(look(_existing_part(runs_dir()))), _python(), _git(), _disk(), _keys())
+
+
+def sandboxes_of(machine: Machine) -> Iterator[Finding]:
+    """Which kinds of sandbox a machine gets, why, and what to change for a faster or stronger one."""
+    namespace = not machine.namespace_problem
+    docker = not (machine.engine_problem or machine.image_problem or machine.guest_problem)
+    commit = not machine.engine_problem and bool(machine.guest_problem) and not machine.commit_problem
+    contained = "docker" if docker else _SLOW if commit else "none"
+    first = "namespace" if namespace else contained
+    named = f"{_SLOW}; not tried" if machine.image_problem else contained
+    yield Finding("sandbox", first != "none", f"without --image: {first}; with --image: {named}", is_sandbox=True)
+    yield _namespace(machine)
+    yield _docker(machine)
+    if not machine.engine_problem:
+        yield _image(machine)
+    if commit:
+        yield Finding("commit", True, f"slow, and states are not exact; it is used because {machine.guest_problem}")
+
+
+def _namespace(machine: Machine) -> Finding:
+    if not machine.namespace_problem:
+        bound = _unbounded(machine)
+        return Finding("namespace", True, f"user namespaces of this machine; exact states{bound[0]}", bound[1])
+    reason = machine.namespace_problem.partition("; ")[0]
+    return Finding("namespace", False, reason, _what_forbids_namespaces(machine) or _where_states_lie(machine))
+
+
+def _unbounded(machine: Machine) -> tuple[str, str]:
+    """What is weaker where control groups are not this user's, and what to change."""
+    lacking = [kind for kind in ("memory", "pids") if kind not in machine.limited]
+    if not lacking:
+        return "", ""
+    means = "memory and processes" if len(lacking) == 2 else {"memory": "memory", "pids": "processes"}[lacking[0]]
+    return (
+        f", but {means} limited only for each process by itself: no writable control group",
+        "run as root, or with groups of your own: systemd-run --user --scope -p Delegate=yes ramify ...",
+    )
+
+
+def _what_forbids_namespaces(machine: Machine) -> str:
+    if not machine.linux:
+        return "use Docker, in a virtual machine with Linux"
+    if machine.kernel < (5, 11):
+        release = ".".join(str(number) for number in machine.kernel)
+        return f"Linux 5.11 or newer (this is {release}), or use Docker with --sandbox commit"
+    for name, (bad, good) in SETTINGS.items():
+        if machine.settings.get(name) == bad and (not machine.root or bad == "0"):
+            return f"sudo sysctl -w {name}={good} (and in /etc/sysctl.d, to keep it), or use Docker"
+    return ""
+
+
+def _where_states_lie(machine: Machine) -> str:
+    if machine.filesystem in _NO_UPPER:
+        return f"states cannot lie on {machine.filesystem}: name a place on ext4, xfs or btrfs (--out, XDG_STATE_HOME)"
+    return "use Docker"
+
+
+def _docker(machine: Machine) -> Finding:
+    if machine.engine_problem:
+        reason = machine.engine_problem.partition("; ")[0]
+        return Finding("docker", False, reason, _engine_remedy(reason))
+    if machine.image_problem:
+        return Finding("docker", False, f"an engine answers, but lacks {BASE_IMAGE}, in which states are forked")
+    if machine.guest_problem:
+        reason, _, remedy = machine.guest_problem.partition("; ")
+        return Finding("docker", False, reason, _what_forbids_namespaces(machine) or remedy or _GUEST_REMEDY)
+    slower = "" if machine.kernel >= (6, 5) else "; Linux 6.5 or newer mounts deep states faster"
+    return Finding("docker", True, f"containers; exact states{slower}")
+
+
+def _image(machine: Machine) -> Finding:
+    """What states are forked in, and made of where no other image is named."""
+    reason, _, remedy = machine.image_problem.partition("; ")
+    return Finding("image", not reason, reason or BASE_IMAGE, remedy)
+
+
+def _engine_remedy(reason: str) -> str:
+    if "ermission denied" in reason:
+        return "sudo usermod -aG docker $USER and log in again (that is as good as root), or install rootless Docker"
+    return "start one (scripts/start-docker, systemctl start docker), or name it in DOCKER_HOST"
+
+
+def _python() -> Finding:
+    return Finding("python", True, f"{platform.python_version()} ({sys.executable})")
+
+
+def _git() -> Finding:
+    path = shutil.which("git")
+    if path is None:
+        return Finding("git", False, "not found", "install git (Debian, Ubuntu: apt install git)")
+    return Finding("git", True, f"{version()} ({path})")
+
+
+def _disk() -> Finding:
+    place = runs_dir()
+    free = shutil.disk_usage(_existing_part(place)).free
+    remedy = "" if free > ROOM_BYTES else "free some space, name another place with --out, or run: ramify clean"
+    return Finding("disk", not remedy, f"{free / (1 << 30):.1f} GiB free for {place}", remedy)
+
+
+def _existing_part(path: Path) -> Path:
+    return next(part for part in (path, *path.parents) if part.exists())
+
+
+def _keys() -> Finding:
+    names = sorted(name for name, value in os.environ.items() if name.endswith("_API_KEY") and value)
+    if names:
+        return Finding("models", True, f"keys in the environment: {', '.join(names)}")
+    remedy = "export ANTHROPIC_API_KEY=... (or another provider's); `mutate` and servers of your own need none"
+    return Finding("models", False, "no key in the environment (*_API_KEY)", remedy)

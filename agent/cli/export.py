@@ -1,0 +1,134 @@
+"""The command that makes training data of runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from agent.learning.export.dataset import Order
+
+__all__ = ["export"]
+
+
+ALL = "100,0,0"
+
+
+def export(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", metavar="F", help="See --list.")] = "",
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the files go; a new directory for rows.")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Name the formats and their options.")] = False,
+    option: Annotated[
+        list[str] | None, typer.Option("-o", "--option", metavar="KEY=VALUE", help="Of the format; repeatable.")
+    ] = None,
+    split: Annotated[
+        str, typer.Option(metavar="A,B,C", help="Percent of repositories to train, validate and test with.")
+    ] = ALL,
+    exclude: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Instances to keep out: names a line, or SWE-bench JSON; repeatable."),
+    ] = None,
+    allow_license: Annotated[
+        list[str] | None, typer.Option(metavar="SPDX", help="Only such repositories; BSD-* is a pattern; repeatable.")
+    ] = None,
+    near: Annotated[
+        float, typer.Option(metavar="SHARE", help="Rows of two tasks as much alike are copies; 0: none is.")
+    ] = 0.9,
+    parquet: Annotated[bool, typer.Option("--parquet", help="Also write Parquet files.")] = False,
+    tokenizer: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A tokenizer.json, to count tokens with.")
+    ] = None,
+) -> None:
+    """Make training data of the trees of RUN...: files of rows, a manifest and a card. With `traj` and `atif`, a file a
+    run instead, for the readers of other programs; without --out, in the run's own directory."""
+    from agent.learning.export.dataset import export as write
+    from agent.learning.export.dataset import runs_in
+    from agent.learning.export.documents import DOCUMENTS
+    from agent.learning.export.documents import export as write_documents
+    from agent.learning.export.registry import FORMATS
+
+    if listed:
+        sys.stdout.write(_formats())
+        return
+    if runs and form in DOCUMENTS:
+        _only_rows(split != ALL, parquet, exclude, allow_license, tokenizer)
+        for path in write_documents(runs_in(runs), form, _pairs(option or ()), out):
+            sys.stdout.write(f"{path}\n")
+        return
+    if not runs or not form or out is None:
+        raise UsageError("give RUN..., --format F and --out DIR; ramify export --list names the formats")
+    if form not in FORMATS:
+        raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
+    order = _order(form, option or (), split, exclude or (), allow_license or (), near, tokenizer)
+    manifest = write(runs_in(runs), replace(order, parquet=parquet), out)
+    sys.stdout.write(_told(manifest, out))
+
+
+def _only_rows(*given: object) -> None:
+    """Raises UsageError where an option was given that no document has."""
+    if any(given):
+        raise UsageError("--split, --exclude, --allow-license, --parquet and --tokenizer are for formats of rows")
+
+
+def _order(
+    form: str,
+    options: Sequence[str],
+    split: str,
+    exclude: Sequence[Path],
+    licences: Sequence[str],
+    near: float,
+    tokenizer: Path | None,
+) -> Order:
+    from agent.learning.export import counting
+    from agent.learning.export.dataset import Order
+    from agent.learning.export.duplicates import Duplicates
+    from agent.learning.export.exclusions import Exclusions
+    from agent.learning.export.hygiene import Hygiene
+    from agent.learning.export.registry import make
+    from agent.learning.export.splits import Splits
+
+    if not 0 <= near <= 1:
+        raise UsageError(f"--near {near}: give a share from 0 to 1")
+    given = _pairs(options)
+    exporter = make(form, given)
+    hygiene = Hygiene(Exclusions.read(exclude), tuple(licences), Duplicates(near or None))
+    tally = counting.Tally(counting.tokenizer(tokenizer) if tokenizer else None)
+    return Order(form, exporter, given, Splits.read(split), hygiene, tally)
+
+
+def _pairs(options: Sequence[str]) -> dict[str, str]:
+    if wrong := [text for text in options if "=" not in text]:
+        raise UsageError(f"--option {wrong[0]!r} is not like KEY=VALUE")
+    return dict(text.split("=", 1) for text in options)
+
+
+def _formats() -> str:
+    from agent.learning.export.documents import DOCUMENTS
+    from agent.learning.export.registry import FORMATS, options_of
+
+    lines = []
+    for name, each in (FORMATS | {name: kind.format for name, kind in DOCUMENTS.items()}).items():
+        options = ", ".join(f"{key}={value}" for key, value in options_of(each).items())
+        lines.append(f"{name:<14} {each.text}{f' [{options}]' if options else ''}\n")
+    return "".join(lines)
+
+
+def _told(manifest: Mapping[str, Any], out: Path) -> str:
+    """What was written and what was not, for people."""
+    lines = [f"{file['rows']:>8}  {out / file['name']}" for file in manifest["files"]]
+    lines += [f"{count:>8}  not written: {reason}" for reason, count in manifest["refused"].items()]
+    if manifest["scrubbed"]:
+        lines.append(f"{manifest['scrubbed']:>8}  rows had secrets or personal data, which were replaced")
+    return "\n".join(lines or ["nothing to write: no run has such rows"]) + "\n"

@@ -1,0 +1,102 @@
+"""Files of a directory exchanged for others, all of them or none.
+
+New files are made aside, in the directory itself, so that nothing but moves is left to do; what fails is undone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from sandboxes.git.diff import Difference, Side
+
+__all__ = ["exchange"]
+
+
+def exchange(root: Path, differences: Sequence[Difference]) -> None:
+    """Take the old side of each difference away, and put the new one in its place, with the owner and the permissions
+    of the old one. Folders are made, and removed when nothing is left in them.
+
+    Raises:
+        OSError: something is in the way, or cannot be written; everything is as it was.
+    """
+    with ExitStack() as undo:
+        aside = Path(tempfile.mkdtemp(prefix=".ramify-", dir=root))
+        undo.callback(shutil.rmtree, aside)
+        for number, each in enumerate(differences):
+            if each.new is not None:
+                _make(aside / f"new-{number}", each.new, root / each.path)
+        for number, each in enumerate(differences):
+            if each.old is not None:
+                _move(root / each.path, aside / f"old-{number}", undo)
+        for number, each in enumerate(differences):
+            if each.new is not None:
+                _clear(root / each.path, aside / f"folder-{number}", undo)
+                _move(aside / f"new-{number}", root / each.path, undo)
+        undo.pop_all()
+    shutil.rmtree(aside)
+    for each in differences:
+        if each.new is None:
+            _remove_empty(root, (root / each.path).parent)
+
+
+def _make(new: Path, side: Side, place: Path) -> None:
+    """What is to be moved to a place."""
+    old = place.lstat() if os.path.lexists(place) else None
+    if side.kind == "l":
+        new.symlink_to(os.fsdecode(side.content))
+    else:
+        executable = bool(side.mode & 0o100)
+        new.touch(0o777 if executable else 0o666)
+        new.write_bytes(side.content)
+        if old is not None and stat.S_ISREG(old.st_mode):
+            new.chmod(_permissions(old.st_mode, executable=executable))
+    _give(new, old or _nearest(place).stat())
+
+
+def _permissions(mode: int, *, executable: bool) -> int:
+    if bool(mode & 0o100) == executable:
+        return mode & 0o777
+    return mode & 0o777 | (mode & 0o444) >> 2 if executable else mode & 0o666
+
+
+def _give(place: Path, owner: os.stat_result) -> None:
+    """To the owner of something else: in a container, root works on what belongs to a user."""
+    if os.geteuid() == 0:
+        os.lchown(place, owner.st_uid, owner.st_gid)
+
+
+def _nearest(place: Path) -> Path:
+    """The folder above a place that is there."""
+    return next(folder for folder in place.parents if folder.is_dir())
+
+
+def _move(old: Path, new: Path, undo: ExitStack) -> None:
+    os.rename(old, new)  # noqa: PTH104  # its error names the file
+    undo.callback(os.rename, new, old)
+
+
+def _clear(place: Path, aside: Path, undo: ExitStack) -> None:
+    """Make the folders above a place, and take away a folder in it that holds nothing any more."""
+    above = _nearest(place)
+    for folder in reversed(place.parents[: len(place.relative_to(above).parts) - 1]):
+        folder.mkdir()
+        undo.callback(folder.rmdir)
+        _give(folder, above.stat())
+    if place.is_dir():
+        if any(files for _, _, files in os.walk(place)):
+            raise OSError(errno.ENOTEMPTY, "it is a folder with files that the patch does not know", str(place))
+        _move(place, aside, undo)
+
+
+def _remove_empty(root: Path, folder: Path) -> None:
+    with suppress(OSError):
+        while folder != root:
+            folder.rmdir()
+            folder = folder.parent

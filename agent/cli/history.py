@@ -1,0 +1,90 @@
+"""The commands that show a run as a git history, and make a branch of one of its states."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli.runs import Node, RunDir
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from agent.analysis.history import History
+    from agent.run.run import Run
+    from sandboxes import Provider
+
+__all__ = ["log", "promote"]
+
+
+def log(
+    run: RunDir,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw which state came of which.")] = False,
+) -> None:
+    """Print a run's states as a git history: number, value, tests, and what was done, the newest first.
+
+    The history is the repository RUN/history.git, brought up to date first. To have it in a clone of your own:
+    git fetch RUN/history.git 'refs/ramify/*:refs/ramify/*'"""
+    from agent.analysis.history import NODES
+    from agent.run.run import Run
+
+    with Run.read(_journal(run)) as opened:
+        history = _kept(opened)
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    drawn = history.git.run(
+        "log", "--oneline", "--topo-order", *(["--graph"] if graph else []),
+        f"--color={'always' if coloured else 'never'}", f"--glob={NODES}", fine=(0, 128)
+    )  # fmt: skip
+    sys.stdout.buffer.write(drawn)
+
+
+def promote(
+    run: RunDir,
+    node: Node,
+    branch: Annotated[str, typer.Option("--branch", metavar="NAME", help="The new branch.")],
+    repo: Annotated[
+        Path | None, typer.Option("--repo", metavar="DIR", help="Where. Default: the checkout that was searched.")
+    ] = None,
+) -> None:
+    """Make a branch of NODE: one commit, on the one that the run began from. Nothing is checked out."""
+    from agent.analysis.history import promote as make
+    from agent.run.paths import checkout_of
+    from agent.run.run import Run
+
+    with Run.read(_journal(run)) as opened:
+        place = repo or checkout_of(run, "say where the branch goes: --repo DIR")
+        commit = make(opened, _kept(opened), node, branch, place)
+    sys.stdout.write(f"{branch} {commit}\n")
+
+
+def _journal(run: Path) -> Path:
+    from agent.run.paths import journal_of
+
+    return journal_of(run).parent
+
+
+def _kept(run: Run) -> History:
+    from agent.analysis.history import keep
+    from agent.untrusted import one_line
+
+    history = keep(run, lambda: _states(run))
+    for node, why in history.missing.items():
+        sys.stderr.write(f"node {node} has no commit: {one_line(why)}\n")
+    return history
+
+
+def _states(run: Run) -> AbstractContextManager[Provider | None]:
+    """What keeps the states of a run, for a block."""
+    from agent.build.sandboxes import make_provider
+    from agent.config import restore
+    from agent.run.paths import store_of
+
+    store = store_of(run.journal.directory)
+    if run.started is None or not store.is_dir():
+        return nullcontext()
+    return closing(make_provider(restore(run.started.settings), store))

@@ -1,0 +1,197 @@
+"""A sitting at a terminal: signals become a cancellation, events a display, and the result reaches the person.
+
+Law: the first signal keeps the best patch so far; the second ends the process at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from agent.analysis.report.progress import Progress
+from agent.analysis.report.summary import as_json, as_text
+from agent.budget import Stop
+from agent.cli import checkout
+from agent.cli.ci import github
+from agent.errors import RamifyError, UsageError
+from agent.run.grade import Grade
+from agent.solver.session import AtOnce
+from agent.untrusted import escaped_lines
+
+if TYPE_CHECKING:
+    from agent.solver.solve import Result
+
+__all__ = ["Delivery", "accepted", "conduct", "print_patch", "sit"]
+
+_T = TypeVar("_T")
+
+TIMED_OUT = 124
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What the command line asked to be done with the result."""
+
+    as_json: bool = False
+    """One JSON object on stdout instead of the patch."""
+    patch_out: Path | None = None
+    apply_to: Path | None = None
+    """The checkout that a resolved patch is applied to."""
+    accept: tuple[Literal["declared"], ...] = ()
+    """`declared`: a submitted patch is applied although it breaks tests that the model declared to be wrong."""
+    strict: bool = False
+    """Exit code 1 for such a patch."""
+    summary_md: Path | None = None
+    """A summary in Markdown is appended to it."""
+
+    def __post_init__(self) -> None:
+        for option, path in (("--patch-out", self.patch_out), ("--summary-md", self.summary_md)):
+            if path is not None and not path.absolute().parent.is_dir():
+                raise UsageError(f"{option} {path}: there is no directory {path.parent}")
+            if path is not None and path.is_dir():
+                raise UsageError(f"{option} {path} is a directory; name a file")
+
+
+def accepted(names: Sequence[str] | None) -> tuple[Literal["declared"], ...]:
+    """What `--accept` names.
+
+    Raises:
+        agent.errors.UsageError: something else than `declared`.
+    """
+    if unknown := [name for name in names or () if name != "declared"]:
+        raise UsageError(f"--accept {unknown[0]}: there is no such kind of patch; give `declared`")
+    return ("declared",) if names else ()
+
+
+def conduct(search: Callable[..., Result], delivery: Delivery, progress: Progress | None = None) -> int:
+    """Call `search(cancel=..., on_event=...)` and deliver its result; the exit code of the process.
+
+    Raises:
+        agent.errors.RamifyError, sandboxes.SandboxError: the search's own, or the patch does not apply any more.
+    """
+    result, received = sit(search, progress)
+    path = _save(result, delivery.patch_out)
+    facts, code = as_json(result, path), _exit_code(result, received, delivery.strict)
+    try:
+        _deliver(result, facts, path, delivery)
+    finally:
+        _tell_pipeline(result, facts, path, code, delivery.summary_md)
+    return code
+
+
+def sit(search: Callable[..., _T], progress: Progress | None = None) -> tuple[_T, signal.Signals | None]:
+    """Call `search(cancel=..., on_event=...)` and show its progress; what it returns, and the signal that cancelled it.
+
+    Raises:
+        agent.errors.RamifyError, sandboxes.SandboxError: the search's own.
+    """
+    with _interruptible() as interruption, progress or Progress() as shown:
+        return search(cancel=interruption.cancel, on_event=shown), interruption.received
+
+
+def _tell_pipeline(
+    result: Result, facts: Mapping[str, Any], path: Path | None, code: int, summary_md: Path | None
+) -> None:
+    """Outputs of the step where `$GITHUB_OUTPUT` names a file for them, and the summary that was asked for. That they
+    cannot be written is said, and takes nothing away."""
+    try:
+        if output := os.environ.get("GITHUB_OUTPUT"):
+            told = {key: facts[key] for key in ("status", "patch_path", "cost_usd", "run_dir")}
+            told |= {"declared": json.dumps(facts["declared"]), "broken": json.dumps(facts["broken"])}
+            github.write_outputs(Path(output), told | {"resolved": str(result.resolved).lower(), "exit_code": code})
+        if summary_md is not None:
+            with summary_md.open("a", encoding="utf-8") as file:
+                file.write(github.summary(facts, as_text(result, path), result.patch))
+    except OSError as error:
+        _say(f"the pipeline is told nothing by $GITHUB_OUTPUT or --summary-md: {error}")
+
+
+def print_patch(patch: bytes) -> None:
+    """Write a patch to stdout: byte for byte, but on a terminal with escapes for what would give orders to it or not be
+    seen."""
+    if sys.stdout.isatty():
+        patch = escaped_lines(patch.decode(errors="backslashreplace")).encode()
+    sys.stdout.buffer.write(patch)
+    sys.stdout.buffer.flush()
+
+
+def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, delivery: Delivery) -> None:
+    _say(as_text(result, path))
+    if delivery.as_json:
+        sys.stdout.write(json.dumps(facts) + "\n")
+        sys.stdout.flush()
+    else:
+        print_patch(result.patch)
+    if delivery.apply_to is None:
+        return
+    declared = result.grade is Grade.DECLARED
+    if result.resolved or (declared and "declared" in delivery.accept):
+        checkout.apply(delivery.apply_to, result.patch, result.run_dir)
+        _say(f"applied to {delivery.apply_to}")
+    elif declared:
+        _say(
+            f"nothing applied to {delivery.apply_to}: {len(result.declared)} tests that passed before fail with the "
+            "patch, and the model declares that the issue contradicts them (see above); if you agree, apply it with "
+            "--accept declared"
+        )
+    else:
+        _say(f"nothing applied to {delivery.apply_to}: the issue is not solved")
+
+
+def _save(result: Result, patch_out: Path | None) -> Path | None:
+    if not result.patch:
+        return None
+    if patch_out is None:
+        return result.run_dir / "patch.diff"
+    patch_out.write_bytes(result.patch)
+    return patch_out
+
+
+def _exit_code(result: Result, received: signal.Signals | None, strict: bool) -> int:
+    if result.resolved or (result.grade is Grade.DECLARED and not strict):
+        return 0
+    if received is not None:
+        return 128 + received
+    if result.error is not None:
+        return result.error.exit_code if isinstance(result.error, RamifyError) else RamifyError.exit_code
+    return TIMED_OUT if result.stop is Stop.TIME else 1
+
+
+@dataclass(slots=True)
+class _Interruption:
+    cancel: threading.Event = field(default_factory=AtOnce)
+    received: signal.Signals | None = None
+
+
+@contextmanager
+def _interruptible() -> Iterator[_Interruption]:
+    """SIGINT and SIGTERM set `cancel` for the length of the block; a second one has its usual effect."""
+    interruption = _Interruption()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        interruption.received = signal.Signals(number)
+        interruption.cancel.set()
+        for each in before:
+            signal.signal(each, signal.SIG_DFL)
+        _say("stopping; the best patch so far is kept: salvaged.patch in the run until it is verified")
+        _say("(once more: end at once)")
+
+    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interruption
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")

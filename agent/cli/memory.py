@@ -1,0 +1,180 @@
+"""`ramify memory`: what is remembered across issues, looked at and kept in order."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli import skills as cli_skills
+from agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from agent.learning.memory import Memory
+    from agent.learning.memory.items import Item, Kind
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="What verified runs teach the next one, kept in one file.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+app.add_typer(cli_skills.app, name="skills")
+
+LINE_CHARS = 136
+"""Of a listed item: its id, its kind and what of its text there is room for."""
+
+MemoryFile = Annotated[Path, typer.Option("--memory", metavar="FILE", help="The memory.")]
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs that have ended.")]
+KINDS: tuple[Kind, ...] = ("episode", "insight", "reflection", "experience")
+
+
+@app.command()
+def add(
+    runs: Runs,
+    memory: MemoryFile,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Says what the insights learn: one question a run.")
+    ] = None,
+    config: Annotated[
+        list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="How the model is spoken to.")
+    ] = None,
+) -> None:
+    """Remember runs whose outcome was verified; one that is remembered already is read anew. Exit code 1 when any was
+    refused."""
+    from agent.config import load, split
+    from agent.learning.memory import Memory
+    from agent.learning.memory.admission import Unverified
+    from agent.learning.memory.attaching import distiller
+    from agent.learning.memory.distilling import Tally
+    from agent.run.paths import journal_of
+    from agent.run.run import Run
+
+    journals = [journal_of(run) for run in runs]
+    kept, refused = Memory(memory), 0
+    settings, tally = load(*split(config or ())), Tally()
+    with distiller(model, settings.model, tally.ask) as distil:
+        for journal in journals:
+            with Run.read(journal.parent) as run:
+                try:
+                    items = kept.add(run, distil)
+                except Unverified as why:
+                    refused += 1
+                    sys.stdout.write(f"refused {journal.parent}: {why}\n")
+                else:
+                    sys.stdout.write(f"added {journal.parent}: {_counted(items)}\n")
+    if model is not None:
+        spent = tally.usage
+        sys.stdout.write(f"asked {model}: {spent.model_calls} calls, {spent.tokens} tokens, ${spent.cost_usd:.4f}\n")
+    raise typer.Exit(1 if refused else 0)
+
+
+@app.command()
+def search(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="An issue, an error, or a few words.")],
+    memory: MemoryFile,
+    count: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Of each kind at most.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Print what fits a text best: by its words, and experiences with the same error by that."""
+    from agent.learning.memory.clusters import cluster_of
+    from agent.measure.messages import error_of
+
+    kept = _existing(memory)
+    alike = kept.met([cluster_of(error_of(text))], count)
+    found: list[tuple[Item, float]] = [(item, item.score) for item in alike]
+    for kind in KINDS:
+        hits = [each for each in kept.search(text, kind, count) if each.score > 0 and each.item not in alike]
+        found += [(each.item, each.score) for each in hits]
+    for item, score in found:
+        line = json.dumps({"score": round(score, 4), **asdict(item)}) if as_json else f"{score:6.2f}  {_line(item)}"
+        sys.stdout.write(line + "\n")
+
+
+@app.command()
+def show(
+    memory: MemoryFile,
+    item: Annotated[str | None, typer.Argument(metavar="[ID]", help="An item, or a run.")] = None,
+) -> None:
+    """List the runs and all that they taught, or print one item whole."""
+    kept = _existing(memory)
+    sources = kept.store.sources()
+    if item is not None:
+        whole = [asdict(found) for found in kept.store.get([item])] or [
+            asdict(s) for s in sources.values() if s.id == item
+        ]
+        if not whole:
+            raise UsageError(f"{item} is not in {memory}; `ramify memory show --memory {memory}` lists what is")
+        sys.stdout.write(json.dumps(whole[0], indent=2) + "\n")
+        return
+    for source in sources.values():
+        sys.stdout.write(f"{source.id}  {source.added}  {source.outcome}: {source.evidence}\n")
+    for kind in KINDS:
+        for each in kept.store.items(kind):
+            sys.stdout.write(f"{_line(each)}\n")
+
+
+@app.command()
+def prune(
+    memory: MemoryFile,
+    older_than: Annotated[
+        float | None, typer.Option(metavar="DAYS", min=0, help="Runs that were remembered so long ago.")
+    ] = None,
+    run: Annotated[list[str] | None, typer.Option(metavar="RUN", help="A run by its id or directory.")] = None,
+    item: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="A single item.")] = None,
+) -> None:
+    """Forget runs, with all that nothing else stands behind, or single items."""
+    if older_than is None and not run and not item:
+        raise UsageError("say what to forget: --older-than DAYS, --run RUN or --id ID")
+    named = {*(run or ()), *(str(Path(each).resolve()) for each in run or ())}
+    gone = _existing(memory).prune(older_than_days=older_than, runs=sorted(named), ids=item or ())
+    sys.stdout.write(f"forgot {gone}\n")
+
+
+@app.command()
+def export(
+    memory: MemoryFile,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Written whole; one JSON object a line.")],
+) -> None:
+    """Write all runs and items as JSON lines: runs first, then items, in the order of ids."""
+    from agent.learning.memory.items import to_json
+    from agent.run.journal import write_atomically
+
+    store = _existing(memory).store
+    records = [to_json(source) for source in sorted(store.sources().values(), key=lambda each: each.id)]
+    records += [to_json(item) for item in store.items()]
+    write_atomically(file, "".join(f"{line}\n" for line in records).encode())
+    sys.stdout.write(f"wrote {len(records)} lines to {file}\n")
+
+
+def _existing(path: Path) -> Memory:
+    from agent.learning.memory import Memory
+
+    return Memory(path, make=False)
+
+
+def _counted(items: list[Item]) -> str:
+    counts = {kind: sum(item.kind == kind for item in items) for kind in KINDS}
+    return ", ".join(f"{count} {kind}{'s' if count != 1 else ''}" for kind, count in counts.items())
+
+
+def _line(item: Item) -> str:
+    from agent.untrusted import one_line
+
+    match item.kind:
+        case "episode":
+            text = f"[{item.outcome}] {item.issue}"
+        case "insight":
+            text = f"({len(item.sources)}) {item.text}"
+        case "reflection":
+            text = f"node {item.node}: expected {item.predicted:.2f}, measured {item.measured:.2f}: {item.done}"
+        case "experience":
+            text = f"+{item.score:.2f} {item.error}: {item.done}"
+    return f"{item.id}  {item.kind:<10}  {one_line(text)}"[:LINE_CHARS]

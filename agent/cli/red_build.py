@@ -1,0 +1,111 @@
+"""The commands for a red build: mend a test that fails, and check a patch before it is proposed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.cli.options import (
+    Accept,
+    Apply,
+    Config,
+    Image,
+    Instructions,
+    Json,
+    MaxSeconds,
+    MaxUsd,
+    Out,
+    PatchOut,
+    SandboxKind,
+    Setup,
+    Strict,
+    Test,
+    TestFramework,
+    Workers,
+)
+from agent.errors import UsageError
+
+__all__ = ["check_patch", "fix"]
+
+
+def fix(
+    tests: Annotated[list[str], typer.Argument(metavar="TEST...", help="Failing tests, as reports name them.")],
+    repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout.")] = Path(),
+    test: Test = None,
+    test_framework: TestFramework = None,
+    policy: Annotated[str | None, typer.Option(metavar="mutate|MODEL", help="Who proposes the edits.")] = None,
+    sandbox: SandboxKind = None,
+    image: Image = None,
+    setup: Setup = None,
+    instructions: Instructions = None,
+    config: Config = None,
+    max_usd: MaxUsd = None,
+    max_seconds: MaxSeconds = None,
+    workers: Workers = None,
+    out: Out = None,
+    as_json: Json = False,
+    patch_out: PatchOut = None,
+    apply: Apply = False,
+    accept: Accept = None,
+    strict: Strict = False,
+) -> None:
+    """Find a patch that makes TEST pass and breaks no other: `solve` for a local red test."""
+    from agent.cli.interactive import Delivery, accepted
+    from agent.cli.solve import Wanted, begin
+    from agent.config import given, naming
+
+    flags = {
+        **naming([policy] if policy else []),
+        "measure.framework": test_framework,
+        "sandbox.kind": sandbox,
+        "sandbox.image": image,
+        "sandbox.setup": setup or None,
+        "instructions": instructions and str(instructions),
+        "budget.max_usd": max_usd,
+        "budget.max_seconds": max_seconds,
+        "workers": workers,
+    }
+    wanted = Wanted("", tuple(tests), repo, test)
+    delivery = Delivery(as_json, patch_out, None, accepted(accept), strict)
+    code = begin(wanted, given(config or (), flags), out, delivery, apply=apply)
+    raise typer.Exit(code)
+
+
+def check_patch(
+    patch: Annotated[str, typer.Argument(metavar="PATCH|-", help="A git patch; - is stdin.")],
+    repo: Annotated[Path, typer.Option(metavar="DIR", help="The repository it is for; it is only read.")] = Path(),
+    base: Annotated[str, typer.Option(metavar="COMMIT", help="What it is to be applied to.")] = "HEAD",
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE", help="ci, git, lock, tools, symlink, mode, submodule, big, name or hidden; repeatable."
+        ),
+    ] = None,
+    max_bytes: Annotated[int | None, typer.Option(metavar="N", help="A larger file is big. Default: 1000000.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
+) -> None:
+    """Refuse a patch that changes more than source code: pipelines, git's own files, locks, links out, modes."""
+    from agent.cli.ci.patch_check import BIG_BYTES, RULES, check
+
+    if unknown := set(allow or ()) - set(RULES):
+        raise UsageError(f"--allow {min(unknown)}: there is no such rule; the rules are {', '.join(RULES)}")
+    allowed = frozenset(rule for rule in RULES if rule in (allow or ()))
+    big_bytes = BIG_BYTES if max_bytes is None else max_bytes
+    found = check(repo, _patch(patch), base=base, allow=allowed, big_bytes=big_bytes)
+    if as_json:
+        findings = [{"rule": each.rule, "path": each.path, "reason": each.reason} for each in found]
+        sys.stdout.write(json.dumps({"ok": not found, "findings": findings}) + "\n")
+    else:
+        sys.stdout.writelines(f"{each}\n" for each in found)
+    raise typer.Exit(1 if found else 0)
+
+
+def _patch(source: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read the patch {source}: {error.strerror}") from error

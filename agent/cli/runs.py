@@ -1,0 +1,157 @@
+"""The commands that look at a run and steer it, while it is searched or afterwards."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from agent.errors import JournalError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from agent.run.run import Run
+
+__all__ = ["RunDir", "fork", "pin", "prune", "show"]
+
+WIDE = 100_000
+"""Columns of a pipe."""
+
+RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")]
+Node = Annotated[int, typer.Argument(metavar="NODE", help="The number of a state, as `ramify show` prints it.")]
+
+
+def show(
+    run: RunDir,
+    patch: Annotated[bool, typer.Option("--patch", help="Print the best patch instead.")] = False,
+    why: Annotated[int | None, typer.Option(metavar="NODE", help="Say what led to this state instead.")] = None,
+    summaries: Annotated[bool, typer.Option("--summaries", help="Say what each rollout came to instead.")] = False,
+    html: Annotated[
+        str, typer.Option(metavar="FILE", help="Write the tree as one page for a browser instead; - is stdout.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="With --why: one JSON object.")] = False,
+) -> None:
+    """Print a run's tree: id, value, tests, and what was done; * marks the way to the best state."""
+    if as_json and why is None:
+        raise UsageError("--json needs --why NODE; the whole run is RUN/journal.jsonl, one JSON object a line")
+    if patch + summaries + (why is not None) + bool(html) > 1:
+        raise UsageError("give one of --patch, --why NODE, --summaries and --html FILE")
+    if why is not None:
+        _explain(run, why, as_json)
+        return
+    if html:
+        _write_page(run, html)
+        return
+    with _existing(run) as opened:
+        if patch:
+            from agent.cli.interactive import print_patch
+
+            print_patch(_patch_of(opened))
+        elif summaries:
+            _summarise(opened)
+        else:
+            _draw(opened)
+
+
+def fork(
+    run: RunDir,
+    node: Node,
+    hint: Annotated[str, typer.Option(metavar="TEXT", help="What the policy should try there.")] = "",
+) -> None:
+    """Expand NODE next, whatever the search thinks. The run may be stopped or running."""
+    _steer(run, "fork", node, hint)
+
+
+def prune(run: RunDir, node: Node) -> None:
+    """Never expand NODE again, nor any state below it."""
+    _steer(run, "prune", node)
+
+
+def pin(
+    run: RunDir,
+    node: Node,
+    off: Annotated[bool, typer.Option("--off", help="Take the pin back.")] = False,
+) -> None:
+    """Expand nothing but NODE and the states below it, while any of them can be expanded."""
+    _steer(run, "unpin" if off else "pin", node)
+
+
+def _steer(run: Path, act: Literal["fork", "prune", "pin", "unpin"], node: int, hint: str = "") -> None:
+    from agent.engine.selection import Order
+    from agent.run.command_queue import steer
+
+    if steer(run, Order(act, node, hint)) == "recorded":
+        told = f"recorded: the run is stopped; go on with it: ramify resume {run}"
+    else:
+        told = "queued: the running search takes it over before it selects again"
+    sys.stdout.write(told + "\n")
+
+
+def _explain(run: Path, node: int, as_json: bool) -> None:
+    from agent.analysis.report.why import explain
+
+    with _existing(run) as opened:
+        found = explain(opened.journal.events(), node)
+    if as_json:
+        sys.stdout.write(json.dumps(found.as_json()) + "\n")
+        return
+    _console().print(found.as_text())
+
+
+def _draw(run: Run) -> None:
+    from agent.analysis.report.bracket import brackets
+    from agent.analysis.report.tree import draw, facts
+
+    console = _console()
+    if len(run.tree):
+        console.print(draw(run.tree), markup=True)
+    console.print(facts(run), markup=False)
+    for block in brackets(run):
+        console.print(block, markup=False)
+
+
+def _write_page(run: Path, name: str) -> None:
+    from agent.analysis.report.web import as_html
+    from agent.run.journal import write_atomically
+
+    page = as_html(run)
+    if name == "-":
+        sys.stdout.buffer.write(page)
+        return
+    try:
+        write_atomically(Path(name), page)
+    except OSError as error:
+        raise UsageError(f"--html {name} cannot be written: {error.strerror}") from error
+    sys.stderr.write(f"{name}: {len(page) / 1e6:.1f} MB\n")
+
+
+def _summarise(run: Run) -> None:
+    from agent.analysis.report.summaries import draw
+
+    console = _console()
+    for block in draw(run):
+        console.print(block, markup=False)
+
+
+def _console() -> Console:
+    """Where a line that is wider than the terminal is not cut off: in a pipe there is no terminal."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
+
+
+def _existing(directory: Path) -> Run:
+    from agent.run.paths import journal_of
+    from agent.run.run import Run
+
+    return Run.read(journal_of(directory).parent)
+
+
+def _patch_of(run: Run) -> bytes:
+    if run.ended is None:
+        raise JournalError(f"{run.journal.directory} has not ended: ramify resume {run.journal.directory}")
+    return run.journal.get_blob(run.ended.patch_blob) if run.ended.patch_blob else b""

@@ -1,0 +1,82 @@
+"""The command that serves a model."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.errors import UsageError
+
+__all__ = ["serve", "vllm_python"]
+
+
+def serve(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder with a checkpoint, or a hub's name.")],
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="As it is asked for: openai/NAME. Default: the folder's.")
+    ] = "",
+    lora: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=DIR", help="An adapter, asked for as openai/NAME; repeatable.")
+    ] = None,
+    lora_rank: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="The highest rank of an adapter (16). Alone: adapters can be loaded later."),
+    ] = None,
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where it listens; it asks for no key.")] = "127.0.0.1",
+    max_model_len: Annotated[int | None, typer.Option(metavar="N", help="Tokens of a prompt and its answer.")] = None,
+    tool_parser: Annotated[
+        str, typer.Option(metavar="NAME", help="How calls of tools are read: vLLM's names.")
+    ] = "hermes",
+    seed: Annotated[int, typer.Option(metavar="N")] = 0,
+    cpu: Annotated[bool, typer.Option("--cpu", help="On the processor, for tiny models.")] = False,
+    extra: Annotated[
+        list[str] | None, typer.Option("--extra", metavar="ARG", help="Given to vLLM as it is; repeatable.")
+    ] = None,
+    ready_s: Annotated[float, typer.Option(metavar="N", help="Seconds that it may take to come up.")] = 600,
+    python: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Interpreter with vLLM. Default: RAMIFY_VLLM's, or `python3`.")
+    ] = None,
+    printed: Annotated[bool, typer.Option("--print", help="Only print the command.")] = False,
+) -> None:
+    """Serve MODEL with vLLM as a search wants it (prefix cache, tools, log-probabilities), until Ctrl-C."""
+    from agent.learning import serving
+
+    adapters = _adapters(lora or (), lora_rank)
+    server = serving.Server(
+        model, name, adapters, lora_rank or 16, host, port, max_model_len, tool_parser, seed, cpu, tuple(extra or ())
+    )
+    interpreter = str(python or vllm_python())
+    if printed:
+        env = [f"{key}={value}" for key, value in serving.environment(server).items()]
+        sys.stdout.write(shlex.join([*env, *serving.command(server, interpreter)]) + "\n")
+        return
+    with serving.running(server, interpreter, ready_s=ready_s) as process, suppress(KeyboardInterrupt):
+        sys.stderr.write(f"up: --policy openai/{server.served} -c model.base_url={server.root}/v1\n")
+        raise serving.ServerFailed(f"the server ended with {process.wait()}: see what it said")
+
+
+def _adapters(given: Sequence[str], rank: int | None) -> dict[str, Path] | None:
+    """By their names; None: none, now or later."""
+    found: dict[str, Path] = {}
+    for text in given:
+        name, between, place = text.partition("=")
+        if not (name and between and place):
+            raise UsageError(f"--lora {text!r} is not like NAME=DIR")
+        if name in found:
+            raise UsageError(f"--lora {text!r}: another adapter is called {name}; one name, one adapter")
+        found[name] = Path(place)
+    return found if found or rank else None
+
+
+def vllm_python() -> Path:
+    """RAMIFY_VLLM names an environment, as it does for the tests."""
+    given = os.environ.get("RAMIFY_VLLM")
+    return Path(given) / "bin" / "python" if given else Path("python3")

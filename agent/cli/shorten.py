@@ -1,0 +1,69 @@
+"""The command that leaves the detours out of solved paths."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from agent.analysis.minimize import Shortened
+    from agent.run.run import Run
+
+__all__ = ["shorten"]
+
+
+def shorten(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")],
+    tries: Annotated[int, typer.Option(metavar="N", min=1, help="Ways of a path that are carried out again.")] = 20,
+    paths: Annotated[int, typer.Option(metavar="N", min=1, help="Solved paths of a run, the shortest first.")] = 1,
+) -> None:
+    """Find out which turns of solved paths were not needed, by doing the others again and running the tests.
+
+    It is recorded in the run, for `ramify export --format retro`. No model is asked."""
+    from agent.errors import JournalError
+    from agent.learning.export.dataset import runs_in
+    from agent.run.run import Run
+    from sandboxes import SnapshotMissing
+
+    for path in runs_in(runs):
+        try:
+            with Run.open(path) as run:
+                lines = _shortened(run, tries, paths) if run.tree.solved else ["nothing is solved"]
+        except SnapshotMissing:
+            lines = ["its base state was removed: left as it is"]
+        except JournalError as error:  # another process works on it, or it cannot be read
+            lines = [f"left as it is: {error}"]
+        sys.stdout.write("".join(f"{path}: {line}\n" for line in lines))
+
+
+def _shortened(run: Run, tries: int, paths: int) -> list[str]:
+    from agent.analysis.minimize import NOTE, Bench, Shortened, shorten
+    from agent.build.sandboxes import make_provider
+    from agent.config import restore
+    from agent.learning.export.sft import winners
+    from agent.learning.export.turns import Turns
+    from agent.run.events import Noted
+    from agent.run.paths import store_of
+    from agent.task import load_task
+
+    assert run.started is not None
+    settings, lines = restore(run.started.settings), list[str]()
+    with closing(make_provider(settings, store_of(run.journal.directory))) as provider:
+        bench = Bench.of(provider, load_task(run.started.task), run.tree.root, settings.sandbox.allow)
+        for leaf in winners(run, Turns(run))[0][:paths]:
+            known = run.note(leaf.id, NOTE)
+            found = Shortened.from_json(known) if known else shorten(run.tree.path(leaf.id), bench.solves, tries)
+            if found and not known:
+                run.record(Noted(leaf.id, NOTE, found.to_json()))
+            lines.append(_told(leaf.id, found))
+    return lines
+
+
+def _told(leaf: int, found: Shortened | None) -> str:
+    if found is None:
+        return f"state {leaf} is not reached by doing the same again: left as it is"
+    return f"{len(found.turns)} of {found.of} turns lead to state {leaf}'s result ({found.tried} tries)"

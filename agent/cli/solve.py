@@ -1,0 +1,101 @@
+"""A search begun from the command line: the checkout is looked at, the task and the run's directory are made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from agent.cli import checkout
+from agent.cli.interactive import Delivery, conduct
+from agent.errors import UsageError
+from agent.measure.adapters.registry import choose
+from agent.run.paths import new_run_dir, slug
+from agent.settings import Settings
+from agent.task import Task
+from sandboxes import Workspace
+
+__all__ = ["Wanted", "begin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a person wants to be solved."""
+
+    statement: str
+    goals: tuple[str, ...]
+    """Tests that have to pass."""
+    repo: Path | None
+    """None: the image's own workspace where an image is named, else this directory."""
+    test: str | None
+    """The command that runs the tests; None: as the repository's files say."""
+    goal_failing: bool = False
+    """Every test that fails now has to pass, where no goals are named."""
+
+
+def begin(
+    wanted: Wanted,
+    settings: Settings,
+    out: Path | None,
+    delivery: Delivery,
+    *,
+    apply: bool = False,
+) -> int:
+    """Search in a new run directory, deliver what came of it, and give the exit code. `apply`: to the checkout, too.
+
+    Raises:
+        agent.errors.RamifyError, sandboxes.SandboxError: as `agent.cli.interactive.conduct`.
+    """
+    work_tree = None
+    if wanted.repo is not None or not settings.sandbox.image:
+        work_tree = checkout.inspect(wanted.repo or Path())
+    if apply and work_tree is None:
+        raise UsageError("--apply needs the checkout that the patch is for; name it with --repo")
+    delivery = replace(delivery, apply_to=work_tree.path if apply and work_tree else None)
+    name = slug(wanted.statement or next(iter(wanted.goals), "failing tests"))
+    task = _task(name, wanted, work_tree, settings)
+    from agent.build.composition import check, start
+
+    directory = new_run_dir(out, name)
+    check(settings)
+    if work_tree and work_tree.dirty:
+        _say(f"{work_tree.path} has uncommitted changes; the search starts from them as they are")
+    _say(f"run {directory}")
+    return conduct(partial(start, task, settings, directory), delivery)
+
+
+def _task(name: str, wanted: Wanted, work_tree: checkout.Checkout | None, settings: Settings) -> Task:
+    box = settings.sandbox
+    workspace = Workspace(
+        path=work_tree.path if work_tree else None,
+        image=box.image,
+        environment=box.environment,
+        setup=box.setup,
+        env=box.env,
+    )
+    base = work_tree.head if work_tree else ""
+    framework, command = choose(work_tree.path if work_tree else None, wanted.test, settings.measure.framework)
+    return Task(
+        id=_identity(name, wanted, base),
+        statement=wanted.statement,
+        workspace=workspace,
+        test_command=command,
+        goal_tests=wanted.goals,
+        goal_failing=wanted.goal_failing,
+        base=base,
+        framework=framework,
+        tags={"source_url": work_tree.origin} if work_tree and work_tree.origin else {},
+    )
+
+
+def _identity(name: str, wanted: Wanted, base: str) -> str:
+    """Another one for another issue, another commit or other goals, although the first words are the same."""
+    facts = json.dumps([wanted.statement, sorted(wanted.goals), base, *(["failing"] if wanted.goal_failing else [])])
+    return f"{name}-{hashlib.sha256(facts.encode()).hexdigest()[:8]}"
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")

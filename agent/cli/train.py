@@ -1,0 +1,115 @@
+"""The commands that train models, and that count."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from agent.learning.training import Method
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Train a policy on what searches left.", rich_markup_mode=None, no_args_is_help=True)
+
+_HELP: dict[Method, str] = {
+    "sft": "Imitate the answers of an export (formats sft, edit, revision, ...).",
+    "dpo": "Prefer one answer to another (formats preference, edit-preference).",
+    "kto": "Tell right answers from wrong ones (formats kto, edit-kto).",
+    "reward": "Learn a reward from preferences (formats preference, edit-preference).",
+    "grpo": "Follow the policy gradient of recorded trees (format grpo-tree).",
+}
+
+
+@app.command()
+def counts(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="For --policy edit -c policy.counts=FILE.")],
+) -> None:
+    """Count in trees which kinds of edits were right: the simplest policy to learn, and the one to beat."""
+    from contextlib import ExitStack
+
+    from agent.learning.export.dataset import runs_in
+    from agent.policy.edit.counts import counted
+    from agent.run.run import Run
+
+    with ExitStack() as held:
+        found = counted(held.enter_context(Run.read(path)) for path in runs_in(runs))
+    if not found.tried:
+        raise UsageError("none of these runs tried an edit")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        found.write(out)
+    except OSError as error:
+        raise UsageError(f"--out {out} cannot be written ({error.strerror}): name another file") from error
+    sys.stdout.write(f"{found.right} of {found.tried} edits of {found.runs} runs were right; {out}\n")
+
+
+def _command(method: Method) -> Callable[..., None]:
+    def command(
+        data: Annotated[list[Path], typer.Argument(metavar="DATA...", help="Folders that ramify export wrote.")],
+        out: Annotated[Path, typer.Option(metavar="DIR", help="The training; the same one is gone on with.")],
+        model: Annotated[str, typer.Option(metavar="DIR", help="A checkpoint. Default: a tiny one from nothing.")] = "",
+        lora: Annotated[int, typer.Option(metavar="RANK", min=0, help="Train an adapter; 0: all weights.")] = 0,
+        epochs: Annotated[float, typer.Option(metavar="N")] = 1.0,
+        max_steps: Annotated[int, typer.Option(metavar="N", help="End after so many; -1: by epochs.")] = -1,
+        batch: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of a step on each device.")] = 8,
+        accumulate: Annotated[int, typer.Option(metavar="N", min=1, help="Such batches of a step.")] = 1,
+        rate: Annotated[float, typer.Option(metavar="X", help="Learning rate.")] = 1e-4,
+        warmup_steps: Annotated[int, typer.Option(metavar="N", min=0)] = 0,
+        max_length: Annotated[int, typer.Option(metavar="N", min=1, help="Tokens of a row.")] = 2048,
+        beta: Annotated[float, typer.Option(metavar="X", help="Of DPO and KTO.")] = 0.1,
+        prompt_loss: Annotated[bool, typer.Option("--prompt-loss", help="Of SFT: learn prompts, too.")] = False,
+        group_by_length: Annotated[bool, typer.Option("--group-by-length", help="Rows of a length together.")] = False,
+        save_steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps between checkpoints.")] = 200,
+        cpu: Annotated[bool, typer.Option("--cpu", help="In float32 on the processor.")] = False,
+        width: Annotated[
+            int, typer.Option(metavar="N", min=32, help="Of a model from nothing, a multiple of 32.")
+        ] = 192,
+        layers: Annotated[int, typer.Option(metavar="N", min=1, help="The same.")] = 4,
+        vocabulary: Annotated[int, typer.Option(metavar="N", min=300, help="The same.")] = 2048,
+        mix_policies: Annotated[bool, typer.Option("--mix-policies", help="Rows of several policies.")] = False,
+        processes: Annotated[int, typer.Option(metavar="N", min=1, help="On so many devices.")] = 1,
+        python: Annotated[Path | None, typer.Option(metavar="FILE", help="Interpreter with ramify[train].")] = None,
+        seed: Annotated[int, typer.Option(metavar="N")] = 0,
+    ) -> None:
+        given = {key: value for key, value in locals().items() if key in _CHOSEN}
+        tiny = {"width": width, "layers": layers, "vocabulary": vocabulary, "positions": 2 * max_length}
+        _train(method, data, out, given | {"tiny": tiny}, mix_policies, processes, python)
+
+    command.__doc__ = _HELP[method]
+    return command
+
+
+_CHOSEN = ("model", "lora", "epochs", "max_steps", "batch", "accumulate", "rate", "warmup_steps", "max_length", "beta",
+           "prompt_loss", "group_by_length", "save_steps", "cpu", "seed")  # fmt: skip
+
+
+def _train(
+    method: Method,
+    data: list[Path],
+    out: Path,
+    given: dict[str, Any],
+    mix_policies: bool,
+    processes: int,
+    python: Path | None,
+) -> None:
+    from agent.learning import training
+
+    if given["tiny"]["width"] % 32:
+        raise UsageError(f"--width {given['tiny']['width']}: give a multiple of 32")
+    chosen = training.plan(method, data, training.Wanted(**given), mix_policies=mix_policies)
+    metrics = training.train(chosen, out, python=python, processes=processes)
+    facts = {key: metrics[key] for key in ("steps", "seconds", "parameters", "trained")}
+    sys.stdout.write(json.dumps({"model": str(out / "model"), **facts}) + "\n")
+
+
+for _name in _HELP:
+    app.command(_name)(_command(_name))

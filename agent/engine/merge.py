@@ -1,0 +1,47 @@
+"""Fusing: the changes of one branch, merged into a state of another.
+
+The base of the three-way merge is the state from which both come. What the other branch did outside the workspace, and
+files of its own that git would ignore, are not brought over.
+"""
+
+from __future__ import annotations
+
+from agent.evaluate.verification import apply_patch
+from agent.run.tree.tree import NodeId, Tree
+from sandboxes import Provider, Snapshot
+
+__all__ = ["NotFused", "fuse", "join"]
+
+
+class NotFused(Exception):
+    """Two branches cannot be merged, or there is nothing to merge; the message says why."""
+
+
+def fuse(provider: Provider, tree: Tree, node_id: NodeId, other: NodeId) -> Snapshot:
+    """A state of the node with the changes of the other.
+
+    Raises:
+        NotFused: they conflict (the files are named), or the other has nothing that the node lacks.
+        sandboxes.SandboxError: the sandbox, or git, failed.
+    """
+    base = tree.common_ancestor(node_id, other).snapshot
+    names = f"node {node_id}", f"node {other}"
+    return join(provider, base, tree[node_id].snapshot, tree[other].snapshot, names)
+
+
+def join(provider: Provider, base: Snapshot, ours: Snapshot, theirs: Snapshot, names: tuple[str, str]) -> Snapshot:
+    """A state of ours with what theirs changed of their common base; `names` are theirs for people.
+
+    Raises:
+        NotFused, sandboxes.SandboxError: as `fuse`.
+    """
+    one, other = names
+    merged = provider.merge(base, ours, theirs)
+    if merged.conflicts:
+        raise NotFused(f"{one} and {other} conflict in {', '.join(merged.conflicts)}")
+    if not merged.patch:
+        raise NotFused(f"{other} has no change that {one} lacks")
+    state, why = apply_patch(provider, ours, merged.patch)
+    if state is None:
+        raise NotFused(f"the changes of {other} do not apply to {one}: {why}")
+    return state

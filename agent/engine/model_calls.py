@@ -1,0 +1,188 @@
+"""Asking: the one place that every model call of a run goes through, whoever wants it.
+
+Laws: a call is reserved before it is made, and paid for and recorded the moment it is answered; what an earlier sitting
+was answered is not asked again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from agent.budget import Budget, Usage
+from agent.errors import RamifyError, TooLong, ToolsRefused
+from agent.models import Ask, Completion, Message, Model
+from agent.models.prices import Price
+from agent.models.warming import KEPT_S
+from agent.run.events import Asked, Event, Refusal, Refused, Spent
+from agent.run.message_store import Passage, digest_of
+from agent.run.run import Run
+from agent.run.tree.tree import NodeId
+
+__all__ = ["Answers", "Asker", "Forecast", "Request"]
+
+CHARACTERS_PER_TOKEN = 3
+"""A low figure, so that an estimate is rather too high: English and source code have about four."""
+ANSWER_TOKENS = 1000
+"""The length of an answer that has no limit, before the first has come; afterwards the longest one so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """All that an answer depends on."""
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[Mapping[str, Any], ...]
+    sampling: Mapping[str, Any]
+
+    @property
+    def conversation(self) -> tuple[Any, ...]:
+        """The tools and the messages, as `agent.run.message_store` keeps them."""
+        return list(self.tools), *self.messages
+
+    def digest(self, conversation: str) -> str:
+        """Of the request, whose conversation has that digest."""
+        return digest_of([self.model, conversation, self.sampling])
+
+
+class Answers:
+    """Recorded answers, to be given again. Each is given once, to the request that it was given to. Thread-safe."""
+
+    def __init__(self, recorded: Iterable[Asked] = ()) -> None:
+        self._waiting: defaultdict[str, deque[Asked]] = defaultdict(deque)
+        self._lock = Lock()
+        for asked in recorded:
+            self._waiting[asked.request].append(asked)
+
+    def take(self, request: str) -> Completion | None:
+        """The oldest answer to the request of this digest that was not taken yet."""
+        with self._lock:
+            waiting = self._waiting.get(request)
+            return waiting.popleft().answer if waiting else None
+
+
+class Forecast:
+    """What a call is expected to use: rather too much. Thread-safe."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._longest = 0
+        self._dearest: dict[str, float] = {}
+        """Dollars a token, by model."""
+        self._surcharge: dict[str, float] = {}
+        """How many times as much as by its price a call of the model has cost at most, at least 1."""
+        self._caches: set[tuple[str, bool]] = set()
+        """Models some of whose prompts were read from a cache, with tools or without: some questions are not cached."""
+        self._sent: dict[tuple[str, str], float] = {}
+        """When a model was last sent the conversation of a digest, or one that begins so."""
+
+    def learn(self, asked: Asked) -> None:
+        """A call was answered, now or in an earlier sitting."""
+        usage = asked.answer.usage
+        self._longest = max(self._longest, usage.tokens_out)
+        if usage.tokens:
+            price = usage.cost_usd / usage.tokens
+            self._dearest[asked.model] = max(price, self._dearest.get(asked.model, 0.0))
+
+    def answered(self, request: Request, usage: Usage, beginnings: Iterable[str], price: Price | None) -> None:
+        """A call was answered just now, whose conversation has these beginnings."""
+        model, now = request.model, self._now()
+        for beginning in beginnings:
+            self._sent[model, beginning] = now
+        if usage.tokens_cached:
+            self._caches.add((model, bool(request.tools)))
+        if price is not None and (listed := _listed(price, usage.tokens_in, usage.tokens_cached, usage.tokens_out)):
+            self._surcharge[model] = max(usage.cost_usd / listed, self._surcharge.get(model, 1.0))
+
+    def of(self, request: Request, passage: Passage, price: Price | None) -> Usage:
+        """The tokens of the request by its length, those of the answer by its limit or the longest one so far. The
+        dollars by the price, at least as far above it as a call of this sitting has been, where the beginning that the
+        provider was just sent costs what its cache does; without a price by the dearest call so far; 0 where neither is
+        known."""
+        lengths = [len(str(value)) for value in request.conversation]
+        tokens_in = sum(lengths) // CHARACTERS_PER_TOKEN + 1
+        limits = [request.sampling[key] for key in ("max_tokens", "max_completion_tokens") if key in request.sampling]
+        tokens_out = min(limits, default=self._longest or ANSWER_TOKENS)
+        if price is None:
+            dollars = self._dearest.get(request.model, 0.0) * (tokens_in + tokens_out)
+        else:
+            known = len(lengths) - len(passage.new) if self._is_cached(request, passage.after) else 0
+            cached = sum(lengths[:known]) // CHARACTERS_PER_TOKEN
+            dollars = _listed(price, tokens_in, cached, tokens_out) * self._surcharge.get(request.model, 1.0)
+        return Usage(model_calls=1, tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=dollars)
+
+    def _is_cached(self, request: Request, beginning: str) -> bool:
+        """Whether the provider most likely still has a beginning of the request in its cache."""
+        sent = self._sent.get((request.model, beginning), -math.inf)
+        return (request.model, bool(request.tools)) in self._caches and sent + KEPT_S > self._now()
+
+
+def _listed(price: Price, tokens_in: int, cached: int, tokens_out: int) -> float:
+    """Dollars by the price, where all that is not read from a cache is written to it."""
+    details = {"cached_tokens": cached, "cache_creation_tokens": tokens_in - cached}
+    return price.of({"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "prompt_tokens_details": details})
+
+
+class Asker:
+    """Asks models for a run. One object, one sitting; thread-safe."""
+
+    def __init__(self, run: Run, budget: Budget, on_event: Callable[[Event], None] = lambda event: None) -> None:
+        self._run = run
+        self._budget = budget
+        self._on_event = on_event
+        self._paid = Answers(run.asked)
+        self._forecast = Forecast()
+        for asked in run.asked:
+            self._forecast.learn(asked)
+
+    def at(self, node: NodeId | None, purpose: str) -> Ask:
+        """To ask on behalf of a node and for a purpose, such as `policy`: they are for the record."""
+
+        def ask(
+            model: Model, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
+        ) -> Completion:
+            request = Request(model.name, tuple(messages), tuple(tools), model.sampling(sampling))
+            return self._ask(model, request, node, purpose)
+
+        return ask
+
+    def _ask(self, model: Model, request: Request, node: NodeId | None, purpose: str) -> Completion:
+        """The model's answer, recorded; or the one that an earlier sitting paid for and did not come to use.
+
+        Raises:
+            agent.budget.BudgetSpent: the call does not fit.
+            agent.errors.RamifyError: as `agent.models.Model.complete`.
+        """
+        passage = self._run.conversations.shorten(request.conversation)
+        digest = request.digest(passage.digest)
+        if (paid := self._paid.take(digest)) is not None:
+            return paid
+        facts = (request.model, digest, passage, dict(request.sampling))
+        with self._budget.reserve(self._forecast.of(request, passage, model.price)) as settle:
+            try:
+                answer = model.complete(request.messages, request.tools, **request.sampling)
+            except RamifyError as error:
+                settle(error.usage)
+                if error.usage.model_calls:
+                    self._record(Spent(error.usage, "model", node))
+                if isinstance(error, (TooLong, ToolsRefused)):
+                    kind: Refusal = "TooLong" if isinstance(error, TooLong) else "ToolsRefused"
+                    self._record(Refused(*facts, kind, str(error), node, purpose))
+                raise
+            settle(answer.usage)
+        asked = Asked(*facts, answer, node, purpose)
+        self._record(asked)
+        self._forecast.learn(asked)
+        beginnings = self._run.conversations.beginnings(passage.digest)
+        self._forecast.answered(request, answer.usage, beginnings, model.price)
+        return answer
+
+    def _record(self, event: Event) -> None:
+        self._run.record(event)
+        self._on_event(event)

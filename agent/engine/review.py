@@ -1,0 +1,218 @@
+"""What a model is told of a state that it tests or submits: the facts against the unchanged code, and its own change.
+
+Laws: a `submit` is answered with a review at most once a conversation, and only where there is something that the model
+has not seen: its diff, or a test that it broke. Nothing is shown twice in one conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from agent.actions import Action, Observation, RunTests, Submit
+from agent.actions.comparison import told
+from agent.actions.excerpt import excerpt, printable
+from agent.budget import Usage
+from agent.engine.components import Scorer
+from agent.measure import Outcome, SuiteReport
+from agent.measure.comparison import compare
+from agent.measure.regressions import regressions
+from agent.prompts import render
+from agent.run.grade import declared
+from agent.run.tree.tree import Step
+from agent.task import Task
+from agent.untrusted import terminal_text
+from sandboxes import Provider, Snapshot
+
+__all__ = ["NOT_SUBMITTED", "Review"]
+
+NOT_SUBMITTED = "Not submitted: a call before it in this answer did not succeed. Submit again when the work is done."
+
+DIFF_BYTES = 8_000
+MESSAGE_BYTES = 1_500
+FAILURES = 5
+"""Tests that fail, of those that were asked for, with their messages."""
+NAMED = 20
+_COUNTED = {Outcome.ERROR: "failed", Outcome.TIMEOUT: "failed"}
+QUICK_S = 60.0
+"""A suite that takes no longer is run beside the tests that were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Answers `run_tests` and `submit` in one line of work."""
+
+    task: Task
+    provider: Provider
+    base: Snapshot
+    baseline: SuiteReport
+    scorer: Scorer
+    spend: Callable[[Usage], None]
+    turns: Sequence[Step]
+    """All turns of the conversation before the one that asks."""
+
+    def tested(self, state: Snapshot, tests: tuple[str, ...], answered: Sequence[Observation] = ()) -> Observation:
+        """What these tests say, and all where the suite is quick or none is named; with the diff, where the model has
+        not seen all of it. `answered`: what the calls before it in the same answer did.
+
+        Raises:
+            agent.errors.MeasureError: they cannot be run.
+        """
+        parts, ok = list[str](), True
+        if tests:
+            named = self._run(state, tests)
+            parts.append(_counts(named))
+            parts += _failures(named, named.failures)
+            ok = named.valid and not named.failures
+        if tests and (self.baseline.late or self.baseline.duration_s > QUICK_S):
+            longer = "more than " if self.baseline.late else ""
+            parts.append(
+                f"Only these tests were run: all tests take {longer}{self.baseline.duration_s:.0f} s. When the change "
+                "is ready, call `run_tests` without ids: it runs the tests that the change can reach."
+            )
+            return Observation("\n".join(parts), ok=ok)
+        report = self._run(state, ())
+        parts += self._facts(state, report, whole=not tests)
+        ok = ok and report.valid and not regressions(self.baseline, report) and not self._open_goals(report)
+        diff = self._diff(state)
+        if diff and not self._seen(diff, _texts(answered)):
+            parts.append(f"Your change so far:\n\n{_shown(diff)}\n")
+        parts.append(self._what_is_left(report, changed=bool(diff)))
+        return Observation("\n".join(parts), ok=ok)
+
+    def submitted(self, state: Snapshot, submit: Submit, answered: Sequence[Observation] = ()) -> Observation:
+        """Accepts the work, or answers with a review (not `ok`): the first time, where there is something to see.
+        `answered`: what the calls before it in the same answer did, which the model has not seen yet."""
+        diff = self._diff(state)
+        if self._reviewed():
+            return Observation("Submitted." if diff else "Submitted without a change.")
+        if not diff:
+            return Observation(render("chat_review", changed=False, diff="", facts="", undeclared=()), ok=False)
+        report = self._run(state, ())
+        broken = regressions(self.baseline, report)
+        known = declared(submit, broken)
+        undeclared = [test for test in broken if test not in known and not self._told_broken(test)]
+        above = _texts(answered)
+        if self._seen(diff, above) and not undeclared and report.valid:
+            return Observation("Submitted.")
+        facts = "\n".join(self._facts(state, report, whole=True))
+        text = render(
+            "chat_review",
+            changed=True,
+            diff="" if self._seen(diff, above) else _shown(diff),
+            facts="" if facts in above else facts,
+            undeclared=undeclared[:NAMED],
+        )
+        return Observation(text, ok=False)
+
+    def _reviewed(self) -> bool:
+        """Whether a `submit` of the conversation was answered with a review."""
+        return any(isinstance(action, Submit) and seen.text != NOT_SUBMITTED for action, seen in self._answers())
+
+    def _run(self, state: Snapshot, tests: tuple[str, ...]) -> SuiteReport:
+        report, runs = self.scorer.run_tests(state, tests)
+        self.spend(Usage(measurements=runs))
+        return report
+
+    def _facts(self, state: Snapshot, report: SuiteReport, *, whole: bool) -> list[str]:
+        """Of a run of the whole suite; with what the tests say that the model added."""
+        if not (report.outcomes or self.baseline.outcomes):
+            return ["There are no tests to run."]
+        counts = _counts(report)
+        parts = [
+            counts if whole else f"All tests: {counts}",
+            _printed(told(compare(self.baseline, report), report)),
+        ]
+        if not report.valid and report.output:
+            parts.append(f"The end of what was printed:\n{_printed(report.output)}")
+        if goals := self.task.goal_tests:
+            still = self._open_goals(report)
+            parts.append(f"Goal tests: {len(goals) - len(still)} of {len(goals)} pass.")
+            parts += _failures(report, still)
+        if put_back := self.scorer.put_back(state):
+            names = ", ".join(put_back[:NAMED])
+            parts.append(f"Not run: your changes to existing test files ({names}); they stay in your change.")
+        finding, runs = self.scorer.reproduction(state, report)
+        self.spend(Usage(measurements=runs))
+        if finding is not None and finding.shown:
+            parts.append(f"Your own test reproduces the issue and passes with your change: {', '.join(finding.shown)}")
+        elif finding is not None:
+            parts.append(f"Your own tests: {_printed(finding.problem)}")
+        return parts
+
+    def _open_goals(self, report: SuiteReport) -> list[str]:
+        return [test for test in self.task.goal_tests if not report.passed(test)]
+
+    def _what_is_left(self, report: SuiteReport, *, changed: bool) -> str:
+        if not changed:
+            return "The repository is unchanged so far."
+        if not report.valid or self._open_goals(report):
+            return "The work is not done yet."
+        compared = compare(self.baseline, report)
+        return render("chat_left", broken=bool(compared.newly_broken), goals=bool(self.task.goal_tests)).strip()
+
+    def _diff(self, state: Snapshot) -> str:
+        if state.digest == self.base.digest:
+            return ""
+        return printable(self.provider.diff(self.base, state)).strip()
+
+    def _seen(self, diff: str, more: str = "") -> bool:
+        """Whether the model was shown all lines of a diff that are new, in a diff or in what an edit led to, and where
+        lines are only removed, those; of files that it made it knows them. `more`: or will be shown, in this text."""
+        changed = [file for file in re.split(r"(?m)^diff --git ", diff)[1:] if "\n--- /dev/null" not in file]
+        hunks = [hunk for file in changed for hunk in re.split(r"(?m)^@@.*\n", file)[1:]]
+        lines = {line for hunk in hunks for line in _telling(hunk.split("\n"))}
+        return all(line in more or self._told(line) for line in lines)
+
+    def _told(self, text: str) -> bool:
+        return any(text in seen.text for _, seen in self._answers())
+
+    def _told_broken(self, test: str) -> bool:
+        """Whether the model was told that a test fails that passed before: a name alone says nothing of that."""
+        return any(
+            f"FAILED {test}" in seen.text
+            or (isinstance(action, (RunTests, Submit)) and not seen.ok and test in seen.text)
+            for action, seen in self._answers()
+        )
+
+    def _answers(self) -> Iterator[tuple[Action, Observation]]:
+        """All that was done in the conversation, with what came of it."""
+        return (pair for step in self.turns for pair in zip(step.actions, step.observations, strict=False))
+
+
+def _texts(answered: Sequence[Observation]) -> str:
+    return "\n".join(seen.text for seen in answered)
+
+
+def _telling(hunk: Sequence[str]) -> list[str]:
+    """The lines by which a hunk is known: those that are new, else those that are gone, as a diff shows them."""
+    new = [line[1:].strip() for line in hunk if line.startswith("+")]
+    return new or [line for line in hunk if line.startswith("-")]
+
+
+def _shown(diff: str) -> str:
+    return excerpt(re.sub(r"(?m)^index .*\n", "", diff), DIFF_BYTES)[0]
+
+
+def _counts(report: SuiteReport) -> str:
+    counts = Counter(_COUNTED.get(outcome, outcome.value) for outcome in report.outcomes.values())
+    numbers = ", ".join(f"{number} {name}" for name, number in counts.items()) or "no test was run"
+    how = f" (`{report.command}`)" if report.command else ""
+    return f"{numbers} in {report.duration_s:.1f} s{how}."
+
+
+def _failures(report: SuiteReport, tests: Sequence[str]) -> list[str]:
+    lines = list[str]()
+    for test in tests[:FAILURES]:
+        outcome = report.outcome(test)
+        message = excerpt(report.messages.get(test, "").strip(), MESSAGE_BYTES)[0]
+        lines.append(f"{outcome.value.upper() if outcome else 'NOT RUN'} {test}\n{message}".rstrip())
+    if len(tests) > FAILURES:
+        lines.append(f"... and {len(tests) - FAILURES} more: {', '.join(tests[FAILURES : FAILURES + NAMED])}")
+    return [_printed(line) for line in lines]
+
+
+def _printed(text: str) -> str:
+    return printable(terminal_text(text).encode("utf-8", "surrogateescape"))

@@ -1,0 +1,52 @@
+"""A blend: tests and several ways of asking a model, each with its weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value.checklist import Checklist
+from agent.evaluate.value.debate import Debate
+from agent.evaluate.value.judge import Judge
+from agent.evaluate.value.weighing import judged
+from agent.models import Model
+
+__all__ = ["Blend"]
+
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    """The value by tests, lifted by the weighted mean of itself and of what models say. Whoever has no weight is not
+    asked. All weights are at least 0."""
+
+    model: Model
+    tests: float = 1.0
+    """The more, the less the opinions of models count against one another."""
+    judge: float = 1.0
+    debate: float = 0.0
+    checklist: float = 0.0
+    items: int = 6
+    """Questions of the checklist, from 1 to 20."""
+    max_mends: int = 2
+    """Unreadable answers in a row to one question that are put up with."""
+
+    def __post_init__(self) -> None:
+        for name, weight in self._weights().items():
+            if not 0 <= weight < float("inf"):
+                raise ValueError(f"{name}={weight}: give a weight of 0 or more")
+        if not self.judge + self.debate + self.checklist:
+            raise ValueError("judge, debate and checklist all weigh 0: give one a weight, or take the value `tests`")
+        Checklist(self.model, self.items, self.max_mends)
+
+    def evaluate(self, case: Case) -> Evaluation:
+        """As the tests say, lifted by what the others say."""
+        weights, mends = self._weights(), self.max_mends
+        critics = {
+            "judge": Judge(self.model, mends).opinion,
+            "debate": Debate(self.model, mends).opinion,
+            "checklist": Checklist(self.model, self.items, mends).opinion,
+        }
+        return judged(case, {name: critic for name, critic in critics.items() if weights[name]}, weights)
+
+    def _weights(self) -> dict[str, float]:
+        return {"tests": self.tests, "judge": self.judge, "debate": self.debate, "checklist": self.checklist}

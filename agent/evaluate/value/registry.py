@@ -1,0 +1,21 @@
+"""The ways to value a state by name."""
+
+from __future__ import annotations
+
+from agent.evaluate.value import Value
+from agent.evaluate.value.blend import Blend
+from agent.evaluate.value.checklist import Checklist
+from agent.evaluate.value.debate import Debate
+from agent.evaluate.value.judge import Judge
+from agent.evaluate.value.tests import PassingTests
+
+__all__ = ["VALUES"]
+
+VALUES: dict[str, type[Value]] = {
+    "blend": Blend,
+    "checklist": Checklist,
+    "debate": Debate,
+    "judge": Judge,
+    "tests": PassingTests,
+}
+"""A value's dataclass is the schema of its settings; those that have a field `model` ask one."""

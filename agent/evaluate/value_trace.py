@@ -1,0 +1,119 @@
+"""Debugging: what a run of one test showed of its values, in few lines for whoever repairs the code.
+
+This is the instrumentation of TraceCoder (arXiv 2602.06875) without its probes in the source: values are noted from
+outside, so that no probe can come to be in a patch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from agent.measure.probing.probes import Looked, Probe
+from agent.measure.probing.watched import Function, Probed, Series, Watched
+
+__all__ = ["told"]
+
+SOURCE_CHARACTERS = 90
+VALUE_CHARACTERS = 200
+CHANGE_CHARACTERS = 60
+"""Of a value beside a line."""
+LINES = 40
+"""Of one function, those that are shown."""
+FUNCTIONS = 6
+NAMED = 12
+"""Functions that are named where one that was asked for was never called."""
+
+
+def told(looked: Looked, test: str, probes: tuple[Probe, ...]) -> str:
+    """How the test ended and where, then the values: at each probe, or without probes in the functions in which
+    something happened last."""
+    watched = looked.watched
+    if watched is None:
+        why = looked.report.problem or "it did not come so far as to run a test"
+        return f"Nothing was seen of {test}: {why}\n{looked.report.output}".strip()
+    outcome = looked.report.outcomes.get(watched.id)
+    parts = [_ending(looked, watched, outcome.value if outcome else "did not end")]
+    parts += [_probed(probe, found, watched) for probe, found in zip(probes, watched.probes, strict=False)]
+    wanted = [f for f in watched.functions if f.wanted is not None or not probes][-FUNCTIONS:]
+    parts += map(partial(_listing, looked.sources), wanted)
+    if watched.stopped:
+        parts.append(f"The later part of the test was not watched: {watched.stopped}. Name probes to look there.")
+    return "\n\n".join(filter(None, parts))
+
+
+def _ending(looked: Looked, watched: Watched, outcome: str) -> str:
+    error = watched.error
+    if error is None:
+        return f"{watched.id}: {outcome}"
+    lines = [f"{watched.id}: {outcome}, {error.said}", "It came from:"]
+    calls = [f"  {f.path}:{f.line} in {f.name}: {_source(looked.sources, f.path, f.line)}" for f in error.frames]
+    if error.left_out:
+        calls.insert(len(calls) // 2, f"  ... {error.left_out} more calls ...")
+    lines += calls
+    if error.frames:
+        lines += [f"      {name} = {value}" for name, value in error.frames[-1].values.items()]
+    return "\n".join(lines)
+
+
+def _probed(probe: Probe, found: Probed, watched: Watched) -> str:
+    """What was seen at a line, or why nothing was seen at a probe; empty for a function that is listed."""
+    if found.problem:
+        return f"{probe}: the sandbox's Python cannot read the expression: {found.problem}"
+    if not found.calls:
+        others = ", ".join(watched.called[:NAMED]) or "none"
+        what = "no such function was" if probe.name else "no function that holds this line was"
+        return f"{probe}: {what} called while the test ran. Functions of the repository that were: {others}"
+    if probe.name:
+        return ""
+    if not found.hits:
+        nearest = min(found.ran, key=lambda line: abs(line - probe.line), default=None)
+        near = f"; the nearest line that ran is {nearest}" if nearest else ""
+        return f"{probe}: the line was never reached, in {_times(found.calls, 'call')} of its function{near}"
+    cut = f" (of the first {found.count})" if found.count < found.hits else ""
+    return f"{probe}: reached {_times(found.hits)}; values{cut}: {_series(found)}"
+
+
+def _listing(sources: Mapping[str, tuple[str, ...]], function: Function) -> str:
+    """The lines of a function's last call that ran, each with what it changed."""
+    call = function.last
+    given = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
+    lines = [f"{function.name} ({function.path}:{function.line}), called {_times(function.calls)}"]
+    if function.wanted is not None and function.wanted.count > 1:
+        lines += [f"  {each}" for each in _shortened(function.wanted)]
+    lines.append(f"The last call that was watched: ({given}) {call.ended or 'did not end'}".rstrip())
+    lines += [_line(sources, function.path, *each) for each in call.lines[:LINES]]
+    if len(call.lines) > LINES:
+        lines.append(f"  ... and {len(call.lines) - LINES} more lines that ran")
+    if function.cut:
+        lines.append("  (It ran very many lines: the later ones, and later calls, are not shown.)")
+    return "\n".join(lines)
+
+
+def _line(
+    sources: Mapping[str, tuple[str, ...]], path: str, line: int, hits: int, changed: Mapping[str, Series]
+) -> str:
+    became = "; ".join(f"{name} = {_series(series, CHANGE_CHARACTERS)}" for name, series in changed.items())
+    notes = ", ".join(filter(None, (f"{hits} times" if hits > 1 else "", became)))
+    return f"{line:5}  {_source(sources, path, line)}{f'   # {notes}' if notes else ''}"
+
+
+def _series(series: Series | Probed, most: int = VALUE_CHARACTERS) -> str:
+    return " | ".join(each if len(each) <= most else f"{each[:most]}..." for each in _shortened(series))
+
+
+def _shortened(series: Series | Probed) -> Iterator[str]:
+    yield from series.first
+    left_out = series.count - len(series.first) - len(series.last)
+    if left_out > 0:
+        yield f"... {left_out} more ..."
+    yield from series.last
+
+
+def _source(sources: Mapping[str, tuple[str, ...]], path: str, line: int) -> str:
+    lines = sources.get(path, ())
+    return lines[line - 1][:SOURCE_CHARACTERS].rstrip() if 0 < line <= len(lines) else "?"
+
+
+def _times(count: int, what: str = "time") -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,65 @@
+"""Rows for a critic: a whole attempt as text, and whether it solved the task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent.actions.excerpt import excerpt
+from agent.learning.export import Row, refused
+from agent.learning.export.provenance import provenance
+from agent.learning.export.turns import MERGE, Turn, Turns, is_merge
+from agent.models import Message
+from agent.prompts import render
+from agent.run.action_log import task_of
+from agent.run.run import Run
+from agent.untrusted import fence, issue_text
+
+__all__ = ["Critique"]
+
+
+@dataclass(frozen=True, slots=True)
+class Critique:
+    """One row a leaf. The answer is a judgement, `YES` or `NO`, whose probability a server can be asked for (the
+    verifier of SWE-Gym). Nothing that was measured after the attempt is in the prompt."""
+
+    attempt_bytes: int = 60_000
+    """Of the attempt's text, from 1000; its middle is left out."""
+
+    def __post_init__(self) -> None:
+        if self.attempt_bytes < 1000:
+            raise ValueError(f"attempt_bytes={self.attempt_bytes}: give at least 1000")
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        """The rows of a run."""
+        turns, issue = Turns(run), issue_text(task_of(run).statement)
+        for rollout in run.rollouts():
+            if is_merge(run.tree, rollout.leaf):
+                yield refused(MERGE)
+            elif taken := turns.path(rollout.leaf):
+                solved = run.solved(rollout.leaf)
+                yield {
+                    "prompt": [{"role": "user", "content": self._question(issue, taken)}],
+                    "completion": [_judgement(solved)],
+                    "label": solved,
+                    "value": run.tree[rollout.leaf].value,
+                    "provenance": provenance(run, rollout.leaf, taken, others=rollout.path),
+                }
+
+    def _question(self, issue: str, taken: Sequence[Turn]) -> str:
+        said = [_line(message) for turn in taken for message in (turn.answer, *turn.results)]
+        attempt = excerpt("\n\n".join(said), self.attempt_bytes)[0]
+        fences = {"issue_fence": fence("issue", issue), "fence": fence("attempt", attempt)}
+        return render("export_critique", issue=issue, attempt=attempt, **fences)
+
+
+def _judgement(solved: bool) -> Message:
+    return {"role": "assistant", "content": f"<judgement>{'YES' if solved else 'NO'}</judgement>"}
+
+
+def _line(message: Message) -> str:
+    """A message as text, its calls in one line each."""
+    calls = [call["function"] for call in message.get("tool_calls", ())]
+    called = [f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}" for call in calls]
+    return "\n".join(filter(None, (f"{message['role']}: {message.get('content') or ''}".rstrip(), *called)))

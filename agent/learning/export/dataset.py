@@ -1,0 +1,150 @@
+"""Dataset: one export from runs to a folder, with a manifest and a card.
+
+Law: the same runs and options give the same bytes, and no time or path is in them. Two things besides are looked at:
+the workspace's licence file as it is now, where the task names no licence, and the secrets of the environment, which
+are taken out.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agent.errors import UsageError
+from agent.learning.export import Compares, Exporter
+from agent.learning.export.card import card
+from agent.learning.export.counting import Tally
+from agent.learning.export.hygiene import Hygiene
+from agent.learning.export.parquet import require
+from agent.learning.export.provenance import journal_digest
+from agent.learning.export.registry import FORMATS
+from agent.learning.export.splits import Splits, bucket
+from agent.learning.export.writing import Files, new_folder
+from agent.run.journal import write_atomically
+from agent.run.run import Run
+
+__all__ = ["Order", "export", "runs_in"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is wanted."""
+
+    format: str
+    exporter: Exporter
+    options: dict[str, str] = field(default_factory=dict)
+    """As they were given, for the record."""
+    splits: Splits = field(default_factory=Splits)
+    hygiene: Hygiene = field(default_factory=Hygiene)
+    tally: Tally = field(default_factory=Tally)
+    parquet: bool = False
+    """Rows are also written as tables."""
+
+
+def export(runs: Sequence[Path], order: Order, out: Path) -> dict[str, Any]:
+    """Write the rows of these runs to the folder `out`; the manifest.
+
+    Raises:
+        UsageError: the folder is not empty, or Parquet cannot be written.
+        agent.errors.JournalError: a run cannot be read.
+    """
+    if order.parquet:
+        require()
+    folder, sources = new_folder(out), list[dict[str, Any]]()
+    if isinstance(order.exporter, Compares):
+        _show(runs, order.exporter)
+    with Files(folder, FORMATS[order.format].aside, order.parquet) as files:
+        for run in _read(runs):
+            sources.append(_source(run, _rows(run, order, files)))
+    order.tally.refused["the run is a copy of another"] += len(runs) - len(sources)
+    manifest = _manifest(order, sources, files)
+    write_atomically(folder / "manifest.json", json.dumps(manifest, indent=1).encode() + b"\n")
+    write_atomically(folder / "README.md", card(manifest).encode())
+    if len(manifest["counts"].get("policy", ())) > 1:
+        log.warning("rows of several policies are mixed: %s", ", ".join(manifest["counts"]["policy"]))
+    return manifest
+
+
+def runs_in(paths: Sequence[Path]) -> list[Path]:
+    """The run directories among these and directly below them, in the order of their names, each once.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found: dict[Path, None] = {}
+    for path in (each.absolute() for each in paths):  # `.` has no name
+        inside = [path] if (path / "journal.jsonl").is_file() else [p.parent for p in path.glob("*/journal.jsonl")]
+        if not inside:
+            raise UsageError(f"{path} is no run and holds none: give what solve printed, or the folder of a batch")
+        found.update(dict.fromkeys(sorted(inside)))
+    return list(found)
+
+
+def _show(runs: Sequence[Path], exporter: Compares) -> None:
+    for run in _read(runs):
+        if run.started is not None and len(run.tree):
+            exporter.look(run)
+
+
+def _read(runs: Sequence[Path]) -> Iterator[Run]:
+    """The runs, but for copies of those before."""
+    seen = set[str]()
+    for path in runs:
+        with Run.read(path) as run:
+            if run.started is None or journal_digest(run) not in seen:
+                seen.add(journal_digest(run))
+                yield run
+
+
+def _rows(run: Run, order: Order, files: Files) -> int:
+    """Write the rows of a run; how many."""
+    if run.started is None or not len(run.tree):
+        order.tally.refused["the run ended before its base state was measured"] += 1
+        return 0
+    written = 0
+    for row in order.hygiene.check(run, order.exporter(run)):
+        if isinstance(row, str):
+            order.tally.refused[row] += 1
+            continue
+        told = row["provenance"]
+        split = order.splits.of(told["repository"])
+        told |= {"split": split, "bucket": bucket(told["repository"])}
+        files.write(split, row)
+        order.tally.add(split, row)
+        written += 1
+    return written
+
+
+def _source(run: Run, rows: int) -> dict[str, Any]:
+    name, journal = run.journal.directory.name, journal_digest(run)
+    return {"run": name, "journal": journal, "states": len(run.tree), "rows": rows}
+
+
+def _manifest(order: Order, sources: list[dict[str, Any]], files: Files) -> dict[str, Any]:
+    tally, hygiene = order.tally, order.hygiene
+    return {
+        "format": order.format,
+        "options": dict(sorted(order.options.items())),
+        "split": [order.splits.train, order.splits.validation, order.splits.test],
+        "files": files.listed(),
+        "columns": files.columns,
+        "rows": sum(tally.by.get("split", {}).values()),
+        "refused": _sorted(tally.refused),
+        "scrubbed": hygiene.scrubs,
+        "excluding": hygiene.exclusions.digest,
+        "near": hygiene.duplicates.near,
+        "licenses_allowed": sorted(hygiene.licences),
+        "counts": {key: _sorted(counts) for key, counts in sorted(tally.by.items())},
+        "messages": _sorted(tally.trained),
+        "runs": sources,
+    }
+
+
+def _sorted(counts: Any) -> dict[str, int]:
+    return {key: count for key, count in sorted(counts.items()) if count}

@@ -1,0 +1,148 @@
+"""ATIF, harbor's Agent Trajectory Interchange Format (RFC 0001), version 1.7: the winning path as the trajectory, other
+rollouts as trajectories below it. What these share with a path before them is marked as copied context."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from agent.budget import Usage
+from agent.learning.export.documents.exchanges import Call, Exchange, exchanges, patch_of, winner
+from agent.learning.export.turns import Turn, Turns
+from agent.models import Message
+from agent.run.action_log import task_of
+from agent.run.run import Run
+from agent.run.tree.node import NodeId
+
+__all__ = ["Atif"]
+
+VERSION = "ATIF-v1.7"
+Step = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Atif:
+    """One document a run."""
+
+    others: int = 16
+    """At most so many rollouts besides the winning one, those that came to the best states."""
+
+    def __post_init__(self) -> None:
+        if self.others < 0:
+            raise ValueError(f"others={self.others}: give 0 or more")
+
+    def __call__(self, run: Run) -> dict[str, Any] | None:
+        """The run's rollouts; None where no turn was taken."""
+        turns, won = Turns(run), winner(run)
+        if won is None or not turns.path(won):
+            return None
+        name, told = run.journal.directory.name, {node.id for node in run.tree.path(won)}
+        branches = []
+        for leaf in self._others(run, turns, won):
+            branches.append(_trajectory(run, f"{name}/{leaf}", turns.path(leaf), told))
+            told |= {node.id for node in run.tree.path(leaf)}
+        made = _trajectory(run, f"{name}/{won}", turns.path(won), set()) | {"session_id": name}
+        if branches:
+            made["steps"].append(_references(len(made["steps"]) + 1, branches))
+            made["subagent_trajectories"] = branches
+        return made | {"final_metrics": _final(run, len(made["steps"])), "extra": _facts(run)}
+
+    def _others(self, run: Run, turns: Turns, won: NodeId) -> list[NodeId]:
+        """The leaves of those that are shown, in the order of their making."""
+        above = {node.id for node in run.tree.path(won)}
+        found = [each for each in run.rollouts() if each.leaf not in above and turns.path(each.leaf)]
+        best = sorted(found, key=lambda each: (-run.tree[each.best].value, each.leaf))[: self.others]
+        return sorted(each.leaf for each in best)
+
+
+def _trajectory(run: Run, name: str, turns: Sequence[Turn], told: Set[NodeId]) -> dict[str, Any]:
+    """One path; turns of the nodes in `told` were shown before."""
+    steps = list[Step]()
+    for exchange in exchanges(turns):
+        copied = {"is_copied_context": True} if exchange.turn.node in told else {}
+        first = {"is_copied_context": True} if told and not steps else {}
+        for message in exchange.given:
+            _add(steps, message, first or copied)
+        steps.append({"step_id": len(steps) + 1, **_answered(run, exchange), **copied})
+    offered = [dict(tool) for tool in turns[-1].tools]
+    settings = run.started.settings if run.started else {}
+    agent = {
+        "name": "ramify",
+        "version": importlib.metadata.version("ramify"),
+        "model_name": settings.get("policy", {}).get("name"),
+        "tool_definitions": offered or None,
+        "extra": {"search": settings.get("search", {}).get("name")},
+    }
+    return {"schema_version": VERSION, "trajectory_id": name, "agent": agent, "steps": steps}
+
+
+def _add(steps: list[Step], message: Message, copied: dict[str, bool]) -> None:
+    """A message that is no turn's own: what the policy was told, or an answer that could not be read."""
+    content = _text(message.get("content"))
+    match message["role"]:
+        case "tool":
+            steps[-1].setdefault("observation", {"results": []})["results"].append({"content": content})
+        case "assistant":
+            steps.append({"step_id": len(steps) + 1, "source": "agent", "message": content, **copied})
+        case role:
+            source = "system" if role == "system" else "user"
+            steps.append({"step_id": len(steps) + 1, "source": source, "message": content, **copied})
+
+
+def _answered(run: Run, exchange: Exchange) -> Step:
+    turn, calls = exchange.turn, exchange.calls
+    node = run.tree[turn.node]
+    step: Step = {"source": "agent", "message": _text(turn.answer.get("content"))}
+    if calls:
+        step["tool_calls"] = [
+            {"tool_call_id": call.id, "function_name": call.name, "arguments": call.arguments} for call in calls
+        ]
+        step["observation"] = {"results": [_result(call) for call in calls]}
+    if turn.asked is None:
+        step["llm_call_count"] = 0
+    else:
+        usage, logprobs = turn.asked.answer.usage, turn.asked.answer.logprobs
+        step |= {"llm_call_count": 1, "model_name": turn.asked.model}
+        step["metrics"] = _metrics(usage) | ({"logprobs": list(logprobs)} if logprobs else {})
+        if isinstance(thought := turn.answer.get("reasoning_content"), str):
+            step["reasoning_content"] = thought
+    return step | {"extra": {"node": node.id, "value": node.value, "visits": run.tree.visits(node.id)}}
+
+
+def _result(call: Call) -> dict[str, Any]:
+    return {"source_call_id": call.id, "content": call.seen.text, "extra": {"ok": call.seen.ok}}
+
+
+def _metrics(usage: Usage) -> dict[str, Any]:
+    priced = {} if usage.unpriced_calls else {"cost_usd": usage.cost_usd}
+    tokens = {"prompt_tokens": usage.tokens_in, "completion_tokens": usage.tokens_out}
+    return {**tokens, "cached_tokens": usage.tokens_cached, **priced}
+
+
+def _final(run: Run, steps: int) -> dict[str, Any]:
+    """Of the whole search, all rollouts included."""
+    spent = {f"total_{key}": value for key, value in _metrics(run.usage).items()}
+    more = {"model_calls": run.usage.model_calls, "measurements": run.usage.measurements, "states": len(run.tree)}
+    return {**spent, "total_steps": steps, "extra": more}
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    ended = run.ended
+    facts = {"status": ended.status, "stop": ended.stop, "verified": ended.verified} if ended else {}
+    return {"instance_id": task_of(run).id, "patch": patch_of(run), **facts}
+
+
+def _references(number: int, branches: Sequence[dict[str, Any]]) -> Step:
+    """A step that names the other rollouts, so that readers find them."""
+    named = [{"subagent_trajectory_ref": [{"trajectory_id": each["trajectory_id"]}]} for each in branches]
+    said = f"{len(named)} other rollouts of the search"
+    return {"step_id": number, "source": "system", "message": said, "observation": {"results": named}}
+
+
+def _text(content: Any) -> str:
+    """The words of a message, which may be in parts."""
+    if isinstance(content, (list, tuple)):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content or ""

@@ -1,0 +1,105 @@
+"""Rows for the compact policy (`agent.policy.edit`): a function with numbered lines, and an edit of it.
+
+Only searches with the policy `edit` keep the functions that rows are made of; `policy.by=mutate` makes it propose what
+`mutate` does, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
+from typing import Literal
+
+from agent.learning.export import Row, refused
+from agent.learning.export.provenance import of_answers
+from agent.policy.edit.context import Context
+from agent.policy.edit.counts import Trial, trials
+from agent.policy.edit.record import Ranked
+from agent.run.message_store import digest_of
+from agent.run.run import Run
+from agent.run.tree.node import NodeId
+
+__all__ = ["Edits", "Judged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """`sft`: each edit that was right (`prompt`, `completion`). `preference`: each of those, and one of the same
+    function that was not (`chosen`, `rejected`), those first that came closest. `kto`: every edit, and whether it was
+    right (`label`). An edit is right where its state, or one below it, solved the task."""
+
+    kind: Literal["sft", "preference", "kto"] = "sft"
+    pairs: int = 4
+    """Of one right edit, at least 1."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("sft", "preference", "kto") or self.pairs < 1:
+            raise ValueError(
+                f"kind={self.kind!r}, pairs={self.pairs}: give sft, preference or kto, and at least 1 pair"
+            )
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        """The rows of a run."""
+        for placed in _placed(run):
+            known = [(replace(each, right=self._is_right(each, at)), at) for each, at in placed if at is not None]
+            yield from (refused("an edit of no function, or of several") for _ in range(len(placed) - len(known)))
+            yield from self._rows(run, known)
+
+    def _is_right(self, trial: Trial, context: Context) -> bool:
+        return trial.right
+
+    def _rows(self, run: Run, known: Sequence[tuple[Trial, Context]]) -> Iterator[Row]:
+        for trial, context in known:
+            if self.kind == "kto":
+                yield _row(run, context, [trial], completion=trial) | {"label": trial.right}
+            elif trial.right and self.kind == "sft":
+                yield _row(run, context, [trial], completion=trial)
+            elif trial.right:
+                wrong = [other for other, place in known if place == context and not other.right]
+                wrong.sort(key=lambda other: (-run.tree[other.node].value, other.node))
+                for other in wrong[: self.pairs]:
+                    yield _row(run, context, [trial, other], chosen=trial, rejected=other)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(Edits):
+    """As `Edits`, of kinds that tell right from wrong: an edit that was right in any run is right in all."""
+
+    _right: set[str] = field(default_factory=set, init=False, repr=False)
+    """Those of the runs that were looked at."""
+
+    def look(self, run: Run) -> None:
+        """Take in a run whose edits others may have tried, too."""
+        for placed in _placed(run):
+            self._right.update(_name(trial, context) for trial, context in placed if context and trial.right)
+
+    def _is_right(self, trial: Trial, context: Context) -> bool:
+        return trial.right or _name(trial, context) in self._right
+
+
+def _placed(run: Run) -> Iterator[list[tuple[Trial, Context | None]]]:
+    """The edits that were tried at each state whose functions are known, with the function of each."""
+    for parent, tried in groupby(trials(run), attrgetter("parent")):
+        if ranked := Ranked.of(run, parent):
+            yield [(each, _context(each, ranked.contexts)) for each in tried]
+
+
+def _name(trial: Trial, context: Context) -> str:
+    """Names an edit by what is shown and what is written."""
+    return digest_of([context.prompt, context.action(trial.edits)])
+
+
+def _row(run: Run, context: Context, about: Sequence[Trial], **answers: Trial) -> Row:
+    nodes: list[NodeId] = [each.node for each in about]
+    said = {
+        column: [{"role": "assistant", "content": context.action(trial.edits)}] for column, trial in answers.items()
+    }
+    prompt = [{"role": "user", "content": context.prompt}]
+    told = of_answers(run, nodes[0], nodes, [None] * len(answers))
+    return {"prompt": prompt, **said, "provenance": told | {"prompts": [digest_of([[], *prompt])] * len(answers)}}
+
+
+def _context(trial: Trial, contexts: Sequence[Context]) -> Context | None:
+    return next((each for each in contexts if each.holds(trial.edits)), None)

@@ -1,0 +1,97 @@
+"""Rows for policy gradients over trees: each step once, with its advantage and with what that is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from statistics import fmean
+from typing import Literal
+
+from agent.learning.export import Row
+from agent.learning.export.advantages import Advantages, Peers, advantages
+from agent.learning.export.credit import Outcome, Worth, outcome, require_outcome, worths
+from agent.learning.export.provenance import journal_digest, provenance, task_key
+from agent.learning.export.turns import Turn, Turns
+from agent.learning.export.weaving import whole
+from agent.run.action_log import task_of
+from agent.run.run import Run
+from agent.run.tree.node import NodeId
+
+__all__ = ["GrpoTree"]
+
+
+@dataclass(frozen=True, slots=True)
+class GrpoTree:
+    """One row a measured state. In `completion`, answers are the policy's and results of tools the environment's.
+
+    Runs of the same task are one group: their leaves are compared with one another, and so is what was done in states
+    that several of them came to. `weight` is the number of leaves below the step, which is the number of trajectories
+    that share it: a loss that sums `weight * advantage` over the rows is the one over all trajectories, with shared
+    steps trained once.
+    """
+
+    credit: Literal["fork", "tree", "anchor"] = "fork"
+    """What `advantage` is. `fork`: `w` times the fork-relative one and 1 - w times the trajectory-relative one
+    (PORTool); `tree`: against the parent and the root; `anchor`: the trajectory-relative one and w times the one
+    within the same state (GiGPO)."""
+    w: float = 0.5
+    """In [0, 1]. 0 is plain GRPO over the trajectories, for `fork` and for `anchor`."""
+    calls: float = 0.0
+    """At least 0: how much a step's reward among siblings counts the share of its calls that did not fail."""
+    outcome: Outcome = "solved"
+    """What is averaged over the leaves: solved or not, or their value."""
+
+    _peers: dict[str, Peers] = field(default_factory=dict, init=False, repr=False)
+    """Of each task that was looked at."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.w <= 1 or self.calls < 0:
+            raise ValueError(f"w={self.w}, calls={self.calls}: give w from 0 to 1 and calls of 0 or more")
+        if self.credit not in ("fork", "tree", "anchor"):
+            raise ValueError(f"credit={self.credit!r}: give fork, tree or anchor")
+        require_outcome(self.outcome)
+
+    def look(self, run: Run) -> None:
+        """Take in a run that others are compared with."""
+        self._peers.setdefault(task_key(task_of(run)), Peers()).look(run.tree, self._below(run))
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        """The rows of a run, which is compared with itself where none of its task was looked at."""
+        turns, below, tree = Turns(run), self._below(run), run.tree
+        peers = self._peers.get(task_key(task_of(run)))
+        if peers is None:
+            peers = Peers()
+            peers.look(tree, below)
+        rewards = {node.id: below[node.id].value + self.calls * _made(turns.of(node.id)) for node in tree}
+        found = advantages(tree, below, rewards, peers)
+        for node in tree:
+            if taken := turns.of(node.id):
+                parts = asdict(found[node.id])
+                parent = tree[node.parents[0]]
+                yield {
+                    "prompt": list(taken[0].prompt),
+                    "completion": whole(taken),
+                    "tools": list(taken[0].tools),
+                    "advantage": self._blended(found[node.id]),
+                    **{f"{name}_advantage": value for name, value in parts.items()},
+                    "reward": below[node.id].value,
+                    "weight": below[node.id].leaves,
+                    "group": f"{journal_digest(run)[:12]}/{parent.id}",
+                    "anchor": parent.state_hash,
+                    "provenance": provenance(run, node.id, taken, others=[n.id for n in tree.path(node.id)]),
+                }
+
+    def _below(self, run: Run) -> dict[NodeId, Worth]:
+        return worths(run.tree, outcome(run, self.outcome))
+
+    def _blended(self, parts: Advantages) -> float:
+        if self.credit == "tree":
+            return parts.tree
+        if self.credit == "anchor":
+            return parts.trajectory + self.w * parts.anchor
+        return self.w * parts.fork + (1 - self.w) * parts.trajectory
+
+
+def _made(taken: tuple[Turn, ...]) -> float:
+    """The share of turns in which no call failed; 1 without turns."""
+    return fmean(not turn.failed for turn in taken) if taken else 1.0

@@ -1,0 +1,81 @@
+"""Hygiene: which rows may be trained on. Each one that may not is counted under its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from agent.learning.export import Row
+from agent.learning.export.changes import written
+from agent.learning.export.counting import ANSWERED
+from agent.learning.export.duplicates import Duplicates
+from agent.learning.export.exclusions import Exclusions
+from agent.learning.export.provenance import origin, task_key
+from agent.learning.export.scrubbing import scrubbed
+from agent.run.action_log import task_of
+from agent.run.run import Run
+from agent.run.tree.node import NodeId
+from agent.solver.warnings import manipulations
+
+__all__ = ["TAMPERED", "Hygiene", "flagged"]
+
+TAMPERED = "it comes from a rollout that tampers with the tests"
+
+
+@dataclass(slots=True)
+class Hygiene:
+    """What is checked, in this order: the exporter's own refusals, contamination, licence, tampering, emptiness,
+    copies. One object, one export: it remembers the rows that it has let pass."""
+
+    exclusions: Exclusions = field(default_factory=Exclusions)
+    licences: Collection[str] = ()
+    """SPDX names or patterns (`BSD-*`) of repositories whose rows are let pass; none: all."""
+    duplicates: Duplicates = field(default_factory=Duplicates)
+    scrubs: int = 0
+    """Rows in which a secret, or what names a person, was replaced."""
+
+    def check(self, run: Run, rows: Iterator[Row]) -> Iterator[Row | str]:
+        """Each row as it may be written, or the reason why it is not."""
+        barred = self.exclusions.reason(run) or self._licence(run)
+        for row in rows:
+            yield row["refused"] if "refused" in row else barred or self._checked(run, row)
+
+    def _licence(self, run: Run) -> str:
+        name = origin(run)["license"]
+        allowed = not self.licences or any(fnmatchcase(name, pattern) for pattern in self.licences)
+        return "" if allowed else f"the licence {name} is not among those allowed"
+
+    def _checked(self, run: Run, row: Row) -> Row | str:
+        if not flagged(run).isdisjoint(row["provenance"]["nodes"]):
+            return TAMPERED
+        clean, changed = scrubbed(row)
+        task = task_of(run)
+        work = f"{task.statement}\n{written(run, row['provenance']['nodes'])}"
+        reason = _emptiness(clean) or self.duplicates.reason(clean, work, task_key(task))
+        self.scrubs += changed and not reason
+        return reason or clean
+
+
+@lru_cache(maxsize=1)
+def flagged(run: Run) -> frozenset[NodeId]:
+    """The nodes whose patch the guard refused, when they were measured or verified, and all below them."""
+    found = set(manipulations(run))
+    for node in run.tree:
+        if node.parents and node.parents[0] in found:
+            found.add(node.id)
+    return frozenset(found)
+
+
+def _emptiness(row: Row) -> str:
+    """Why there is nothing to learn from a row; empty where there is."""
+    if ("chosen" in row and row["chosen"] == row["rejected"]) or (
+        "preferred_output" in row and row["preferred_output"] == row["non_preferred_output"]
+    ):
+        return "chosen and rejected are the same"
+    said = [row[key] for key in ANSWERED if key in row]
+    answers = [[m for m in messages if m["role"] == "assistant"] for messages in said]
+    if any(not any(m.get("content") or m.get("tool_calls") for m in each) for each in answers):
+        return "an answer is empty"
+    return ""

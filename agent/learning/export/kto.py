@@ -1,0 +1,49 @@
+"""Rows for unpaired preference training: each answer, and whether it was on a way to a solved state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from agent.learning.export import Row
+from agent.learning.export.credit import outcome, worths
+from agent.learning.export.provenance import provenance
+from agent.learning.export.turns import Turn, Turns, said
+from agent.run.run import Run
+
+__all__ = ["Kto"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kto:
+    """One row an answer (`prompt`, `completion`, `label`). The same answer to the same prompt, which several expansions
+    of a state may have begun with, and several runs, is one row: it is desirable when any of them came to a solved
+    state."""
+
+    _good: set[str] = field(default_factory=set, init=False, repr=False)
+    """The answers of the runs that were looked at which came to a solved state."""
+
+    def look(self, run: Run) -> None:
+        """Take in a run whose answers others may have given, too."""
+        turns, below = Turns(run), worths(run.tree, outcome(run))
+        good = (turn for node in run.tree if below[node.id].solved for turn in turns.of(node.id))
+        self._good.update(map(said, good))
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        """The rows of a run."""
+        turns, below, rows = Turns(run), worths(run.tree, outcome(run)), dict[str, list[Turn]]()
+        for node in run.tree:
+            for turn in turns.of(node.id):
+                name = said(turn)
+                rows.setdefault(name, []).append(turn)
+                if below[node.id].solved:
+                    self._good.add(name)
+        for name, same in rows.items():
+            turn, nodes = same[0], [other.node for other in same]
+            yield {
+                "prompt": list(turn.prompt),
+                "completion": [turn.answer],
+                "label": name in self._good,
+                "tools": list(turn.tools),
+                "provenance": provenance(run, turn.node, [turn], others=nodes),
+            }

@@ -1,0 +1,84 @@
+"""Rows that think ahead: at a decision, what each way that was explored led to, and then the best of them.
+
+The words stand for the search that was needed to know it (after ProAct's first stage); each states what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent.learning.export import Row
+from agent.learning.export.credit import Worth, outcome, worths
+from agent.learning.export.provenance import never_said, provenance
+from agent.learning.export.turns import Turn, Turns
+from agent.prompts import render
+from agent.run.run import Run
+from agent.run.tree.node import Node, NodeId
+from agent.untrusted import visible
+
+__all__ = ["Lookahead"]
+
+LABEL_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Lookahead:
+    """One row a node of which some children lead to a solved state and some do not: `prompt` and `completion`. The
+    child with the largest share of solved leaves is chosen, the oldest among equals."""
+
+    chars: int = 2000
+    """At most so many in the words before the choice, from 200: branches that led to least are left out first."""
+
+    def __post_init__(self) -> None:
+        if self.chars < 200:
+            raise ValueError(f"chars={self.chars}: give at least 200")
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        """The rows of a run."""
+        turns, below = Turns(run), worths(run.tree, outcome(run))
+        for parent in run.tree:
+            children = [child for child in run.tree.children(parent.id) if turns.of(child.id)]
+            if {bool(below[child.id].solved) for child in children} != {True, False}:
+                continue
+            ranked = sorted(children, key=lambda child: (-below[child.id].value, -child.value, child.id))
+            yield self._row(run, ranked, turns.of(ranked[0].id)[0], below)
+
+    def _row(self, run: Run, ranked: Sequence[Node], chosen: Turn, below: Mapping[NodeId, Worth]) -> Row:
+        text, told = self._words(run, ranked, below)
+        words = "\n\n".join(filter(None, (text, str(chosen.answer.get("content") or ""))))
+        answer: dict[str, Any] = {**chosen.answer, "content": words}
+        return {
+            "prompt": list(chosen.prompt),
+            "completion": [answer],
+            "tools": list(chosen.tools),
+            "branches": [{"node": node.id, "value": below[node.id].value} for node in told],
+            "provenance": never_said(provenance(run, ranked[0].id, [chosen], others=[node.id for node in told])),
+        }
+
+    def _words(self, run: Run, ranked: Sequence[Node], below: Mapping[NodeId, Worth]) -> tuple[str, Sequence[Node]]:
+        """As many branches as there is room for, in the order in which they were tried, and which those are."""
+        for count in range(len(ranked), 0, -1):
+            told = sorted(ranked[:count], key=lambda node: node.id)
+            branches = [f"{_name(node)}: {_led_to(run, node, below[node.id])}" for node in told]
+            left_out, chosen = len(ranked) - count, _name(ranked[0])
+            text = render("export_lookahead", branches=branches, left_out=left_out, chosen=chosen).strip()
+            if len(text) <= self.chars:
+                break
+        return text, told
+
+
+def _name(node: Node) -> str:
+    return visible(" ".join((node.label or f"attempt {node.id}").split()))[:LABEL_CHARS]
+
+
+def _led_to(run: Run, node: Node, worth: Worth) -> str:
+    if worth.solved:
+        return "solved" if worth.leaves == 1 else f"{worth.solved} of {worth.leaves} ways on from it are solved"
+    best = run.tree.value_max(node.id)
+    return (
+        f"not solved, at best {best:.2f} of 1"
+        if worth.leaves == 1
+        else (f"none of {worth.leaves} ways on from it is solved, at best {best:.2f} of 1")
+    )

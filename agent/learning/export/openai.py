@@ -1,0 +1,46 @@
+"""Rows in the form of OpenAI's fine-tuning files: an interchange format. Their readers refuse columns that they do not
+know, so that the provenance of rows is in files beside."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agent.learning.export import Row
+from agent.models import Message
+
+__all__ = ["conversation", "pair"]
+
+_KNOWN = ("role", "content", "name", "tool_calls", "tool_call_id")
+
+
+def conversation(row: Row) -> Row:
+    """A row of `sft`; `weight` says 0 where the loss is off."""
+    return {**_input(row["messages"], row["tools"]), "provenance": row["provenance"]}
+
+
+def pair(row: Row) -> Row:
+    """A row of `preference`."""
+    return {
+        "input": _input(row["prompt"], row["tools"]),
+        "preferred_output": [_message(message) for message in row["chosen"]],
+        "non_preferred_output": [_message(message) for message in row["rejected"]],
+        "provenance": row["provenance"],
+    }
+
+
+def _input(messages: list[Message], tools: list[Any]) -> Row:
+    offered = {"tools": tools, "parallel_tool_calls": True} if tools else {}
+    return {"messages": [_message(message) for message in messages], **offered}
+
+
+def _message(message: Message) -> dict[str, Any]:
+    """With the arguments of calls as text."""
+    kept = {key: message[key] for key in _KNOWN if key in message}
+    if "tool_calls" in kept:
+        kept["tool_calls"] = [{**call, "function": _with_text(call["function"])} for call in kept["tool_calls"]]
+    return kept | ({"weight": 0} if message.get("train") is False else {})
+
+
+def _with_text(function: Any) -> dict[str, Any]:
+    return {**function, "arguments": json.dumps(function["arguments"])}

@@ -1,0 +1,109 @@
+"""Rows of plans that proved themselves: drawn in words before anything was changed, and then followed to success."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent.learning.export import Row
+from agent.learning.export.credit import outcome, worths
+from agent.learning.export.provenance import never_said, of_answers
+from agent.learning.export.turns import as_template
+from agent.models.conversing import Unreadable
+from agent.policy.chat import plans
+from agent.policy.chat.transcript import unpack
+from agent.run import rollouts
+from agent.run.events import Asked, Round
+from agent.run.run import Run
+from agent.run.tree.node import NodeId
+from agent.solver.refine.plan import read_plan
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Two kinds of rows. Plans that were drawn before the first attempt: the recorded question, and the plans in the
+    order of what the attempts that followed them came to, where one was solved. A plan that was drawn between two waves
+    of rollouts (SAGE, arXiv 2511.05931): question and answer, where the best of the wave that followed it is better
+    than all before."""
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        """The rows of a run."""
+        yield from _drawn_at_first(run)
+        for wave in run.rounds:
+            if (asked := _drawn_for(run, wave)) is not None and _better(run, wave):
+                yield _row(run, asked, asked.answer.text, [wave.first], max(_values(run, wave.number)))
+
+
+def _drawn_at_first(run: Run) -> Iterator[Row]:
+    below = worths(run.tree, outcome(run))
+    for asked in run.asked:
+        plans = _plans(asked)
+        followed = _followed(run, plans)
+        worth = {number: max(below[node].value for node in nodes) for number, nodes in followed.items()}
+        if max(worth.values(), default=0.0) > 0:
+            ranked = sorted(range(len(plans)), key=lambda number: (-worth.get(number, 0.0), number))
+            text = "\n\n".join(_listed(place, plans[number]) for place, number in enumerate(ranked, 1))
+            nodes = [node for each in followed.values() for node in each]
+            yield _row(run, asked, text, nodes, max(worth.values()))
+
+
+def _plans(asked: Asked) -> Sequence[plans.Plan]:
+    """The plans in an answer to the question for several; none where it was another question."""
+    try:
+        return plans.read_plans(asked.answer.text, plans.MOST_PLANS) if asked.purpose in ("policy", "") else ()
+    except Unreadable:
+        return ()
+
+
+def _followed(run: Run, drawn: Sequence[plans.Plan]) -> dict[int, list[NodeId]]:
+    """For each plan the children of the root that were told to follow it."""
+    found: dict[int, list[NodeId]] = {}
+    for node in run.tree.children(0) if drawn else ():
+        given = (unpack(node.steps[0].message) or {}).get("given", ()) if node.steps else ()
+        said = "\n".join(str(message["content"]) for message in given)
+        for number, plan in enumerate(drawn):
+            if all(part in said for part in (plan["cause"], *plan["steps"])):
+                found.setdefault(number, []).append(node.id)
+    return found
+
+
+def _listed(number: int, plan: plans.Plan) -> str:
+    """In the form that was asked for."""
+    steps = [f"{place}. {step}" for place, step in enumerate(plan["steps"], 1)]
+    return "\n".join([f"Plan {number}: {plan['cause']}", *steps])
+
+
+def _drawn_for(run: Run, wave: Round) -> Asked | None:
+    """The call whose answer is the plan that the wave was told."""
+    plan = wave.briefing.plan if wave.briefing else None
+    return next((asked for asked in reversed(run.asked) if plan and _refined(asked) == plan), None)
+
+
+def _refined(asked: Asked) -> rollouts.Plan | None:
+    try:
+        return read_plan(asked.answer.text)
+    except Unreadable:
+        return None
+
+
+def _better(run: Run, wave: Round) -> bool:
+    before = [value for number in range(1, wave.number) for value in _values(run, number)]
+    return max(_values(run, wave.number), default=0.0) > max(before, default=0.0)
+
+
+def _values(run: Run, number: int) -> list[float]:
+    """Of the best states of a wave's rollouts."""
+    return [run.tree[rollout.best].value for rollout in run.rollouts() if rollout.round == number]
+
+
+def _row(run: Run, asked: Asked, text: str, nodes: Sequence[NodeId], value: float) -> Row:
+    _, *prompt = run.conversations.whole(asked.conversation.digest)
+    told = of_answers(run, nodes[0], nodes, [asked])
+    return {
+        "prompt": list(as_template(prompt)),
+        "completion": [{"role": "assistant", "content": text}],
+        "value": value,
+        "provenance": told if text == asked.answer.text else never_said(told),
+    }

@@ -1,0 +1,126 @@
+"""Rows for preference training: two answers to the same prompt in the same state, the better one chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, takewhile
+from statistics import fmean
+from typing import Literal
+
+from agent.learning.export import Row, refused
+from agent.learning.export.credit import outcome, worths
+from agent.learning.export.hygiene import TAMPERED, flagged
+from agent.learning.export.provenance import never_said, provenance
+from agent.learning.export.turns import Turn, Turns, bare
+from agent.models import Message
+from agent.run.run import Run
+from agent.run.tree.node import Node, NodeId
+
+__all__ = ["Preference"]
+
+CRITICS = ("judge", "debate", "checklist")
+"""Parts of an evaluation that a model said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Pairs of children of one node. `prompt`, `chosen` and `rejected` are DPO's columns, `margin` a reward trainer's.
+
+    A pair is of the first turn in which the two differ, if they were asked the same until then; the rest of either is
+    not in it. Of a tree the pairs with the largest margins are taken. The score of a child is `mix * Q + (1 - mix) *
+    critic`: Q is the mean value in its subtree, critic what models said of its state, Q where none did (Agent Q, arXiv
+    2408.07199, mixes the two and pairs siblings whose scores are far apart; it publishes neither weight nor threshold).
+    """
+
+    pairs: Literal["gap", "success"] = "gap"
+    """`gap`: siblings with scores that differ by more than `gap`. `success`: on the way to a solved state, its step
+    over each sibling with none below it, for trees of any search (TP-LLaMA's pairs from depth-first trees)."""
+    gap: float = 0.2
+    """In [0, 1]."""
+    mix: float = 1.0
+    """In [0, 1]: 1 is the search's value alone, 0 the critic's."""
+    visits: int = 1
+    """A child with fewer measured states in its subtree is in no pair."""
+    told: Literal["same", "any"] = "same"
+    """`same`: both answered the very same prompt. `any`: one of them may have been told more at the end, such as what
+    others had tried; the prompt of the pair is what both were told, and not what either answered (`exact` is false)."""
+    most: int = 16
+    """Pairs of a tree, from 1."""
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.gap <= 1 and 0 <= self.mix <= 1):
+            raise ValueError(f"gap={self.gap}, mix={self.mix}: give numbers from 0 to 1")
+        if self.pairs not in ("gap", "success") or self.told not in ("same", "any"):
+            raise ValueError(f"pairs={self.pairs!r}, told={self.told!r}: give gap or success, and same or any")
+        if self.most < 1:
+            raise ValueError(f"most={self.most}: give at least 1")
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        """The rows of a run."""
+        turns, rows = Turns(run), list[tuple[tuple[NodeId, NodeId], Row]]()
+        for scores, (better, worse) in sorted(self._pairs(run), key=lambda pair: pair[0][1] - pair[0][0]):
+            parted = _parting(turns.of(better.id), turns.of(worse.id), self.told == "any")
+            if isinstance(parted, str) or not flagged(run).isdisjoint((better.id, worse.id)):
+                yield refused(parted if isinstance(parted, str) else TAMPERED)
+            else:
+                rows.append(((better.id, worse.id), _row(run, (better, worse), scores, parted)))
+            if len(rows) == self.most:
+                break
+        yield from (row for _, row in sorted(rows, key=lambda each: each[0]))
+
+    def _pairs(self, run: Run) -> Iterator[tuple[tuple[float, float], tuple[Node, Node]]]:
+        """Siblings of which one is better than the other, and their scores."""
+        below = worths(run.tree, outcome(run))
+        for parent in run.tree:
+            children = [c for c in run.tree.children(parent.id) if c.steps and run.tree.visits(c.id) >= self.visits]
+            scored = [(self._score(run, child), bool(below[child.id].solved), child) for child in children]
+            for one, other in combinations(scored, 2):
+                lead = one[0] - other[0] if self.pairs == "gap" else one[1] - other[1]
+                if abs(lead) > (self.gap if self.pairs == "gap" else 0):
+                    better, worse = (one, other) if lead > 0 else (other, one)
+                    yield (better[0], worse[0]), (better[2], worse[2])
+
+    def _score(self, run: Run, node: Node) -> float:
+        q = run.tree.value_sum(node.id) / run.tree.visits(node.id)
+        said = [node.evaluation.parts[name] for name in CRITICS if name in node.evaluation.parts]
+        return self.mix * q + (1 - self.mix) * (fmean(said) if said else q)
+
+
+_Parted = tuple[Sequence[Message], Turn, Turn]
+"""The prompt of a pair, the better answer and the worse one."""
+
+
+def _row(run: Run, pair: tuple[Node, Node], scores: tuple[float, float], parted: _Parted) -> Row:
+    prompt, chosen, rejected = parted
+    others = [node.id for node in (*run.tree.path(pair[0].id), pair[1])]
+    told = provenance(run, pair[0].id, (chosen, rejected), others=others)
+    return {
+        "prompt": list(prompt),
+        "chosen": [chosen.answer],
+        "rejected": [rejected.answer],
+        "tools": list(chosen.tools),
+        "margin": scores[0] - scores[1],
+        "scores": list(scores),
+        "visits": [run.tree.visits(node.id) for node in pair],
+        "provenance": told if chosen.prompt == rejected.prompt else never_said(told),
+    }
+
+
+def _parting(better: Sequence[Turn], worse: Sequence[Turn], any_told: bool) -> _Parted | str:
+    """The first turns in which two expansions differ, and what both were told; else why they are no pair."""
+    for one, other in zip(better, worse, strict=False):
+        shared = _shared(one.prompt, other.prompt)
+        rest = [*one.prompt[len(shared) :], *other.prompt[len(shared) :]]
+        added = not rest or (any_told and shared and all(message["role"] == "user" for message in rest))
+        if one.tools != other.tools or not added:
+            return "siblings were not asked the same"
+        if not one.says(other):
+            return shared, one, other
+    return "siblings did the same"
+
+
+def _shared(one: Sequence[Message], other: Sequence[Message]) -> Sequence[Message]:
+    """The messages that two prompts begin with. Ids of calls do not count: a server draws others for the same call."""
+    alike = takewhile(lambda pair: bare(pair[0]) == bare(pair[1]), zip(one, other, strict=False))
+    return [mine for mine, _ in alike]

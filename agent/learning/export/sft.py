@@ -1,0 +1,67 @@
+"""Rows for supervised fine-tuning: the conversations that led to solved states (`messages` and `tools`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from agent.learning.export import Row, refused
+from agent.learning.export.hygiene import TAMPERED, flagged
+from agent.learning.export.provenance import provenance
+from agent.learning.export.turns import MERGE, Turn, Turns, is_merge
+from agent.learning.export.weaving import Woven, weave
+from agent.run.run import Run
+from agent.run.tree.node import Node
+
+__all__ = ["Sft", "winners"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sft:
+    """One row a winning path, the shortest path first; more where a prompt did not go on from the one before.
+
+    An answer that several paths share has the loss on in the first of them alone: summed over the rows of a tree, each
+    turn is trained once. Rows without `"train": false` can be trained with the loss on all answers.
+    """
+
+    paths: int = 8
+    """At most so many of a tree, from 1."""
+    mask_errors: bool = False
+    """The loss is off for turns in which a call failed (KAT-Coder's error-masked fine-tuning)."""
+
+    def __post_init__(self) -> None:
+        if self.paths < 1:
+            raise ValueError(f"paths={self.paths}: give at least 1")
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        """The rows of a run."""
+        turns, trained = Turns(run), set[tuple[int, int]]()
+        found, refusals = winners(run, turns)
+        yield from refusals
+        for leaf in found[: self.paths]:
+            for woven in weave(turns.path(leaf.id), self._trains(trained)):
+                trained.update((turn.node, turn.number) for turn in woven.turns)
+                yield row_of(run, leaf, woven)
+
+    def _trains(self, trained: set[tuple[int, int]]) -> Callable[[Turn], bool]:
+        return lambda turn: (turn.node, turn.number) not in trained and not (self.mask_errors and turn.failed)
+
+
+def winners(run: Run, turns: Turns) -> tuple[list[Node], list[Row]]:
+    """The solved nodes that no verification refuted, that of the fewest turns first, and a refusal for each of them
+    that the turns of its path alone do not lead to, or tampering does."""
+    found, refusals = list[Node](), list[Row]()
+    for node in (run.tree[node_id] for node_id in run.tree.solved if run.solved(node_id)):
+        if is_merge(run.tree, node.id):
+            refusals.append(refused(MERGE))
+        elif node.id in flagged(run):
+            refusals.append(refused(TAMPERED))
+        else:
+            found.append(node)
+    return sorted(found, key=lambda node: (len(turns.path(node.id)), node.id)), refusals
+
+
+def row_of(run: Run, leaf: Node, woven: Woven) -> Row:
+    """A conversation as a row."""
+    told = provenance(run, leaf.id, woven.turns, others=[node.id for node in run.tree.path(leaf.id)])
+    return {"messages": woven.messages, "tools": list(woven.turns[-1].tools), "provenance": told}

@@ -1,0 +1,93 @@
+"""Admission: which runs may be remembered, and on what evidence.
+
+Law: nothing is remembered but what was verified. A patch counts when it stood its verification, tests and guard alike;
+a failure counts when the search came to its end, and is called one. EchoTrail-GUI admits by a critic; here tests
+decide.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from agent.budget import Stop
+from agent.learning.memory.issue import Issue
+from agent.learning.memory.items import Outcome, Source
+from agent.run.action_log import task_of
+from agent.run.journal import to_json
+from agent.run.run import Run
+from agent.task import Task
+
+__all__ = ["Unverified", "now", "source_of"]
+
+_CUT_SHORT = (Stop.INTERRUPTED, Stop.FAILED)
+"""Of a search that ended so without a patch, nothing is known."""
+
+
+class Unverified(Exception):
+    """A run may not be remembered. The message says why."""
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+def _run_id(run: Run) -> str:
+    """The name of its directory and a digest of how it began: the same wherever the directory is moved to."""
+    beginning = hashlib.sha256(to_json(run.started)).hexdigest()[:8]
+    return f"{run.journal.directory.resolve().name}-{beginning}"
+
+
+def _task(run: Run) -> Task:
+    """Its task, with the failing tests of the base state for goals where none are named.
+
+    Raises:
+        Unverified: it ended before its base state was measured.
+    """
+    if run.started is None or not len(run.tree):
+        raise Unverified("it ended before its base state was measured")
+    task = task_of(run)
+    return replace(task, goal_tests=task.goal_tests or run.tree.root.report.failures)
+
+
+def source_of(run: Run, at: datetime) -> Source:
+    """The run as a source of memory, remembered at that time.
+
+    Raises:
+        Unverified: it has not ended, or nothing verified how.
+    """
+    task = _task(run)
+    outcome, evidence = _evidence(run)
+    directory = str(run.journal.directory.resolve())
+    return Source(_run_id(run), directory, Issue.of(task), outcome, evidence, at.isoformat(timespec="seconds"))
+
+
+def _evidence(run: Run) -> tuple[Outcome, str]:
+    ended = run.ended
+    if ended is None:
+        raise Unverified("it has not ended: go on with it, ramify resume")
+    if ended.status == "no_patch":
+        return _failure(run)
+    verdict = (run.note(ended.best, "verdict") if ended.best is not None else None) or {}
+    if ended.status == "improved" and ended.verified and not verdict.get("improved"):
+        return _failure(run)
+    stands = verdict.get("improved" if ended.status == "submitted" else ended.status)
+    if not ended.verified or not stands:
+        raise Unverified(f"its patch ({ended.status}) was not verified")
+    tests = f"{ended.final.get('passed', 0)} tests pass and {ended.final.get('failed', 0)} fail"
+    return (
+        "solved" if ended.status == "solved" else "improved"
+    ), f"state {ended.best}, verified: {tests} with its patch"
+
+
+def _failure(run: Run) -> tuple[Outcome, str]:
+    assert run.ended is not None
+    stop = Stop[run.ended.stop]
+    if stop in _CUT_SHORT:
+        raise Unverified(f"it was cut short ({stop.value}), which says nothing of the issue")
+    if not run.tree.ended_expansions:
+        raise Unverified("nothing was tried in it")
+    refuted = sum(1 for (_, key), note in run.notes.items() if key == "verdict" and not note["solved"])
+    return "failed", f"{len(run.tree) - 1} states, {refuted} of them refuted by a verification; {stop.value}"

@@ -1,0 +1,69 @@
+"""Attaching: what a run has to do with a memory, by its settings."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agent.engine.components import Recall
+from agent.errors import MemoryUnusable
+from agent.learning.memory import Memory
+from agent.learning.memory.admission import Unverified
+from agent.learning.memory.distilling import Distiller
+from agent.learning.memory.recall import Lookup, Replayed
+from agent.models import Ask
+from agent.run.run import Run
+from agent.settings import MemorySettings, ModelSettings
+
+__all__ = ["distiller", "recall", "remember"]
+
+log = logging.getLogger(__name__)
+
+
+def recall(settings: MemorySettings, known: Run | None) -> Recall | None:
+    """What policies are told; None: nothing. `known` is the run that this is a replay of: it is told what that was.
+
+    Raises:
+        MemoryUnusable: the file cannot be used.
+    """
+    if known is not None:
+        return Replayed(known)
+    memory = _memory(settings)
+    return None if memory is None else Lookup(memory, settings.demos, settings.insights, settings.tokens)
+
+
+def remember(settings: MemorySettings, run: Run, known: Run | None) -> None:
+    """Take in a run that has ended, if anything verified how; no replay. Its patch is not lost to a memory that cannot
+    be used."""
+    try:
+        memory = _memory(settings) if known is None else None
+        if memory is not None:
+            memory.add(run)
+    except Unverified as why:
+        log.info("%s is not remembered: %s", run.journal.directory, why)
+    except MemoryUnusable as error:
+        log.error("%s is not remembered: %s", run.journal.directory, error)
+
+
+@contextmanager
+def distiller(name: str | None, settings: ModelSettings, ask: Ask) -> Iterator[Distiller | None]:
+    """The model of this name, to say what insights learn; None where no name is given.
+
+    Raises:
+        agent.errors.ConfigError: as `agent.models.registry.make`.
+    """
+    if name is None:
+        yield None
+        return
+    from agent.models import registry
+
+    model = registry.make(name, **settings.of_client())
+    try:
+        yield Distiller(model, ask)
+    finally:
+        model.close()
+
+
+def _memory(settings: MemorySettings) -> Memory | None:
+    return Memory(settings.path) if settings.path is not None and settings.enabled else None

@@ -1,0 +1,78 @@
+"""Composing: what is remembered, as a model reads it, in a limited number of tokens.
+
+Law: what does not fit is left out whole, the least useful first; nothing is cut in the middle but long quotations,
+which say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from agent.actions.excerpt import excerpt
+from agent.learning.memory.items import Episode, Experience, Insight, Item, Reflection
+from agent.prompts import render
+from agent.untrusted import visible
+
+__all__ = ["Remembered", "compose"]
+
+BYTES_PER_TOKEN = 3
+"""A low figure, so that an estimate is rather too high."""
+ISSUES_SHARE, PATCHES_SHARE = 0.25, 0.4
+"""Of the limit: the most that is quoted of the issues of past repairs, all together, and of their patches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a policy is told, and of what."""
+
+    text: str = ""
+    ids: tuple[str, ...] = ()
+    """The items, in the order in which they were taken in."""
+
+
+def compose(items: Sequence[Item], tokens: int) -> Remembered:
+    """The items that fit into so many tokens, the first ones first; empty when there are none."""
+    told, text = list[Item](), ""
+    room = tokens * BYTES_PER_TOKEN / max(1, sum(isinstance(item, Episode) for item in items))
+    for item in items:
+        longer = _rendered([*told, item], room)
+        if len(longer.encode("utf-8", "replace")) <= tokens * BYTES_PER_TOKEN:
+            told, text = [*told, item], longer
+    return Remembered(text, tuple(item.id for item in told))
+
+
+def _rendered(items: Sequence[Item], room_bytes: float) -> str:
+    sections: dict[str, list[Mapping[str, object]]] = {
+        f"{kind}s": [_shown(item, room_bytes) for item in items if item.kind == kind]
+        for kind in ("episode", "insight", "reflection", "experience")
+    }
+    return visible(render("chat_memory_items", **sections)).strip()
+
+
+def _shown(item: Item, room_bytes: float) -> Mapping[str, object]:
+    match item:
+        case Episode():
+            return {
+                "id": item.id,
+                "outcome": item.outcome,
+                "evidence": f"{item.outcome} in {item.sources[0]}: {item.evidence}",
+                "issue": _quoted(item.issue, ISSUES_SHARE * room_bytes),
+                "failures": "\n".join(item.failures),
+                "tried": "\n".join(item.tried),
+                "patch": _quoted(item.patch, PATCHES_SHARE * room_bytes),
+            }
+        case Insight():
+            return {"id": item.id, "text": item.text, "runs": len(item.sources)}
+        case Reflection():
+            values = {"predicted": f"{item.predicted:.2f}", "measured": f"{item.measured:.2f}"}
+            return {"id": item.id, "done": item.done, "said": item.said, **values}
+        case Experience():
+            return {"id": item.id, "error": item.error, "done": item.done, "change": item.change}
+        case _:
+            assert_never(item)
+
+
+def _quoted(text: str, most_bytes: float) -> str:
+    return excerpt(text.strip(), int(most_bytes))[0]

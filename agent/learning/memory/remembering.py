@@ -1,0 +1,153 @@
+"""Remembering: what a verified run leaves behind, read off its journal without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent.actions import Edit, Replacement, Write
+from agent.actions.excerpt import excerpt
+from agent.evaluate import guard
+from agent.learning.memory.clusters import cluster_of, errors_of, shape_of
+from agent.learning.memory.items import Episode, Experience, Item, Reflection, Source, name_of
+from agent.measure.diffs import parse
+from agent.run.events import Added
+from agent.run.run import Run
+from agent.run.tree.tree import Node, Step, Tree
+from agent.search import Choice
+from agent.untrusted import one_line, terminal_text, visible
+
+__all__ = ["episode", "experiences", "recollections", "reflections"]
+
+PATCH_BYTES = 6_000
+CHANGE_BYTES = 1_000
+SAID_BYTES = 600
+FAILURES = 5
+TRIED = 6
+LEAST_SURPRISE = 0.2
+"""From this distance between the predicted and the measured value on, a state is worth a reflection."""
+REFLECTIONS = 3
+"""Of one run, the largest surprises."""
+LEAST_GAIN = 0.05
+"""A step that gained less value is no experience."""
+EXPERIENCES = 5
+"""Of one run, the largest gains, so that a long run does not crowd out the others (SLEA-RL)."""
+
+
+def recollections(run: Run, source: Source) -> list[Item]:
+    """All that one run leaves behind, insights excepted."""
+    return [episode(run, source), *reflections(run, source), *experiences(run, source)]
+
+
+def episode(run: Run, source: Source) -> Episode:
+    """The repair as a whole. ExpeRepair (arXiv 2506.10484) keeps failures as well as successes."""
+    root = run.tree.root.report
+    failures = tuple(dict.fromkeys(errors_of(root).values()))[:FAILURES]
+    patch, tried = _patch(run), tuple[str, ...]()
+    files = tuple(each.path for each in parse(patch))
+    if source.outcome == "failed":
+        files = tuple(dict.fromkeys((*files, *_edited(run.tree))))
+        tried = tuple(dict.fromkeys(one_line(node.label) for node in run.tree if node.parents and node.label))[:TRIED]
+    return Episode(
+        id=name_of("episode", source.id),
+        sources=(source.id,),
+        issue=source.issue.statement,
+        failures=failures,
+        files=files,
+        patch=_note(patch.decode(errors="replace"), PATCH_BYTES),
+        outcome=source.outcome,
+        evidence=source.evidence,
+        tried=tried,
+    )
+
+
+def reflections(run: Run, source: Source) -> list[Reflection]:
+    """The states whose measured value was furthest from the predicted one, as R-MCTS (arXiv 2410.02052) reflects on.
+    That a repair is worth more than what it repaired is no surprise."""
+    choices = {event.node.id: event.choice for event in run.journal.events() if isinstance(event, Added)}
+    found = [_reflection(run.tree, node, choices.get(node.id), source) for node in run.tree if node.parents]
+    found = [each for each in found if abs(each.predicted - each.measured) >= LEAST_SURPRISE]
+    found = [each for each in found if each.measured < 1.0 or each.basis != "measured"]
+    return sorted(found, key=lambda each: (-abs(each.predicted - each.measured), each.node))[:REFLECTIONS]
+
+
+def experiences(run: Run, source: Source) -> list[Experience]:
+    """The steps that made failing tests pass, by the errors that went away: the largest gains, each error once."""
+    best: dict[str, Experience] = {}
+    for found in (each for node in run.tree for each in _experiences(run.tree, node, source)):
+        known = best.get(found.cluster)
+        if known is None or (-found.score, found.node) < (-known.score, known.node):
+            best[found.cluster] = found
+    return sorted(best.values(), key=lambda each: (-each.score, each.node, each.cluster))[:EXPERIENCES]
+
+
+def _experiences(tree: Tree, node: Node, source: Source) -> Iterator[Experience]:
+    if not node.parents:
+        return
+    parent = tree[node.parents[0]]
+    gain = node.evaluation.by_tests - parent.evaluation.by_tests
+    if gain < LEAST_GAIN:
+        return
+    gone = [error for test, error in errors_of(parent.report).items() if node.report.passed(test)]
+    for error in dict.fromkeys(gone):
+        cluster = cluster_of(error)
+        name = name_of("experience", source.id, node.id, cluster)
+        done, change = one_line(node.label), _edits(node.steps)
+        yield Experience(name, (source.id,), cluster, shape_of(error), node.id, done, change, round(gain, 6))
+
+
+def _reflection(tree: Tree, node: Node, choice: Choice | None, source: Source) -> Reflection:
+    predicted, basis = _predicted(tree[node.parents[0]], choice)
+    return Reflection(
+        id=name_of("reflection", source.id, node.id),
+        sources=(source.id,),
+        node=node.id,
+        predicted=round(predicted, 6),
+        measured=round(node.value, 6),
+        basis=basis,
+        done=one_line(node.label),
+        said=_note(node.evaluation.notes, SAID_BYTES),
+        issue=source.issue.statement,
+    )
+
+
+def _predicted(parent: Node, choice: Choice | None) -> tuple[float, str]:
+    """What a state below the parent was expected to be worth when the parent was chosen: what the search held the
+    parent for, else what a judge did, else what it was measured as."""
+    for reason in reversed(choice.reasons if choice else ()):
+        value = reason.terms.get("value")
+        if reason.node == parent.id and value is not None and 0.0 <= value <= 1.0:
+            return value, "search"
+    return parent.value, "measured" if parent.value == parent.evaluation.by_tests else "judge"
+
+
+def _patch(run: Run) -> bytes:
+    """The verified patch; of a failed run one that a verification refuted, unless it was refused by the guard."""
+    assert run.ended is not None
+    if run.ended.patch_blob:
+        return run.journal.get_blob(run.ended.patch_blob)
+    verdicts = [note for (_, key), note in sorted(run.notes.items()) if key == "verdict"]
+    honest = [note["patch"] for note in verdicts if not note["why"].startswith(guard.MANIPULATION)]
+    return run.journal.get_blob(honest[0]) if honest else b""
+
+
+def _edited(tree: Tree) -> Iterator[str]:
+    for node in tree:
+        for step in node.steps:
+            yield from (action.path for action in step.actions if isinstance(action, (Edit, Write)))
+
+
+def _note(text: str, most_bytes: int) -> str:
+    return excerpt(visible(terminal_text(text)), most_bytes)[0]
+
+
+def _edits(steps: Sequence[Step]) -> str:
+    """What turns edited and wrote, as a diff shows it."""
+    edits = [action for step in steps for action in step.actions if isinstance(action, (Edit, Write))]
+    return visible(excerpt("\n".join(line for edit in edits for line in _lines(edit)), CHANGE_BYTES)[0])
+
+
+def _lines(edit: Edit | Write) -> Iterator[str]:
+    yield edit.path
+    for each in edit.replacements if isinstance(edit, Edit) else [Replacement("", edit.content)]:
+        yield from (f"- {line}" for line in each.old.splitlines())
+        yield from (f"+ {line}" for line in each.new.splitlines())

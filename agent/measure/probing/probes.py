@@ -1,0 +1,183 @@
+"""Probing: one test run in a scratch fork while its values are noted. Nothing of the state changes.
+
+The facts come out of a process in which the patch's own code ran. They are for a policy to read and decide nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import threading
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from types import CodeType
+
+from agent.errors import MeasureError
+from agent.measure import SuiteReport
+from agent.measure.probing.watched import Watched, first_failure
+from agent.measure.reading import from_told
+from agent.measure.suite import Rules, run_planned
+from agent.measure.warm.planting import plan, plant_prober
+from agent.task import Task
+from sandboxes import Provider, Sandbox, Snapshot
+
+__all__ = ["Looked", "Probe", "look", "read_probe"]
+
+SLOWER = 2
+"""How many times as long a test may take that is watched."""
+FILE_BYTES = 1_000_000
+"""A longer file is not probed at a line: Python would need very much memory to read it."""
+
+_ONE_AT_A_TIME = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What to look at: a line, all of its local names or one expression just before it runs; or a function's calls."""
+
+    path: str = ""
+    line: int = 0
+    expression: str = ""
+    name: str = ""
+    """Of a function, with as much of its class and module before it as is needed; empty for a line."""
+
+    def __str__(self) -> str:
+        return self.name or f"{self.path}:{self.line}{f': {self.expression}' if self.expression else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a run showed."""
+
+    report: SuiteReport
+    watched: Watched | None = None
+    """Of the first test that failed, or of the last; None: the run did not come so far."""
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The lines of the files that are named in it."""
+
+
+def read_probe(text: str) -> Probe:
+    """A probe as a policy writes it: `PATH:LINE`, `PATH:LINE: EXPRESSION`, or the name of a function.
+
+    Raises:
+        MeasureError: it is none of them.
+    """
+    path, _, rest = text.strip().partition(":")
+    line, _, expression = rest.partition(":")
+    if line.strip().isdecimal() and path and len(line) <= 9:
+        return Probe(posixpath.normpath(path.strip()), int(line), _checked(expression.strip()))
+    name = text.strip().removesuffix("()")
+    if all(part.isidentifier() for part in name.split(".")):
+        return Probe(name=name)
+    raise MeasureError(
+        f"the probe {text[:100]!r} is neither PATH:LINE, nor PATH:LINE: EXPRESSION, nor the name of a function"
+    )
+
+
+def look(
+    provider: Provider,
+    task: Task,
+    snapshot: Snapshot,
+    base: Snapshot,
+    put_back: Sequence[str],
+    test: str,
+    probes: Sequence[Probe],
+    rules: Rules,
+) -> Looked:
+    """Run the test in `snapshot`, with the paths `put_back` as in `base`, and note what the probes ask for; without
+    probes, what the functions of the workspace do that it calls.
+
+    Raises:
+        MeasureError: a probe is at no file or line that could be reached; nothing was run.
+        sandboxes.SandboxError: the sandbox failed, not the test.
+    """
+    limits = replace(rules.limits, cpu_s=SLOWER * rules.limits.cpu_s, wall_s=SLOWER * rules.limits.wall_s, timeouts=1)
+    limits = replace(limits, run_s=limits.run_s + limits.wall_s)
+    with provider.scratch(snapshot, base, put_back) as box:
+        placed = [_placed(box, probe) for probe in probes]
+        planned = plan(rules.site_packages)
+        plant_prober(box, planned, [test], limits, [asdict(probe) for probe in placed], by_path=rules.by_path)
+        told, result = run_planned(box, task.test_command, planned, limits)
+        watched = first_failure(told.values)
+        sources = {} if watched is None or result.timed_out else {p: _lines(box, p) for p in sorted(_paths(watched))}
+    return Looked(from_told(told, result, [test]), watched, sources)
+
+
+def _checked(expression: str) -> str:
+    try:
+        with _quietly():
+            ast.parse(expression or "0", mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise MeasureError(f"the expression {expression[:100]!r} of a probe cannot be read: {error}") from error
+    return expression
+
+
+def _placed(box: Sandbox, probe: Probe) -> Probe:
+    """The probe with its path relative to the workspace, at a line that can be reached."""
+    if probe.name:
+        return probe
+    inside = probe.path.removeprefix(f"{posixpath.normpath(box.workdir)}/")
+    try:
+        source = box.read(inside)
+    except OSError as error:
+        raise MeasureError(f"the probe `{probe}`: there is no file {probe.path}") from error
+    if len(source) > FILE_BYTES:
+        raise MeasureError(
+            f"the probe `{probe}`: {probe.path} has {len(source)} bytes, and in a file of more than {FILE_BYTES} none "
+            "is placed at a line; name a function instead"
+        )
+    lines = _reachable(source)
+    if lines and probe.line not in lines:
+        nearest = min(lines, key=lambda line: (abs(line - probe.line), line))
+        raise MeasureError(
+            f"the probe `{probe}`: line {probe.line} of {probe.path} holds nothing that runs inside a function; the "
+            f"nearest line that does is {nearest}"
+        )
+    return replace(probe, path=inside)
+
+
+def _reachable(source: bytes) -> set[int]:
+    """Lines inside functions that have code; none where that cannot be told, for instance for another Python."""
+    try:
+        with _quietly():
+            module = compile(source, "<probed>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    return {line for code in _codes(module) for line in _body(code)}
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without what Python would tell our user of an agent's code. Filters of warnings are the whole process's."""
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _body(code: CodeType) -> set[int]:
+    """The lines of a function without the one on which it begins, unless that is all of it."""
+    lines = {line for _, _, line in code.co_lines() if line}
+    return lines - {code.co_firstlineno} or lines
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The functions in it. Bodies of classes run while the module is imported, as the module does."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            if inner.co_flags & 1:  # CO_OPTIMIZED: a function
+                yield inner
+            yield from _codes(inner)
+
+
+def _paths(watched: Watched) -> set[str]:
+    frames = watched.error.frames if watched.error else ()
+    return {function.path for function in watched.functions} | {frame.path for frame in frames}
+
+
+def _lines(box: Sandbox, path: str) -> tuple[str, ...]:
+    try:
+        return tuple(box.read(path).decode(errors="replace").replace("\r\n", "\n").split("\n"))
+    except OSError:
+        return ()

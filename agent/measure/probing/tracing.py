@@ -1,0 +1,54 @@
+"""Tracing: one run of the base state's tests that notes which lines each of them executes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agent.evaluate.guard import Protection
+from agent.measure import SuiteReport
+from agent.measure.probing.spectrum import Lines, Spectrum
+from agent.measure.reading import from_told
+from agent.measure.suite import rules_for, run_planned
+from agent.measure.warm.planting import plan, plant_reporter, plant_tracer
+from agent.parsing import loads
+from agent.task import Task
+from sandboxes import Change, Provider, Snapshot
+
+__all__ = ["trace"]
+
+
+def trace(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport, tests: Sequence[str] = ()) -> Spectrum:
+    """Run these tests of the base state, all when none is named, and note what they execute.
+
+    A test that runs out of time yields the lines that it ran until then. Where lines cannot be had the spectrum is
+    empty and says why.
+    """
+    if baseline.adapter != "pytest":
+        return Spectrum(baseline.outcomes, problem="only pytest tells tests apart")
+    rules = rules_for(provider, task, base, baseline)
+    planned = plan(rules.site_packages, trace=True)
+    with provider.scratch(base, base) as box:
+        plant_reporter(box, planned, tests, rules.limits)
+        lines_file = plant_tracer(box, planned)
+        told, result = run_planned(box, task.test_command, planned, rules.limits)
+        report = from_told(told, result, tests)
+        if not report.valid:
+            return Spectrum(report.outcomes, problem=report.problem)
+        try:
+            found = loads(box.read(lines_file))
+        except ValueError as error:
+            return Spectrum(report.outcomes, problem=f"the tests changed what coverage had written: {error}")
+        except FileNotFoundError:
+            return Spectrum(report.outcomes, problem="no coverage package works with the Python of the tests")
+    lines = {test: _sources(files, rules.protection) for test, files in found.items()}
+    imported = lines.pop("", {})
+    return Spectrum(report.outcomes, {test: lines.get(test, {}) for test in report.outcomes}, imported)
+
+
+def _sources(files: Mapping[str, Sequence[int]], protection: Protection) -> Lines:
+    """Those files that a patch may change."""
+    return {
+        path: tuple(sorted(set(numbers)))
+        for path, numbers in sorted(files.items())
+        if not protection.covers(Change(path, "modified"))
+    }

@@ -1,0 +1,189 @@
+"""Likeness of a test file and a change: by how the file is named, and by the identifiers that it has.
+
+Both say what a developer would look for: a test that is named after the file, or talks about the same things.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from math import log, sqrt
+from posixpath import basename, dirname
+
+from agent.measure.scopes.changed import Changed
+from agent.measure.scopes.index import Index
+
+__all__ = ["Likeness"]
+
+PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+TEST_NAMES = re.compile(r"^(tests?_+)+|(_+tests?)+$")
+NO_WORDS = frozenset({"test", "src", "lib", "init", "py", "unit", "integration"})
+STEM, FOLDER, SYMBOL = 1.0, 0.6, 0.5
+"""What a word counts by where it comes from: the changed file's name, its folders (the less the further up), and the
+names that are changed in it."""
+SAME_STEM = 0.7
+"""Of a test that is named after the file, wherever it lies; the rest is for lying where it should."""
+SAME_PLACE = 0.4
+"""Of a test that lies where the tests of the file should, under another name."""
+WORDS_ALIKE = 0.8
+SATURATION, LENGTH = 1.2, 0.1
+"""k1 and b of BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009). The length of a file weighs
+little: a long one tests more."""
+SURE = 1.5
+"""The least score that says all, times the rarity of a word of one file: half a changed name."""
+NAMED, HOLDER = 3.0, 2.0
+"""What a hit counts: a changed name, and a class that it lies in."""
+WORDS, USERS = 4.0, 4.0
+"""What the words of the changed lines share, and the names that use what is changed; none has more than 1."""
+
+
+class Likeness:
+    """The test files of an index, to be asked about one change after the other."""
+
+    def __init__(self, index: Index, tests: Collection[str]) -> None:
+        self._tests = sorted(tests)
+        self._paths = {test: _path_words(test) for test in self._tests}
+        self._path_rarity = _rarity(self._paths.values(), len(self._paths))
+        self._words = {test: index.files[test].words for test in self._tests if test in index.files}
+        self._lengths = {test: sum(words.values()) for test, words in self._words.items()}
+        self._mean = sum(self._lengths.values()) / max(1, len(self._lengths)) or 1.0
+        self._rarity = _rarity(self._words.values(), len(self._words))
+
+    def by_name(self, changed: Mapping[str, Changed]) -> dict[str, float]:
+        """How much the path of each test file is like those of the changed files, in [0, 1]; none that is not."""
+        found: dict[str, float] = {}
+        for path, change in changed.items():
+            wanted = self._weighed(_change_words(path, change))
+            for test in self._tests:
+                alike = max(_convention(path, test), WORDS_ALIKE * self._cosine(wanted, self._paths[test]))
+                if alike > found.get(test, 0.0):
+                    found[test] = alike
+        return found
+
+    def by_words(self, changed: Mapping[str, Changed]) -> dict[str, float]:
+        """How much the text of each test file is about the changes, in [0, 1], the most like one having 1 where it
+        is enough alike; none that has nothing of them."""
+        terms = _terms(changed)
+        known = {word: weight * self._rarity[word] for word, weight in terms.items() if word in self._rarity}
+        scores: dict[str, float] = {}
+        for test, words in self._words.items():
+            hits = known.keys() & words.keys()
+            if hits:
+                norm = SATURATION * (1 - LENGTH + LENGTH * self._lengths[test] / self._mean)
+                scores[test] = sum(
+                    known[word] * words[word] * (SATURATION + 1) / (words[word] + norm) for word in sorted(hits)
+                )
+        most = max([*scores.values(), SURE * log(1 + len(self._words))])
+        return {test: score / most for test, score in scores.items()}
+
+    def _weighed(self, words: Mapping[str, float]) -> dict[str, float]:
+        rarest = log(1 + len(self._tests))
+        return {word: weight * self._path_rarity.get(word, rarest) for word, weight in words.items()}
+
+    def _cosine(self, wanted: Mapping[str, float], words: Collection[str]) -> float:
+        shared = wanted.keys() & words
+        if not shared:
+            return 0.0
+        own = {word: self._path_rarity[word] for word in sorted(words)}
+        product = sum(wanted[word] * own[word] for word in sorted(shared))
+        length = sqrt(sum(each * each for each in wanted.values()) * sum(each * each for each in own.values()))
+        return product / length if length else 0.0
+
+
+def _rarity(documents: Iterable[Collection[str]], count: int) -> dict[str, float]:
+    spread = Counter(word for words in documents for word in words)
+    return {word: log(1 + (count - times + 0.5) / (times + 0.5)) for word, times in spread.items()}
+
+
+def _terms(changed: Mapping[str, Changed]) -> dict[str, float]:
+    terms: dict[str, float] = {}
+
+    def add(word: str, weight: float) -> None:
+        if not word.startswith("__"):
+            terms[word] = max(weight, terms.get(word, 0.0))
+
+    for change in changed.values():
+        for word in change.words:
+            add(word, min(1.0, WORDS / len(change.words)))
+        for name, removes in change.users.items():
+            add(name.rsplit(".", 1)[-1], min(1.0, USERS / len(change.users)) / removes)
+        for name in change.names:
+            *holders, last = name.split(".")
+            add(last, NAMED)
+            for holder in holders:
+                add(holder, HOLDER)
+    return dict(sorted(terms.items()))
+
+
+def _change_words(path: str, change: Changed) -> dict[str, float]:
+    """What a test of a change might be called by, and how much that says."""
+    weights: dict[str, float] = {}
+    folders = dirname(path).split("/") if dirname(path) else []
+    stem = basename(path).rsplit(".", 1)[0]
+    if stem == "__init__" and folders:
+        stem = folders.pop()
+    sources = [(stem, STEM)]
+    sources += [(folder, FOLDER * 0.8**removes) for removes, folder in enumerate(reversed(folders))]
+    sources += [(part, SYMBOL) for name in change.names for part in name.split(".")]
+    for text, weight in sources:
+        for word in _split(text):
+            weights[word] = max(weight, weights.get(word, 0.0))
+    return dict(sorted(weights.items()))
+
+
+def _path_words(path: str) -> frozenset[str]:
+    return frozenset(word for part in path.removesuffix(".py").split("/") for word in _split(part))
+
+
+def _split(text: str) -> set[str]:
+    """The words of a name, in the singular and in small letters, and all of them in one."""
+    parts = [_singular(part.lower()) for piece in text.split("_") for part in PART.findall(piece)]
+    words = {part for part in parts if len(part) > 1}
+    if len(parts) > 1 and "_" not in text:
+        words.add("".join(parts))
+    return words - NO_WORDS
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
+
+
+def _convention(path: str, test: str) -> float:
+    """How much a test lies and is named as the tests of a file usually are, in [0, 1]."""
+    folders, stem = _home(path)
+    test_folders, test_stem = _home(test)
+    place = _agreement(folders, test_folders)
+    stems = {stem, stem.strip("_"), "_".join([*folders[-1:], stem.strip("_")])}
+    if test_stem and test_stem.strip("_") in stems:
+        return SAME_STEM + (1 - SAME_STEM) * place
+    return SAME_PLACE * place if test_folders else 0.0
+
+
+def _home(path: str) -> tuple[list[str], str]:
+    """The folders of a file but for those that only hold tests or sources, and its name without what marks tests. A
+    package's `__init__.py` is named after it; a file that has no other name than `tests` after its folder."""
+    folders = [part for part in dirname(path).split("/") if part not in ("", "test", "tests", "src", "lib", "testing")]
+    stem = TEST_NAMES.sub("", basename(path).rsplit(".", 1)[0])
+    if stem in ("__init__", "tests", "test", "") and folders:
+        stem = TEST_NAMES.sub("", folders.pop())
+    return [TEST_NAMES.sub("", folder) for folder in folders], stem
+
+
+def _agreement(folders: list[str], others: list[str]) -> float:
+    """How far two places agree, from the end; the first folder of the one may be the project's own package."""
+    if folders == others or folders[1:] == others:
+        return 1.0
+    shared = 0
+    for one, other in zip(reversed(folders), reversed(others), strict=False):
+        if one != other:
+            break
+        shared += 1
+    start = 0
+    for one, other in zip(folders[1:], others[1:] if others[:1] == folders[:1] else others, strict=False):
+        if one != other:
+            break
+        start += 1
+    return max(shared, start) / max(len(folders), len(others), 1)

@@ -1,0 +1,265 @@
+"""Modules: which file a name that is imported comes from, worked out from the files alone.
+
+A name is followed through the modules that only pass it on, so that a package that imports all of its own does not
+connect everything with everything. Where two answers are possible both are given.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from posixpath import basename, dirname
+
+from agent.measure.scopes.index import Import, Source
+
+__all__ = ["Modules", "Place", "Use", "above"]
+
+LIKELY = ("", "src", "lib")
+"""Folders that modules are imported from, whoever imports; the empty one is the workspace."""
+UNLIKELY = 3
+"""More folders than these that have a module of a name are not looked at, where none is near the importer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A module, or what is bound to a name in it."""
+
+    module: str
+    """A file; or a folder, with a `/` at its end, where that is a package without a file."""
+    name: str = ""
+    """Empty: the module as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What one import brings into a file."""
+
+    places: frozenset[Place]
+    """Where what is imported is defined."""
+    passed: frozenset[str]
+    """The modules that run on the way there."""
+
+
+class Modules:
+    """The files of a workspace as modules."""
+
+    def __init__(self, files: Mapping[str, Source]) -> None:
+        """`files` by path."""
+        self._files = files
+        self._folders = {folder for path in files for folder in above(path)}
+        self._by_folder: dict[str, list[str]] = {}
+        self._by_name: dict[str, list[str]] = {}
+        self._firsts: dict[str, list[str]] = {}
+        for path in sorted(files):
+            self._by_folder.setdefault(dirname(path), []).append(path)
+            self._by_name.setdefault(basename(path), []).append(path)
+            root = self._root(dirname(path))
+            first = path[len(root) :].lstrip("/").split("/", 1)[0].removesuffix(".py")
+            known = self._firsts.setdefault(first, [])
+            if root not in known:
+                known.append(root)
+        self.definers = cache(self._definers)
+        self._likely = cache(self._likely_roots)
+        self._bindings = cache(self._bindings_of)
+        self._located = cache(self._locate)
+
+    def uses(self, path: str) -> Iterator[Use]:
+        """What the imports of a file bring into it, import by import."""
+        for each in self._files[path].imports:
+            for module in self._targets(path, each):
+                yield self._use(module, each)
+
+    def named(self, path: str, dotted: str) -> Iterator[Place]:
+        """The modules, or the names in them, that a string in a file names."""
+        parts = dotted.split(".")
+        found = [self._deepest(root, parts) for root in self._roots(self._root(dirname(path)), parts[0])]
+        for module, rest in sorted(found, key=lambda each: len(each[1]))[:1]:
+            if not rest:
+                yield Place(module)
+            elif not module.endswith("/"):
+                yield from self._chain(module, rest)
+
+    def inside(self, module: str) -> list[str]:
+        """The files that lie in the folder of a package, beside its `__init__.py`."""
+        folder = dirname(module)
+        return [path for path in self._by_folder.get(folder, ()) if path != module]
+
+    def ending_in(self, text: str) -> list[str]:
+        """The files whose paths end in these folders and this name."""
+        name = basename(text)
+        end = "/" + text.removeprefix("./")
+        return [path for path in self._by_name.get(name, ()) if f"/{path}".endswith(end)]
+
+    def below(self, folder: str) -> list[str]:
+        """The files that lie in a folder, or in one in it; none where that is the workspace."""
+        return [path for path in self._files if path.startswith(f"{folder}/")] if folder else []
+
+    def _use(self, module: str, each: Import) -> Use:
+        places: set[Place] = set()
+        if each.names is None:
+            top = self._top(module, each)
+            for attributes in each.attributes:
+                places.update(self._chain(top, attributes.split(".")))
+            if not any(self._belongs(place.module, module) for place in places):
+                places.add(Place(module))
+        for bound in each.names or ():
+            places.update(self._bound(module, bound.name, bound.attributes))
+        return Use(frozenset(places), self._packages(module))
+
+    def _bound(self, module: str, name: str, attributes: tuple[str, ...]) -> Iterator[Place]:
+        if name == "*":
+            yield Place(module)
+            return
+        for place in self.definers(module, name):
+            if place.name or not attributes:
+                yield place
+            for chain in () if place.name else attributes:
+                yield from self._chain(place.module, chain.split("."))
+
+    def _chain(self, module: str, names: list[str]) -> Iterator[Place]:
+        """What a dotted name in a module stands for: the first on the way that is no module."""
+        here = [Place(module)]
+        for name in names:
+            here = [each for place in here for each in self.definers(place.module, name)]
+            yield from (place for place in here if place.name)
+            here = [place for place in here if not place.name and place.module != module]
+        yield from here
+
+    def _top(self, module: str, each: Import) -> str:
+        """What `import a.b` binds: `a`; and `import a.b as c`: `a.b`."""
+        parts = each.module.split(".")
+        if len(parts) < 2 or each.alias != parts[0]:
+            return module
+        folder = module.rstrip("/") if module.endswith("/") else module.removesuffix("/__init__.py").removesuffix(".py")
+        for _ in parts[1:]:
+            folder = dirname(folder)
+        return self._package(folder)
+
+    def _belongs(self, place: str, module: str) -> bool:
+        return place == module or (module.endswith(("/", "/__init__.py")) and place.startswith(dirname(module) + "/"))
+
+    def _targets(self, path: str, each: Import) -> tuple[str, ...]:
+        if not each.level:
+            return self._located(self._root(dirname(path)), each.module)
+        folder = dirname(path)
+        for _ in range(each.level - 1):
+            folder = dirname(folder)
+        module, rest = self._deepest(folder, each.module.split(".") if each.module else [])
+        return () if rest else (module,)
+
+    def _locate(self, root: str, dotted: str) -> tuple[str, ...]:
+        """The modules that a name may stand for where modules are imported from this folder, among others; of one that
+        is no file, an extension say, the package that it lies in."""
+        parts = dotted.split(".")
+        likely = self._likely(root)
+        found, partly = dict[str, str](), list[str]()
+        for each in self._roots(root, parts[0]):
+            module, rest = self._deepest(each, parts)
+            if not rest:
+                found[each] = module
+            elif module.endswith("/__init__.py") and len(rest) < len(parts):
+                partly.append(module)
+        nearest = next((module for each, module in found.items() if each in likely), None)
+        return tuple(found.values() or partly[:1]) if nearest is None else (nearest,)
+
+    def _roots(self, root: str, first: str) -> list[str]:
+        """The folders that hold a module of that name: those that are likely to be meant where modules are imported
+        from this one, in order, and others."""
+        likely = [each for each in self._likely(root) if self._holds(each, first)]
+        others = [] if first in sys.stdlib_module_names else self._firsts.get(first, [])
+        return likely + ([each for each in others if each not in likely] if len(others) <= UNLIKELY else [])
+
+    def _likely_roots(self, root: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((root, *above(root), *LIKELY)))
+
+    def _holds(self, root: str, first: str) -> bool:
+        path = f"{root}/{first}".lstrip("/")
+        if f"{path}.py" in self._files or f"{path}/__init__.py" in self._files:
+            return True
+        return path in self._folders and first not in sys.stdlib_module_names
+
+    def _root(self, folder: str) -> str:
+        """The folder that a file's own package lies in."""
+        while f"{folder}/__init__.py" in self._files:
+            folder = dirname(folder)
+        return folder
+
+    def _deepest(self, folder: str, parts: list[str]) -> tuple[str, list[str]]:
+        """The module that some names lead to, one in the other, and the names that lead no further."""
+        for number, part in enumerate(parts):
+            path = f"{folder}/{part}".lstrip("/")
+            if path in self._folders:
+                folder = path
+            elif f"{path}.py" in self._files:
+                return f"{path}.py", parts[number + 1 :]
+            else:
+                return self._package(folder), parts[number:]
+        return self._package(folder), []
+
+    def _package(self, folder: str) -> str:
+        path = f"{folder}/__init__.py".lstrip("/")
+        return path if path in self._files else f"{folder}/"
+
+    def _packages(self, module: str) -> frozenset[str]:
+        """What runs when a module is imported: itself, and the packages that it lies in."""
+        packages = (f"{folder}/__init__.py" for folder in above(module) if folder)
+        return frozenset(path for path in (module, *packages) if path in self._files)
+
+    def _definers(self, module: str, name: str) -> frozenset[Place]:
+        """Where what a module has under a name is defined; the module itself where that cannot be seen."""
+        found: set[Place] = set()
+        seen, pending = {(module, name)}, [(module, name)]
+        while pending:
+            here, wanted = pending.pop()
+            for place in self._next(here, wanted):
+                if place.name == "" or (place.module == here and place.name == wanted):
+                    found.add(place)
+                elif (place.module, place.name) not in seen:
+                    seen.add((place.module, place.name))
+                    pending.append((place.module, place.name))
+        return frozenset(found) or frozenset({Place(module)})
+
+    def _next(self, module: str, name: str) -> Iterator[Place]:
+        """Where a name of a module is bound, one step on; a place in the module itself: here."""
+        source = self._files.get(module)
+        here = Place(module, name)
+        bound = [] if source is None else [each for each in self._bindings(module).get(name, ()) if each != here]
+        yield from bound
+        if source is not None and name in source.names:
+            yield here
+        elif not bound:
+            inner, rest = self._deepest(dirname(module), [name])
+            if module.endswith(("/", "/__init__.py")) and not rest:
+                yield Place(inner)
+            elif source is not None:
+                yield from self._starred(module, name)
+
+    def _starred(self, module: str, name: str) -> Iterator[Place]:
+        for each in self._bindings(module).get("*", ()):
+            source = self._files.get(each.module)
+            if source is None:
+                continue
+            exported = source.exported
+            if name in exported if exported is not None else not name.startswith("_"):
+                yield Place(each.module, name)
+
+    def _bindings_of(self, path: str) -> dict[str, list[Place]]:
+        """What the imports at top level bind, by name; under `*`, the modules of which all names are bound."""
+        bindings: dict[str, list[Place]] = {}
+        for each in self._files[path].imports:
+            for module in self._targets(path, each) if not each.lazy else ():
+                if each.names is None:
+                    bindings.setdefault(each.alias, []).append(Place(self._top(module, each)))
+                for bound in each.names or ():
+                    place = Place(module) if bound.name == "*" else Place(module, bound.name)
+                    bindings.setdefault(bound.alias, []).append(place)
+        return bindings
+
+
+def above(path: str) -> Iterator[str]:
+    """The folders that a path lies in, the nearest first; the last is the workspace."""
+    while path.strip("/"):
+        path = dirname(path)
+        yield path

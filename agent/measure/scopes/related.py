@@ -1,0 +1,98 @@
+"""Which test files a change can reach, the nearest first, decided without running anything of the project.
+
+Law: a test file that imports what is changed, over whatever way, is among them. How near it is goes by the steps of
+that way, by how the file is named, and by the identifiers that it shares with the change; that orders, and drops
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+from posixpath import basename, dirname
+
+from agent.measure.scopes.changed import Changed, changed_of
+from agent.measure.scopes.index import Index, read_index
+from agent.measure.scopes.likeness import Likeness
+from agent.measure.scopes.reach import BESIDE, Graph, Way
+
+__all__ = ["Changed", "Index", "Near", "changed_of", "read_index", "related"]
+
+STRANGE_NAME, STRANGE_WORDS = 2.0, 3.0
+"""How much further a file is of which the name, or the words, are not at all like the change."""
+UNREACHED = 15.0
+"""Steps to a file that no import leads from."""
+ALIKE_NAME, ALIKE_WORDS = 0.5, 0.3
+"""From here on the name or the words of a file say that it is about a change although no import leads there."""
+DECIDING = frozenset({"conftest.py", "setup.py", "setup.cfg", "pyproject.toml", "tox.ini", "pytest.ini", "noxfile.py"})
+"""Files that decide how everything is built and run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A test file that a change can reach."""
+
+    file: str
+    distance: float
+    """0 for a file that is changed itself; else the root of the steps of imports, since the far ones tell little apart,
+    and up to 5 more where nothing else speaks for it."""
+    why: str
+    """In plain words."""
+
+
+def related(index: Index, changed: Mapping[str, Changed], tests: Collection[str]) -> list[Near]:
+    """The files among `tests` that the changed files can reach, the nearest first, and by name where they are as near.
+
+    All of them where a file is changed that decides how everything is run, or where the package that everything lies
+    in is.
+    """
+    files = tuple(sorted(set(tests)))
+    graph, likeness = _prepared(index, files)
+    ways = graph.ways({path: change.touched for path, change in changed.items()})
+    names, words = likeness.by_name(changed), likeness.by_words(changed)
+    deciding = min((path for path in changed if _decides(path)), default="")
+    found = [Near(file, 0.0, "it is changed itself") for file in files if file in changed]
+    for file in files:
+        if file in changed:
+            continue
+        way, name, word = ways.get(file), names.get(file, 0.0), words.get(file, 0.0)
+        if way is None and name < ALIKE_NAME and word < ALIKE_WORDS and not deciding:
+            continue
+        steps = way.steps if way else UNREACHED
+        distance = sqrt(steps) + STRANGE_NAME * (1 - name) + STRANGE_WORDS * (1 - word)
+        found.append(Near(file, round(distance, 3), _why(way, name, word, changed, deciding)))
+    return sorted(found, key=lambda near: (near.distance, near.file))
+
+
+@lru_cache(maxsize=4)
+def _prepared(index: Index, files: tuple[str, ...]) -> tuple[Graph, Likeness]:
+    """What is the same for every change; it takes longer than all the rest."""
+    return Graph(index), Likeness(index, files)
+
+
+def _decides(path: str) -> bool:
+    """Whether a file decides how everything is built and run, or is the package that everything lies in."""
+    name = basename(path)
+    if name in DECIDING or (name.startswith("requirements") and name.endswith((".txt", ".in"))):
+        return name != "conftest.py" or not dirname(path)
+    return name == "__init__.py" and path.removeprefix("src/").count("/") == 1
+
+
+def _why(way: Way | None, name: float, word: float, changed: Mapping[str, Changed], deciding: str) -> str:
+    parts = list[str]()
+    if way is not None:
+        direct = way.through == way.end
+        parts.append(f"{_verb(way)} {way.end}" if direct else f"reaches {way.end} through {way.through}")
+    if name >= ALIKE_NAME:
+        parts.append("is named like it" if parts else f"is named like {min(changed)}")
+    if word >= ALIKE_WORDS:
+        parts.append("has words of the change")
+    return ", ".join(parts) or f"{deciding} decides how all tests are run"
+
+
+def _verb(way: Way) -> str:
+    if way.end.endswith(".py"):
+        return "imports" if way.steps < BESIDE else "may load"
+    return "names" if way.steps < BESIDE else "lies near"

@@ -1,0 +1,131 @@
+"""Runs of pytest that are copied from a template instead of being started: for which commands, and how to order one."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import secrets
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from importlib import resources
+
+from agent.measure.warm.planting import NEVER_S, Limits
+from sandboxes import Sandbox, Template
+
+__all__ = ["Start", "Warm", "find_warm"]
+
+SHELL_WORDS = re.compile(r"[;&|<>$`()*?{}~!#\n\\]")
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+PYTHON = re.compile(r"(.*/)?python[\d.]*")
+PYTEST = re.compile(r"(.*/)?(pytest|py\.test)")
+INSIDE = (
+    "alarm",
+    "channel",
+    "wanted",
+    "cutting",
+    "failures",
+    "reporter",
+    "copies",
+    "stops",
+    "ahead",
+    "session",
+    "warm",
+)
+"""Programs of the template, each after those that it imports."""
+ENDING = "\nfrom ramify_inside import warm\nwarm.begin({!r})\n"
+
+
+class Start(Enum):
+    """How a run begins."""
+
+    NEW = "new"
+    """In a process of its own."""
+    PACKAGES = "packages"
+    """Copied when pytest and its plugins are imported."""
+    SESSION = "session"
+    """Copied when the base state's session would read the first file that differs; else as PACKAGES."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warm:
+    """How a task's tests are run by a template."""
+
+    template: Template
+    argv: tuple[str, ...]
+    """`-m pytest ...`, or the path of the script and its arguments."""
+    workdir: str
+    plugin: str = field(default_factory=lambda: f"m{secrets.token_hex(8)}", compare=False)
+    """The name under which pytest loads the reporter; nobody can guess it."""
+
+    def order(
+        self, tests: Sequence[str], changed: Sequence[str] | None, report: str, nonce: str, limits: Limits
+    ) -> bytes:
+        """What to ask the template for.
+
+        `changed` are the files of the workspace whose content differs from the base; None when more than that differs.
+        """
+        files = None if changed is None else sorted(posixpath.join(self.workdir, path) for path in changed)
+        session = {"argv": self.argv, "wanted": list(tests), "plugin": self.plugin}
+        run = {
+            "report": report,
+            "nonce": nonce,
+            "cpu_s": limits.cpu_s,
+            "wall_s": limits.wall_s,
+            "run_s": limits.run_s,
+            "late_s": min(limits.late_s, NEVER_S),
+            "max_timeouts": limits.timeouts,
+            "must_pass": sorted(limits.must_pass),
+            "max_regressions": limits.regressions,
+        }
+        return json.dumps({"session": session, "changed": files, "run": run}).encode()
+
+
+def find_warm(box: Sandbox, command: str) -> Warm | None:
+    """How a template runs this command; None when it is not plainly a run of pytest."""
+    parts = _split(command)
+    if parts is None:
+        return None
+    env, words = parts
+    workdir = box.exec(["pwd", "-P"], timeout_s=60).stdout.decode().strip()
+    if PYTHON.fullmatch(words[0]) and words[1:3] == ["-m", "pytest"]:
+        interpreter, argv = words[0], words[1:]
+    elif PYTEST.fullmatch(words[0]) and (script := _script(box, words[0])):
+        interpreter, argv = script[1], [script[0], *words[1:]]
+    else:
+        return None
+    program = _program(workdir)
+    return Warm(Template((interpreter, "-"), program, env), tuple(argv), workdir)
+
+
+def _split(command: str) -> tuple[Mapping[str, str], list[str]] | None:
+    """The variables that a simple command sets, and its words; None when a shell would do more with it."""
+    if SHELL_WORDS.search(command):
+        return None
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    env: dict[str, str] = {}
+    while words and ASSIGNMENT.match(words[0]):
+        name, _, env[name] = words.pop(0).partition("=")
+    return (env, words) if words else None
+
+
+def _script(box: Sandbox, name: str) -> tuple[str, str] | None:
+    """The path of a Python script and its interpreter."""
+    look = 'path=$(command -v "$0") && printf "%s\\n" "$path" && head -n 1 "$path"'
+    found = box.exec(["/bin/sh", "-c", look, name], timeout_s=60)
+    path, _, first = found.stdout.decode(errors="replace").strip().partition("\n")
+    interpreter = first.removeprefix("#!").strip()
+    if found.exit_code or not PYTHON.fullmatch(interpreter):
+        return None
+    return path, interpreter
+
+
+def _program(workdir: str) -> str:
+    inside = resources.files("agent.measure.inside")
+    sources = [(name, (inside / f"{name}.py").read_text(encoding="utf-8")) for name in INSIDE]
+    return f"register('ramify_inside', {sources!r})\n{ENDING.format(workdir)}"

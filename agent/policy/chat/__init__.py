@@ -1,0 +1,4 @@
+"""The chat policy: a language model that works in turns, by tool calls or tagged text.
+
+Like all policies it must not import `agent.search`, `agent.evaluate`, or anything above them.
+"""

@@ -1,0 +1,31 @@
+"""Layout: what lies in the root of a repository, so that a model does not have to guess it."""
+
+from __future__ import annotations
+
+from agent.actions.excerpt import printable
+from agent.evaluate.value import Once
+from sandboxes import Provider, Snapshot
+
+__all__ = ["layout"]
+
+LAYOUT = "layout"
+"""Key of the note on the root that holds it."""
+NAMES = 40
+LOOK_S = 30.0
+
+
+def layout(provider: Provider, base: Snapshot, once: Once) -> str:
+    """The names in the root of the base state and in its `src`, folders with a slash; read once a run.
+
+    Raises:
+        sandboxes.SandboxError: the base state cannot be looked at.
+    """
+
+    def find() -> str:
+        with provider.at(base) as box:
+            listed = box.exec(["sh", "-c", "ls -dp -- * src/* 2>/dev/null"], timeout_s=LOOK_S)
+        names = [name for name in printable(listed.stdout).split("\n")[:-1] if "__pycache__" not in name]
+        more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+        return " ".join(names[:NAMES]) + more
+
+    return str(once(LAYOUT, find))

@@ -1,0 +1,63 @@
+"""What makes the n-th attempt at a state another one than those before: an angle, a failure and files to begin with.
+
+It depends on the place in the tree only, and is told last, so that all attempts at a state begin with the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from agent.actions import Edit, Write
+from agent.actions.excerpt import excerpt
+from agent.measure.diffs import parse
+from agent.policy import Position
+from agent.prompts import names, render
+from agent.untrusted import terminal_text, visible
+
+__all__ = ["ANGLES", "Variation", "variation"]
+
+ANGLES = tuple(name for name in names() if name.startswith("angle_"))
+MESSAGE_BYTES = 2_000
+FILES = 3
+
+_PLACE = re.compile(r"([\w.][\w./-]*\.[A-Za-z]\w{0,4}):\d+")
+"""A file and a line, as tracebacks and compilers write them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """Where one attempt should begin."""
+
+    angle: str
+    """In words: how to look at the problem."""
+    test: str = ""
+    """A test that fails; empty where there is no choice."""
+    message: str = ""
+    files: tuple[str, ...] = ()
+    """Named by the failures, and changed by no attempt so far."""
+
+
+def variation(position: Position) -> Variation | None:
+    """None for the first attempt at a state, which is to do what it thinks best."""
+    if position.index == 0:
+        return None
+    report = position.node.report
+    failing = [test for test in position.task.goal_tests if test in report.failures] or list(report.failures)
+    test = failing[position.index % len(failing)] if len(failing) > 1 else ""
+    return Variation(
+        angle=render(ANGLES[(position.node.id + position.index - 1) % len(ANGLES)]).strip(),
+        test=visible(test),
+        message=excerpt(visible(terminal_text(report.messages.get(test, ""))), MESSAGE_BYTES)[0],
+        files=_untouched(position, failing),
+    )
+
+
+def _untouched(position: Position, failing: list[str]) -> tuple[str, ...]:
+    messages = (position.node.report.messages.get(test, "") for test in failing)
+    named = dict.fromkeys(path for message in messages for path in _PLACE.findall(message))
+    actions = (action for node in position.path for step in node.steps for action in step.actions)
+    changed = {action.path for action in actions if isinstance(action, (Edit, Write))}
+    changed |= {file.path for tried in position.tried for file in parse(tried.changes.encode("utf-8", "replace"))}
+    tests = {test.partition("::")[0] for test in failing}
+    return tuple(visible(path) for path in named if path not in changed | tests)[:FILES]

@@ -1,0 +1,48 @@
+"""Ballots: what a judge said of a group of candidates, as it is recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.run.rollouts import Candidate
+from agent.run.tree.tree import NodeId
+from agent.task import Task
+
+__all__ = ["Ballot", "Judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """One vote of one judge on one group."""
+
+    group: tuple[NodeId, ...]
+    """The candidates (`agent.run.rollouts.Candidate.node`) in the order in which the judge was shown them."""
+    winner: NodeId | None
+    """One of the group; None: the judge abstained."""
+    reason: str = ""
+    judge: str = ""
+    """Who voted: a model's name, or the rule that decided (`tests`)."""
+    vote: int = 0
+    """The how-manieth vote on this group it is, from 0."""
+    round: int = 1
+    """The wave whose tournament it belongs to, from 1."""
+
+
+class Judge(Protocol):
+    """Prefers one of several candidates. Thread-safe."""
+
+    @property
+    def name(self) -> str:
+        """For the record."""
+        ...
+
+    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
+        """The preferred one of at least two candidates, shown in this order. The same group, order and number of the
+        vote give the same question.
+
+        Raises:
+            agent.budget.BudgetSpent: the question does not fit in what the run may spend.
+            agent.errors.RamifyError: as `agent.models.Model.complete`.
+        """
+        ...

@@ -1,0 +1,83 @@
+"""Orders for a search that another process runs: lines in the run's directory, taken over by its engine as events.
+
+Laws: an order is taken over once, whatever is killed when; a torn line is no order.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from agent.engine.selection import Order, check
+from agent.errors import RunInUse, UsageError
+from agent.files import append, cut_torn_line, whole_lines
+from agent.run.events import Steered
+from agent.run.journal import decode, encode
+from agent.run.paths import journal_of
+from agent.run.run import Run
+
+__all__ = ["new_orders", "put", "steer"]
+
+log = logging.getLogger(__name__)
+
+INBOX = "steering.jsonl"
+
+
+def steer(directory: Path, order: Order) -> Literal["recorded", "queued"]:
+    """Give an order to a run. `recorded`: the run is stopped, and its next sitting obeys. `queued`: another process
+    holds it and takes the order over before it selects again; if it ends before that, the next sitting does.
+
+    Raises:
+        agent.errors.UsageError: the directory holds no run, or the order cannot be obeyed.
+        agent.errors.JournalError: the run cannot be read.
+    """
+    journal_of(directory)
+    try:
+        with Run.open(directory) as run:
+            for event in new_orders(run):
+                run.record(event)
+            _check(order, run)
+            run.record(Steered(order, run.steering.inbox_bytes))
+            return "recorded"
+    except RunInUse:
+        with Run.read(directory) as run:
+            _check(order, run)
+        put(directory, order)
+        return "queued"
+
+
+def put(directory: Path, order: Order) -> None:
+    """Leave an order to whoever holds the run. Any number of processes may at once."""
+    with (directory / INBOX).open("a+b", buffering=0) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        cut_torn_line(file)
+        append(file, encode(Steered(order)))
+
+
+def new_orders(run: Run) -> Iterator[Steered]:
+    """What the inbox holds and the run has not taken over, to be recorded one by one."""
+    try:
+        for line, end in whole_lines(run.journal.directory / INBOX, run.steering.inbox_bytes):
+            try:
+                event = decode(line)
+            except ValueError:
+                event = None
+            if isinstance(event, Steered) and 0 <= event.order.node < len(run.tree):
+                yield replace(event, inbox_bytes=end)
+            else:
+                log.warning("passed over in %s: %r", INBOX, line[:200])
+    except FileNotFoundError:
+        return
+
+
+def _check(order: Order, run: Run) -> None:
+    directory = run.journal.directory
+    if order.act != "prune" and run.over:
+        raise UsageError(f"{directory} is solved: no search goes on there that could be steered")
+    if order.act != "prune" and run.started is not None and run.started.settings.get("delegate"):
+        raise UsageError(f"{directory} only merges parts; steer the search of one, a run in {directory}/parts/PART/")
+    check(order, run.tree, run.steering)

@@ -1,0 +1,292 @@
+"""Events: the facts that a run consists of, in the form in which its journal keeps them.
+
+Law: what earlier versions wrote can be read. A new field has a default, and no field changes its meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agent.budget import Usage
+from agent.engine.selection import Order
+from agent.evaluate.value import Evaluation
+from agent.measure import SuiteReport
+from agent.models import Completion
+from agent.run.ballots import Ballot
+from agent.run.message_store import Passage
+from agent.run.rollouts import Briefing, Summary
+from agent.run.schedule import Flight
+from agent.run.tree.tree import Node, NodeId, Work
+from agent.search import Choice
+from sandboxes import Snapshot
+
+__all__ = [
+    "Added",
+    "Asked",
+    "Begun",
+    "Ended",
+    "Event",
+    "Exhausted",
+    "Extended",
+    "Failed",
+    "Merged",
+    "Noted",
+    "Refusal",
+    "Refused",
+    "Remeasured",
+    "Round",
+    "Spent",
+    "Started",
+    "Steered",
+    "Summarised",
+    "Voted",
+]
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run began: everything needed to resume it the same way."""
+
+    task: dict[str, Any]
+    settings: dict[str, Any]
+    base: Snapshot
+    version: int = VERSION
+    kind: Literal["started"] = "started"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Measurements were used. Journals of earlier versions hold model calls in this form too."""
+
+    usage: Usage
+    what: str = ""
+    node: NodeId | None = None
+    kind: Literal["spent"] = "spent"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A model was asked and has answered. `answer.usage` is what that cost."""
+
+    model: str
+    request: str
+    """The digest of all that the answer depends on (`agent.engine.model_calls.Request`)."""
+    conversation: Passage
+    """The tools and the messages; `agent.run.run.Run.conversations` has them whole."""
+    sampling: dict[str, Any]
+    answer: Completion
+    node: NodeId | None = None
+    """On whose behalf; of a state that is no node yet, the parent."""
+    purpose: str = ""
+    """`policy`, `value`, or what else the answer was for."""
+    kind: Literal["asked"] = "asked"
+
+
+Refusal = Literal["TooLong", "ToolsRefused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A model's server did not take a request, for what it is; that cost nothing. Fields as in `Asked`."""
+
+    model: str
+    request: str
+    conversation: Passage
+    sampling: dict[str, Any]
+    error: Refusal
+    """The class in `agent.errors`."""
+    reason: str
+    node: NodeId | None = None
+    purpose: str = ""
+    kind: Literal["refused"] = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A choice is in flight from now on, until an event whose `flight` has its number. Where none follows, it was lost
+    with its process."""
+
+    choice: Choice
+    number: int
+    """How many had begun before it; of what is begun again, another one each time."""
+    index: int
+    """The how-manieth of that policy at the node it is; of what is begun again, the same."""
+    policy_id: str = ""
+    """Who proposes; empty where no policy is asked."""
+    nodes: int = 0
+    """That there were when it began first: of those that came later its policy is shown none."""
+    attempts: int = 0
+    """Expansions of the node that had ended then, likewise."""
+    kind: Literal["begun"] = "begun"
+
+    @property
+    def work(self) -> Work:
+        """As the tree counts it."""
+        return self.choice.node, self.choice.act, self.choice.other, self.policy_id
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A state was measured."""
+
+    node: Node
+    elapsed_s: float = 0.0
+    """Seconds of all sittings so far; the same field on every event that ends an expansion."""
+    choice: Choice | None = None
+    """The selection that led here; the same field on every event that ends an expansion."""
+    flight: Flight | None = None
+    """When it began; the same field on every event that ends an expansion."""
+    kind: Literal["added"] = "added"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """An expansion of `parent` led to a state that the tree had already."""
+
+    parent: NodeId
+    node: NodeId
+    label: str = ""
+    policy_id: str = ""
+    elapsed_s: float = 0.0
+    choice: Choice | None = None
+    proposal: str = ""
+    """What was proposed, in canonical form (`agent.run.tree.proposals`)."""
+    flight: Flight | None = None
+    kind: Literal["merged"] = "merged"
+
+
+@dataclass(frozen=True, slots=True)
+class Remeasured:
+    """The state of a node was measured once more. The node stays what it is."""
+
+    node: NodeId
+    evaluation: Evaluation
+    report: SuiteReport
+    elapsed_s: float = 0.0
+    choice: Choice | None = None
+    flight: Flight | None = None
+    kind: Literal["remeasured"] = "remeasured"
+
+
+@dataclass(frozen=True, slots=True)
+class Extended:
+    """Tests of the base state were run that no run of it had come to: the base state's report is that much longer."""
+
+    report: SuiteReport
+    """Of these tests alone."""
+    kind: Literal["extended"] = "extended"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What was begun at `node` ended without a state, or without a measurement."""
+
+    node: NodeId
+    reason: str
+    label: str = ""
+    policy_id: str = ""
+    elapsed_s: float = 0.0
+    choice: Choice | None = None
+    flight: Flight | None = None
+    kind: Literal["failed"] = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """Nothing is left to propose at `node`."""
+
+    node: NodeId
+    policy_id: str = ""
+    """The one policy of several that has nothing left there; empty: none has."""
+    flight: Flight | None = None
+    """Where that ended an expansion."""
+    kind: Literal["exhausted"] = "exhausted"
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A fact about a state that cost something to find (a coverage spectrum, a judge's opinion)."""
+
+    node: NodeId
+    key: str
+    data: Any
+    kind: Literal["noted"] = "noted"
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """A person gave an order."""
+
+    order: Order
+    inbox_bytes: int = 0
+    """How much of the inbox (`agent.run.command_queue`) had been taken over then, this order included."""
+    kind: Literal["steered"] = "steered"
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """A rollout was put into words."""
+
+    summary: Summary
+    kind: Literal["summarised"] = "summarised"
+
+
+@dataclass(frozen=True, slots=True)
+class Voted:
+    """A judge voted on a group of candidates."""
+
+    ballot: Ballot
+    kind: Literal["voted"] = "voted"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A further wave of rollouts from the base state began, told of those before."""
+
+    number: int
+    """From 2: the first wave needs no word."""
+    first: NodeId
+    """The id that its first state gets."""
+    briefing: Briefing | None = None
+    """None: it is told nothing."""
+    repairs: tuple[Order, ...] = ()
+    """Where those of its rollouts begin that do not begin at the base state (`agent.solver.refine.local`)."""
+    kind: Literal["round"] = "round"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A sitting ended. A later one may follow."""
+
+    status: str
+    stop: str
+    best: NodeId | None = None
+    verified: bool = False
+    patch_blob: str | None = None
+    elapsed_s: float = 0.0
+    final: dict[str, int] = field(default_factory=dict)
+    kind: Literal["ended"] = "ended"
+
+
+Event = (
+    Started
+    | Spent
+    | Asked
+    | Refused
+    | Begun
+    | Added
+    | Merged
+    | Remeasured
+    | Extended
+    | Failed
+    | Exhausted
+    | Noted
+    | Steered
+    | Summarised
+    | Voted
+    | Round
+    | Ended
+)

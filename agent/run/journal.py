@@ -1,0 +1,201 @@
+"""The append-only log of events that a run consists of.
+
+Law: the run is its journal. An event is on disk before anybody acts on it; kill -9 at any byte loses nothing but what
+was in flight, which is known and begun again; a torn last line is cut off on opening.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from enum import Enum
+from functools import cache
+from math import isfinite
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Annotated, Any, Self
+
+from agent.errors import BlobLost, JournalError, RunInUse
+from agent.files import append, cut_torn_line, whole_lines
+from agent.parsing import loads, reason
+from agent.run.events import Begun, Event
+
+__all__ = ["Journal", "read_events", "to_json"]
+
+_BLOB = re.compile("[0-9a-f]{64}")
+"""A name leads to no other folder, whoever wrote the journal."""
+_LONG = re.compile(rb"[0-9]{19}")
+"""Digits that may be a number which no event holds: others would be counted one by one, which takes time."""
+
+
+@cache
+def _adapter() -> Any:
+    from pydantic import Field, TypeAdapter
+
+    return TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+
+
+def to_json(record: Any) -> bytes:
+    """A dataclass as ASCII on one line; enumerations by value, lone surrogates escaped.
+
+    Not by pydantic, which replaces the lone surrogates of a key: a test's id may hold them (pydantic 2.14).
+    """
+    return json.dumps(record, default=_plain, ensure_ascii=True, allow_nan=False).encode()
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else {each.name: getattr(value, each.name) for each in fields(value)}
+
+
+def encode(event: Event) -> bytes:
+    """One line of the journal, newline included."""
+    return to_json(event) + b"\n"
+
+
+def decode(line: bytes) -> Event:
+    """Raises ValueError when the line is not an event."""
+    numbers: dict[str, Callable[[str], Any]] = {"parse_float": _finite, "parse_constant": _finite}
+    if _LONG.search(line):
+        numbers["parse_int"] = _small
+    event: Event = _adapter().validate_python(loads(line, **numbers), strict=False)
+    return event
+
+
+def _finite(text: str) -> float:
+    if not isfinite(number := float(text)):
+        raise ValueError(f"{text[:40]} is no number of an event")
+    return number
+
+
+def _small(text: str) -> int:
+    if len(text) > 19:
+        raise ValueError(f"{text[:40]}... is no number of an event")
+    return int(text)
+
+
+def read_events(path: Path) -> Iterator[Event]:
+    """The events of a journal file; a torn last line is passed over.
+
+    Raises:
+        JournalError: the file or a line before the last cannot be read.
+    """
+    _opened(path).close()
+    for number, (line, _) in enumerate(whole_lines(path), 1):
+        try:
+            yield decode(line)
+        except ValueError as error:
+            said = f"is not an event of this version of ramify: {reason(error)}"
+            raise JournalError(f"{path}:{number} {said}") from error
+
+
+def _made(directory: Path) -> IO[bytes]:
+    """The journal of a run directory, which is made where it is not there."""
+    try:
+        (directory / "blobs").mkdir(parents=True, exist_ok=True)
+        return (directory / "journal.jsonl").open("a+b", buffering=0)
+    except (FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+        raise JournalError(
+            f"{directory} cannot hold a run: {error.filename}: {error.strerror}; name another"
+        ) from error
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise JournalError(f"{path} cannot be read: {error.strerror}") from error
+
+
+class Journal:
+    """A run directory: `journal.jsonl`, appended and synced, and `blobs/` named by their SHA-256. Thread-safe.
+
+    One process at a time may hold it open (an advisory lock, gone with the process); others may read it meanwhile.
+    """
+
+    def __init__(self, directory: Path, *, read_only: bool = False) -> None:
+        self.directory = directory
+        self.path = directory / "journal.jsonl"
+        self._lock = threading.Lock()
+        if read_only:
+            self._file: IO[bytes] = _opened(self.path)
+            return
+        self._file = _made(directory)
+        self._hold()
+        cut_torn_line(self._file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let another process open the run."""
+        self._file.close()
+
+    def events(self) -> list[Event]:
+        """All that was recorded so far."""
+        return list(read_events(self.path))
+
+    def append(self, event: Event) -> None:
+        """Write one event and wait until it is on disk; not for the beginning of a choice, which is chosen anew where
+        the whole machine fails."""
+        line = encode(event)
+        with self._lock:
+            append(self._file, line, sync=not isinstance(event, Begun))
+
+    def put_blob(self, data: bytes) -> str:
+        """Store bytes by content; returns their SHA-256 in hex."""
+        from hashlib import sha256
+
+        name = sha256(data).hexdigest()
+        path = self.directory / "blobs" / name
+        if not path.exists():
+            write_atomically(path, data)
+        return name
+
+    def get_blob(self, name: str) -> bytes:
+        """What `put_blob` stored.
+
+        Raises:
+            BlobLost: it is not there, or something else is, whoever wrote the journal.
+        """
+        from hashlib import sha256
+
+        path = self.directory / "blobs" / name
+        try:
+            data = path.read_bytes() if _BLOB.fullmatch(name) and path.is_file() else None
+        except OSError:
+            data = None
+        if data is None or sha256(data).hexdigest() != name:
+            kind = "has no" if data is None else "has another"
+            raise BlobLost(
+                f"the run is damaged: {path.parent} {kind} {name[:64]!r}, which the journal names; put it "
+                "back, or leave the run out"
+            )
+        return data
+
+    def _hold(self) -> None:
+        import fcntl
+
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            raise RunInUse(f"{self.directory} is in use by another ramify process; wait for it or stop it") from error
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file whole: a crash leaves the old content or the new, never a part."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -1,0 +1,88 @@
+"""Where runs are kept, and what they are called."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime
+from pathlib import Path
+
+from agent.errors import UsageError
+from agent.run.events import Started
+from agent.run.journal import read_events
+from agent.task import load_task
+
+__all__ = ["PARTS", "STORE", "checkout_of", "journal_of", "new_run_dir", "runs_dir", "slug", "state_dir", "store_of"]
+
+STORE = "store"
+"""In a run's directory: what its states are kept in."""
+PARTS = "parts"
+"""In a run's directory: the searches of the parts that it delegates, each a run."""
+
+
+def state_dir() -> Path:
+    """Where the user's own files are kept that outlive a run."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "ramify"
+
+
+def runs_dir() -> Path:
+    """Where runs are kept that no `--out` names."""
+    return state_dir() / "runs"
+
+
+def new_run_dir(wanted: Path | None, name: str) -> Path:
+    """The directory of a new run: `wanted`, or one under `runs_dir()` named by the time and the issue. What of a run is
+    there that recorded nothing is gone on with.
+
+    Raises:
+        agent.errors.UsageError: there is something already.
+    """
+    if wanted is None:
+        wanted = runs_dir() / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{name}"
+    journal = wanted / "journal.jsonl"
+    if journal.is_file() and not journal.stat().st_size:
+        return wanted
+    if journal.exists():
+        raise UsageError(f"--out {wanted} holds a run; go on with it: ramify resume {wanted}")
+    if wanted.exists() and (not wanted.is_dir() or any(wanted.iterdir())):
+        raise UsageError(f"--out {wanted} exists and is not empty; name a new directory")
+    return wanted
+
+
+def slug(text: str) -> str:
+    """A name for a directory out of the first words of a text."""
+    words = re.findall(r"[a-z0-9_]+", text.lower())
+    return "-".join(words[:6])[:50].strip("-") or "issue"
+
+
+def checkout_of(run: Path, otherwise: str) -> Path:
+    """The checkout that a run began from; `otherwise` says what to do where there is none.
+
+    Raises:
+        agent.errors.UsageError: no such run, or it began from an image.
+    """
+    started = next((event for event in read_events(journal_of(run)) if isinstance(event, Started)), None)
+    path = load_task(started.task).workspace.path if started else None
+    if path is None:
+        raise UsageError(f"{run} knows no checkout; {otherwise}")
+    return path
+
+
+def store_of(run: Path) -> Path:
+    """Where the states of a run are kept: those of the search of a part are in the store of the run that delegates."""
+    above = run.absolute().parents
+    is_part = len(above) > 2 and above[1].name == PARTS and (above[2] / "journal.jsonl").is_file()
+    return (above[2] if is_part else run) / STORE
+
+
+def journal_of(run: Path) -> Path:
+    """The journal of an existing run.
+
+    Raises:
+        agent.errors.UsageError: the directory holds none.
+    """
+    journal = run / "journal.jsonl"
+    if not journal.is_file():
+        raise UsageError(f"{run} is not a run: it has no journal.jsonl; give the directory that solve printed")
+    return journal

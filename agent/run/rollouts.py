@@ -1,0 +1,128 @@
+"""Rollouts: ways from the base state to a leaf, what each came to in words, and the patch that each offers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.evaluate.value import Evaluation
+from agent.run.tree.tree import Node, NodeId, Tree
+
+__all__ = ["Briefing", "Candidate", "Outcome", "Plan", "Rollout", "Summary", "is_candidate", "rollouts"]
+
+Outcome = Literal["solved", "submitted", "improved", "unchanged", "worse", "invalid"]
+"""What is known of where a rollout ended, against the base state: the goal tests pass and nothing broke; submitted
+where no goal is known; strictly better by its tests; neither; something broke and nothing was gained; the tests did not
+run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """A way from the base state to a state with none below it."""
+
+    path: tuple[NodeId, ...]
+    """The root first, the leaf last, along edit parents."""
+    best: NodeId
+    """The state of the path whose patch is offered, never the root: the submitted one, else that of highest value; of
+    equals the last in a conversation, and the first of single edits. One that is no candidate (`is_candidate`) goes
+    behind all that are."""
+    round: int
+    """The wave in which its leaf was recorded, from 1."""
+
+    @property
+    def leaf(self) -> NodeId:
+        """Where it ended."""
+        return self.path[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A rollout in words and facts. Lists are without repeats, in the order in which things happened."""
+
+    leaf: NodeId
+    """Which rollout."""
+    author: str
+    """`journal`: read off what was recorded, without a model; else the model that wrote it."""
+    outcome: Outcome
+    hypothesis: str = ""
+    """What the rollout took to be wrong."""
+    files_read: tuple[str, ...] = ()
+    files_changed: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    tests_passed: tuple[str, ...] = ()
+    """Tests that fail in the base state and pass in the best state."""
+    tests_failed: tuple[str, ...] = ()
+    """Goal tests that still fail there, and tests that pass in the base state and fail there."""
+    progress: str = ""
+    failure_modes: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ()
+    """What may be wrong although no test says so."""
+    insights: tuple[str, ...] = ()
+    """What another attempt can use."""
+    patch_blob: str = ""
+    """The best state's patch, by its name in the run's blobs."""
+    contradictions: tuple[str, ...] = ()
+    """Where a model's summary says other than what was recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A patch that a rollout offers."""
+
+    rollout: Rollout
+    patch: bytes
+    """Against the base state, as git has it."""
+    evaluation: Evaluation
+    summary: Summary
+
+    @property
+    def node(self) -> NodeId:
+        """The state that the patch is of; what a ballot names."""
+        return self.rollout.best
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a next attempt should do, drawn from the experience of an earlier one. SAGE (arXiv 2511.05931) has steps,
+    dependencies, limitations and corrective feedback."""
+
+    steps: tuple[str, ...] = ()
+    dependencies: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    feedback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """What a wave of rollouts is told of the waves before. No raw trace is in it."""
+
+    round: int
+    """The wave that is told, from 2."""
+    summaries: tuple[Summary, ...] = ()
+    """Of the best rollouts so far, best first."""
+    plan: Plan | None = None
+
+
+def rollouts(tree: Tree, starts: Sequence[NodeId] = (1,)) -> list[Rollout]:
+    """All ways from the root to a leaf that is not the root, in the order of their leaves. `starts` has the id of the
+    first node of each wave, ascending."""
+    leaves = [node for node in tree if node.parents and not tree.children(node.id)]
+    return [_rollout(tree.path(leaf.id), starts) for leaf in leaves]
+
+
+def is_candidate(node: Node, root: Node) -> bool:
+    """Whether the node's patch is worth comparing: it is an answer, and where single edits made it, it was not seen to
+    break anything."""
+    return node.is_answer(root) and (node.by_model or not node.evaluation.parts.get("harm", 0.0))
+
+
+def _rollout(path: tuple[Node, ...], starts: Sequence[NodeId]) -> Rollout:
+    best = max(path[1:], key=lambda node: _promise(node, path[0]))
+    return Rollout(tuple(node.id for node in path), best.id, max(1, sum(path[-1].id >= start for start in starts)))
+
+
+def _promise(node: Node, root: Node) -> tuple[bool, bool, bool, float, int]:
+    """The greater, the better what the state of a rollout offers."""
+    age = node.id if node.by_model else -node.id
+    return is_candidate(node, root), node.evaluation.solved, node.submitted, node.value, age

@@ -1,0 +1,306 @@
+"""Run: the fold of a journal. A live run and a resumed one change state through the same `record`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, assert_never
+
+from agent.budget import Stop, Usage
+from agent.engine.selection import Steering
+from agent.errors import JournalError
+from agent.parsing import reason
+from agent.run.ballots import Ballot
+from agent.run.events import (
+    Added,
+    Asked,
+    Begun,
+    Ended,
+    Event,
+    Exhausted,
+    Extended,
+    Failed,
+    Merged,
+    Noted,
+    Refused,
+    Remeasured,
+    Round,
+    Spent,
+    Started,
+    Steered,
+    Summarised,
+    Voted,
+)
+from agent.run.in_progress import Underway
+from agent.run.journal import Journal
+from agent.run.message_store import Conversations
+from agent.run.rollouts import Briefing, Rollout, Summary, rollouts
+from agent.run.schedule import Flight
+from agent.run.tree.node import ROOT
+from agent.run.tree.part import Since, Subtree
+from agent.run.tree.tree import Act, Attempt, Node, NodeId, Tree, Work
+from agent.run.validation import require_sound
+
+__all__ = ["Mark", "Run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a run had come at a moment."""
+
+    usage: Usage = field(default_factory=Usage)
+    elapsed_s: float = 0.0
+    expansions: int = 0
+    """That had ended, whatever came of them."""
+    repeats: int = 0
+    """Of those, the ones that led to a state that was known."""
+
+
+class Run:
+    """The state of a search: its tree, what it has spent, and how it ended if it has."""
+
+    def __init__(self, journal: Journal, events: Iterable[Event] | None = None) -> None:
+        self.journal = journal
+        self.tree = Tree()
+        self.started: Started | None = None
+        self.ended: Ended | None = None
+        self.usage = Usage()
+        self.asked: list[Asked] = []
+        """All calls of models, oldest first."""
+        self.refused: list[Refused] = []
+        """All requests that a server did not take, oldest first."""
+        self.conversations = Conversations()
+        self.begun = 0
+        """How many choices have begun, as far as is known."""
+        self.underway = Underway()
+        self.elapsed_s = 0.0
+        self.notes: dict[tuple[NodeId, str], Any] = {}
+        self.steering = Steering()
+        self.summaries: dict[tuple[NodeId, str], Summary] = {}
+        """By the leaf of the rollout and the author."""
+        self.ballots: list[Ballot] = []
+        """All votes on candidates, oldest first."""
+        self.rounds: list[Round] = []
+        """The waves after the first."""
+        self._since = Since()
+        self.marks: list[Mark] = []
+        """How far it had come when each of those waves began."""
+        self.repeated: list[NodeId] = []
+        """The known states that expansions led to, one for each, in order."""
+        self.earlier: frozenset[str] = frozenset()
+        """What waves before the present one proposed at the base state, in canonical form
+        (`agent.run.tree.proposals`)."""
+        self._lock = threading.RLock()
+        try:
+            for event in journal.events() if events is None else events:
+                self._fold(event)
+        except (LookupError, ValueError, ArithmeticError) as error:
+            journal.close()
+            raise JournalError(f"{journal.directory}: its events do not fit together: {reason(error)}") from error
+        except BaseException:
+            journal.close()
+            raise
+
+    @classmethod
+    def open(cls, directory: Path) -> Run:
+        """Open a run directory, making it when it does not exist.
+
+        Raises:
+            JournalError: another process holds it, or it cannot be read, or its events do not fit together.
+        """
+        return cls(Journal(directory))
+
+    @classmethod
+    def read(cls, directory: Path, events: Iterable[Event] | None = None) -> Run:
+        """What a run has recorded so far, whoever holds it. Nothing can be recorded in what is returned. `events`: what
+        was read of its journal already, and what it is to be the fold of.
+
+        Raises:
+            JournalError: it cannot be read, or its events do not fit together.
+        """
+        return cls(Journal(directory, read_only=True), events)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let another process open the run."""
+        self.journal.close()
+
+    def record(self, event: Event) -> None:
+        """The one way in which a run changes: on disk first, then in memory."""
+        with self._lock:
+            self.journal.append(event)
+            self._fold(event)
+
+    def note(self, node: NodeId, key: str) -> Any | None:
+        """A recorded fact about a node, None when there is none."""
+        return self.notes.get((node, key))
+
+    @property
+    def mark(self) -> Mark:
+        """How far it has come by now."""
+        return Mark(self.usage, self.elapsed_s, self.tree.ended_expansions, len(self.repeated))
+
+    @property
+    def round(self) -> int:
+        """The wave that is grown, from 1."""
+        return 1 + len(self.rounds)
+
+    @property
+    def briefing(self) -> Briefing | None:
+        """What the wave that is grown was told when it began."""
+        return self.rounds[-1].briefing if self.rounds else None
+
+    @property
+    def wave(self) -> Subtree | None:
+        """What a search sees of the tree in a wave after the first: the base state, as if nothing had been tried there,
+        and what the wave has made. None: it sees the tree."""
+        since = self._since
+        return self.tree.view(since, lambda whole: Subtree(whole, ROOT, since)) if self.rounds else None
+
+    def attempts(self, node: NodeId) -> tuple[Attempt, ...]:
+        """What came of the expansions of a node, oldest first; of those of the base state, in this wave."""
+        return self.tree.attempts(node)[self._since.attempts if node == ROOT else 0 :]
+
+    def before(self, node: NodeId, policy_id: str) -> int:
+        """Expansions of a node by a policy that earlier waves began as if there had been none: of the base state."""
+        if node != ROOT:
+            return 0
+        ended = sum(each.policy_id == policy_id for each in self.tree.attempts(node)[: self._since.attempts])
+        return max(ended, self.underway.first((node, "expand", None, policy_id)))
+
+    def next(self, work: Work) -> int:
+        """The index that the work gets where it is begun for the first time: no other had it or will have it."""
+        return max(self.tree.begun(*work), self.underway.next(work))
+
+    def children(self, node: NodeId) -> list[Node]:
+        """The nodes whose edit was made in a state, oldest first; of those of the base state, this wave's."""
+        return [child for child in self.tree.children(node) if node != ROOT or child.id >= self._since.nodes]
+
+    def solved(self, node: NodeId) -> bool:
+        """Whether a state solves the task by its evaluation, and no verification refuted it."""
+        verdict = self.note(node, "verdict")
+        return self.tree[node].evaluation.solved and (verdict is None or bool(verdict["solved"]))
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to do: it is solved or was submitted, and in waves all its rollouts are finished and
+        compared."""
+        if self.ended is None:
+            return False
+        if self.ended.stop == Stop.SUBMITTED.name:
+            return True
+        if self.ended.status != "solved":
+            return False
+        settings = self.started.settings if self.started else {}
+        in_waves = settings.get("rollouts", 1) > 1 or settings.get("rounds", 1) > 1
+        return not in_waves or self.ended.stop == Stop.SOLVED.name
+
+    @property
+    def starts(self) -> tuple[NodeId, ...]:
+        """The first node of each wave, in order; it need not have been made yet."""
+        return 1, *(wave.first for wave in self.rounds)
+
+    def rollouts(self) -> list[Rollout]:
+        """All ways from the base state to a leaf, in the order of their leaves."""
+        return rollouts(self.tree, self.starts)
+
+    def _fold(self, event: Event) -> None:
+        require_sound(event, len(self.tree))
+        match event:
+            case Started():
+                self.started = event
+            case Spent() | Asked() | Refused():
+                self._fold_use(event)
+            case Begun():
+                self.begun = event.number + 1
+                self.underway.begin(event)
+            case Added() | Merged() | Remeasured() | Failed():
+                self._fold_growth(event)
+            case Extended():
+                self.tree.extend(event.report)
+            case Exhausted():
+                self._fold_flight(event.flight)
+                if event.policy_id:
+                    self.tree.leave(event.node, event.policy_id)
+                else:
+                    self.tree.close(event.node)
+            case Noted():
+                self.notes[event.node, event.key] = event.data
+            case Steered():
+                self.steering.give(event.order, self.tree, event.inbox_bytes)
+            case Summarised() | Voted() | Round():
+                self._fold_wave(event)
+            case Ended():
+                self.ended = event
+                self.underway.stand_still()
+                self.elapsed_s = event.elapsed_s
+            case _:
+                assert_never(event)
+
+    def _fold_use(self, event: Spent | Asked | Refused) -> None:
+        """What was asked of models, and what anything cost."""
+        match event:
+            case Spent():
+                self.usage += event.usage
+            case Asked():
+                self.usage += event.answer.usage
+                self.asked.append(event)
+                self.conversations.learn(event.conversation)
+                self.conversations.learn_value(event.answer.message)
+            case Refused():
+                self.refused.append(event)
+                self.conversations.learn(event.conversation)
+
+    def _fold_growth(self, event: Added | Merged | Remeasured | Failed) -> None:
+        """What came of something that was begun at a node."""
+        match event:
+            case Added():
+                self.tree.add(event.node)
+            case Merged():
+                self.repeated.append(event.node)
+                self.tree.merge(event.parent, event.node, event.label, *_work(event), event.proposal)
+            case Remeasured():
+                self.tree.measure_again(event.node, event.evaluation)
+            case Failed():
+                self.tree.fail(event.node, event.reason, *_work(event))
+        self._fold_flight(event.flight)
+        self.steering.use(event.choice)
+        self.elapsed_s = event.elapsed_s
+
+    def _fold_flight(self, flight: Flight | None) -> None:
+        """What has ended, and when it began."""
+        self.underway.end(flight)
+        self.begun = flight.begun if flight else self.begun
+
+    def _fold_wave(self, event: Summarised | Voted | Round) -> None:
+        """What a wave came to, and the beginning of another."""
+        match event:
+            case Summarised():
+                self.summaries[event.summary.leaf, event.summary.author] = event.summary
+            case Voted():
+                self.ballots.append(event.ballot)
+            case Round():
+                self.rounds.append(event)
+                self.underway.begin_wave()
+                self.tree.forget(self._since)
+                self._since = Since.now(self.tree, ROOT)
+                self.marks.append(self.mark)
+                self.earlier = self.tree.proposals.made_at(ROOT)
+                for order in event.repairs:
+                    self.steering.give(order, self.tree, 0)
+
+
+def _work(event: Merged | Failed) -> tuple[Act, NodeId | None, str]:
+    """What had been begun, as the tree counts it."""
+    choice = event.choice
+    return (choice.act, choice.other, event.policy_id) if choice else ("expand", None, event.policy_id)

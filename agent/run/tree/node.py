@@ -1,0 +1,116 @@
+"""Nodes: measured states, the turns that led to them, and what came of expanding them. Facts that never change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent.actions import Action, Observation, Submit
+from agent.budget import Usage
+from agent.evaluate.value import Evaluation
+from agent.measure import SuiteReport
+from sandboxes import Snapshot
+
+__all__ = ["ROOT", "Act", "Attempt", "Node", "NodeId", "Step", "Work"]
+
+NodeId = int
+ROOT: NodeId = 0
+Act = Literal["expand", "fuse", "measure"]
+"""What may be done at a node (`agent.search.Choice.act`)."""
+Work = tuple[NodeId, Act, NodeId | None, str]
+"""At which node, what, with which other branch, and by which policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One turn of a policy."""
+
+    actions: tuple[Action, ...]
+    observations: tuple[Observation, ...]
+    message: str = ""
+    """What the policy said with its actions. A chat policy packs its turn here (`agent.policy.chat.transcript`)."""
+    usage: Usage = field(default_factory=Usage)
+    policy_id: str = ""
+    """Who took the turn, where several policies work on one tree."""
+
+    @property
+    def submission(self) -> Submit | None:
+        """The `submit` that ended the work; None: the turn has none, or it was answered with a review."""
+        pairs = zip(self.actions, self.observations, strict=False)
+        return next((action for action, seen in pairs if isinstance(action, Submit) and seen.ok), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A measured state. Ids count up from 0, the root, in the order of recording."""
+
+    id: NodeId
+    parents: tuple[NodeId, ...]
+    """The first is the state the edit was made in; the others are references. Empty for the root."""
+    steps: tuple[Step, ...]
+    snapshot: Snapshot
+    report: SuiteReport
+    evaluation: Evaluation
+    prior: float = 1.0
+    """In [0, 1]: how likely the policy thought this child to be right, before it was measured."""
+    policy_id: str = ""
+    terminal: bool = False
+    """Never expanded: it is solved, or its line of work has ended here."""
+    refused: bool = False
+    """Never expanded: the run's gate does not go on from it."""
+    label: str = ""
+    """A few words for people: what was done (`mutate: + -> - at calc.py:12`)."""
+    kind: str = ""
+    """What was asked for here (`strategy`, `solution`, `debug`, `repair`, `fuse`); empty for a plain edit."""
+    line_end: str = ""
+    """Why the line of work ended here; empty where it continues, or where the policy proposes single edits."""
+
+    @property
+    def state_hash(self) -> str:
+        """The digest of the state: one test run per distinct value."""
+        return self.snapshot.digest
+
+    @property
+    def by_model(self) -> bool:
+        """Whether turns of a line of work led to the state: those of a model, or of another policy that submits."""
+        return any(step.message or step.submission for step in self.steps)
+
+    @property
+    def submission(self) -> Submit | None:
+        """What the policy said when its work was accepted as done; None: it was not."""
+        return next(filter(None, (step.submission for step in self.steps)), None)
+
+    @property
+    def submitted(self) -> bool:
+        """Whether the policy's work was accepted as done."""
+        return self.submission is not None
+
+    @property
+    def value(self) -> float:
+        """The evaluation's value, in [0, 1]."""
+        return self.evaluation.value
+
+    def is_answer(self, root: Node) -> bool:
+        """Whether a patch may be taken from it: whatever a model changed, but for a manipulation of the tests; of
+        single edits and merges, what is better than the root by its tests, those of its own included, or accepted by a
+        critic. It may have broken something."""
+        if self is root or self.evaluation.tampered:
+            return False
+        if self.by_model:
+            return self.state_hash != root.state_hash
+        shown = self.evaluation.parts.get("reproduction", 0.0) > 0
+        return shown or self.evaluation.by_tests > root.evaluation.by_tests or self.evaluation.accepted
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What one expansion of a node came to."""
+
+    child: NodeId | None = None
+    """The state that it led to; None: it failed."""
+    known: bool = False
+    """The tree had that state before."""
+    reason: str = ""
+    """Why it failed."""
+    label: str = ""
+    policy_id: str = ""

@@ -1,0 +1,172 @@
+"""A part of a tree as a tree of its own, for a search that is to look at nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from agent.evaluate.value import Evaluation
+from agent.run.tree.tree import Act, Attempt, NodeId, Tree
+from agent.search import Choice
+
+__all__ = ["Since", "Subtree"]
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What a tree had, and what had come of one of its nodes, at a moment when nothing was in flight."""
+
+    nodes: int = 0
+    ended: int = 0
+    attempts: int = 0
+    failures: int = 0
+    evaluations: int = 0
+    """Beyond the first."""
+    measured: int = 0
+    """Begun, beyond the first."""
+
+    @classmethod
+    def now(cls, tree: Tree, node: NodeId) -> Self:
+        """This moment."""
+        return cls(
+            nodes=len(tree),
+            ended=tree.ended(node),
+            attempts=len(tree.attempts(node)),
+            failures=len(tree.failures(node)),
+            evaluations=len(tree.evaluations(node)) - 1,
+            measured=tree.begun(node, "measure"),
+        )
+
+
+class Subtree(Tree):
+    """A node and all below it: the node is the root, at depth 0, and ids count up from 0 in the order of the whole
+    tree's. All else has the same answer in both; what leads elsewhere has no end here.
+
+    `since`: as if nothing had been done at the node before that moment, and what it led to then is not in the part. A
+    state that is made from one of those later is, with all below it, as a child of the root that no attempt there made.
+
+    It is a view of the whole tree (`agent.run.tree.tree.View`), by which alone it changes, and has views of its own.
+    The nodes and what follows from them it keeps; of the work at them it asks the whole tree.
+    """
+
+    def __init__(self, whole: Tree, top: NodeId, since: Since | None = None) -> None:
+        super().__init__()
+        self._whole = whole
+        self._top = top
+        self._since = since or Since()
+        self._inner: dict[NodeId, NodeId] = {}
+        self._outer: list[NodeId] = []
+        self._counted: list[int] = []
+        self._before: list[NodeId] = [child.id for child in whole.children(top) if child.id < self._since.nodes]
+        self._elsewhere: tuple[int, int] | None = None
+        """In flight and open below those and not in the part, as far as it is known."""
+        self._adopted: list[NodeId] = []
+
+    def changed(self, node_id: NodeId) -> None:
+        """Take over a node of the part, or what happened to it."""
+        if node_id not in self._inner and self._is_part(node_id):
+            self._take_over(node_id)
+        if (inner := self._inner.get(node_id)) is not None:
+            self._link(node_id)
+            self.ended_expansions += self.ended(inner) - self._counted[inner]
+            self._counted[inner] = self.ended(inner)
+            self._views.changed(inner)
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """Tell the views of the part."""
+        if (inner := self._inner.get(node_id)) is not None:
+            self.in_flight = self.pending_below(0)
+            self._views.changed_below(inner)
+        else:
+            self._elsewhere = None
+
+    def in_whole(self, choice: Choice) -> Choice:
+        """A choice in the part as one in the whole tree."""
+        reasons = (
+            replace(r, node=self._outer[r.node], rival=None if r.rival is None else self._outer[r.rival])
+            for r in choice.reasons
+        )
+        other = None if choice.other is None else self._outer[choice.other]
+        return replace(choice, node=self._outer[choice.node], other=other, reasons=tuple(reasons))
+
+    def evaluations(self, node_id: NodeId) -> tuple[Evaluation, ...]:
+        first, *again = self._whole.evaluations(self._outer[node_id])
+        return (first, *again[self._of(node_id).evaluations :])
+
+    def expansions(self, node_id: NodeId) -> int:
+        return self._whole.expansions(self._outer[node_id]) - self._of(node_id).attempts
+
+    def ended(self, node_id: NodeId) -> int:
+        return self._whole.ended(self._outer[node_id]) - self._of(node_id).ended
+
+    def pending(self, node_id: NodeId) -> int:
+        return self._whole.pending(self._outer[node_id])
+
+    def pending_below(self, node_id: NodeId) -> int:
+        return self._whole.pending_below(self._outer[node_id]) - self._not_here(node_id)[0]
+
+    def begun(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> int:
+        node = self._outer[node_id]
+        begun = self._whole.begun(node, act, None if other is None else self._outer[other], policy_id)
+        if act == "measure":
+            return begun - self._of(node_id).measured
+        before = self._whole.attempts(node)[: self._of(node_id).attempts] if act == "expand" else ()
+        return begun - sum(attempt.policy_id == policy_id for attempt in before)
+
+    def open_below(self, node_id: NodeId) -> int:
+        return self._whole.open_below(self._outer[node_id]) - self._not_here(node_id)[1]
+
+    def attempts(self, node_id: NodeId) -> tuple[Attempt, ...]:
+        attempts = self._whole.attempts(self._outer[node_id])[self._of(node_id).attempts :]
+        return tuple(replace(a, child=None if a.child is None else self._inner.get(a.child)) for a in attempts)
+
+    def failures(self, node_id: NodeId) -> tuple[str, ...]:
+        return self._whole.failures(self._outer[node_id])[self._of(node_id).failures :]
+
+    def expandable(self, node_id: NodeId) -> bool:
+        return self._whole.expandable(self._outer[node_id])
+
+    def left(self, node_id: NodeId, policy_id: str) -> bool:
+        return self._whole.left(self._outer[node_id], policy_id)
+
+    def pruned(self, node_id: NodeId) -> bool:
+        return self._whole.pruned(self._outer[node_id])
+
+    def _is_part(self, node_id: NodeId) -> bool:
+        if node_id == self._top or self._whole.above(node_id) in self._inner:
+            return node_id >= self._since.nodes or node_id == self._top
+        return 0 < self._since.nodes <= node_id and self._whole.above(node_id) is not None
+
+    def _of(self, node_id: NodeId) -> Since:
+        """What had come of a node of the part before it: of all but its root, nothing."""
+        return Since() if node_id else self._since
+
+    def _not_here(self, node_id: NodeId) -> tuple[int, int]:
+        """Work in flight and open nodes that the whole tree has below the node and the part has not."""
+        if node_id or not self._before:
+            return 0, 0
+        if self._elsewhere is None:
+            counts = (self._whole.pending_below, self._whole.open_below)
+            pending, open_ = (sum(map(of, self._before)) - sum(map(of, self._adopted)) for of in counts)
+            self._elsewhere = pending, open_
+        return self._elsewhere
+
+    def _take_over(self, node_id: NodeId) -> None:
+        node, inner = self._whole[node_id], len(self._outer)
+        self._inner[node_id] = inner
+        self._outer.append(node_id)
+        self._counted.append(0)
+        parents = tuple(self._inner[parent] for parent in node.parents if parent in self._inner)
+        if inner and self._whole.above(node_id) not in self._inner:
+            self._adopted.append(node_id)
+            parents = (0, *filter(None, parents))
+        self.add(replace(node, id=inner, parents=parents, kind=node.kind if parents else ""))
+
+    def _end_work(self, node_id: NodeId, act: Act, other: NodeId | None, policy_id: str) -> None:
+        """The whole tree counts it."""
+
+    def _link(self, node_id: NodeId) -> None:
+        """Reference edges from and to the node."""
+        for start, end, kind in self._whole.edges.at(node_id):
+            if kind == "reference" and start in self._inner and end in self._inner:
+                self.edges.add(self._inner[start], self._inner[end], kind)

@@ -1,0 +1,305 @@
+"""Tree: facts that never change, and the counts that are derived from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from agent.evaluate.value import Evaluation
+from agent.measure import SuiteReport
+from agent.measure.baseline import joined
+from agent.run.tree.ancestry import Lineage
+from agent.run.tree.edges import Edges
+from agent.run.tree.indexes import View, Views
+from agent.run.tree.node import ROOT, Act, Attempt, Node, NodeId, Step, Work
+from agent.run.tree.proposals import Proposals, proposal_of
+from agent.run.tree.subtree_counts import Subtrees
+
+__all__ = ["Act", "Attempt", "Node", "NodeId", "Step", "Tree", "View", "Work"]
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+_V = TypeVar("_V", bound=View)
+
+
+class Tree:
+    """A directed graph of nodes, plus what is derived from it: visits, value sums, work in flight.
+
+    Only `agent.run.run.Run` changes a tree, by folding events, and `agent.engine.engine` by marking work in flight
+    (`begin`, `end`).
+    """
+
+    def __init__(self) -> None:
+        self.edges = Edges()
+        self._nodes: list[Node] = []
+        self._by_hash: dict[str, NodeId] = {}
+        self.lineage = Lineage()
+        """Who comes of whom."""
+        self._subtrees = Subtrees(self.lineage)
+        self._begun: list[int] = []
+        self._ended: list[int] = []
+        self._attempts: list[list[Attempt]] = []
+        self._failures: dict[NodeId, list[str]] = {}
+        self._measured_again: dict[NodeId, list[Evaluation]] = {}
+        self._works: Counter[Work] = Counter()
+        self._left: set[tuple[NodeId, str]] = set()
+        self._closed: set[NodeId] = set()
+        self._pruned: set[NodeId] = set()
+        self.solved: list[NodeId] = []
+        """Nodes whose evaluation says solved, in the order of recording."""
+        self.proposals = Proposals()
+        """What was proposed at each node, and how often."""
+        self.ended_expansions = 0
+        """Choices that were carried out, whatever their act and their result."""
+        self.in_flight = 0
+        """Choices that are in flight."""
+        self._pending: Counter[NodeId] = Counter()
+        self._best: NodeId = ROOT
+        self._views = Views()
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._nodes)
+
+    def __getitem__(self, node_id: NodeId) -> Node:
+        return self._nodes[node_id]
+
+    @property
+    def graph(self) -> nx.DiGraph[NodeId]:
+        """The nodes' ids and the edges, each with its `kind` (`edit` or `reference`), as they are now."""
+        return self.edges.graph()
+
+    @property
+    def root(self) -> Node:
+        """The base state. Raises IndexError while the tree is empty."""
+        return self._nodes[ROOT]
+
+    def with_state(self, state_hash: str) -> Node | None:
+        """The node that holds this state, if one does."""
+        node_id = self._by_hash.get(state_hash)
+        return None if node_id is None else self._nodes[node_id]
+
+    def parent(self, node_id: NodeId) -> Node | None:
+        """The state that the node's edit was made in; None for the root."""
+        parents = self._nodes[node_id].parents
+        return self._nodes[parents[0]] if parents else None
+
+    def common_ancestor(self, one: NodeId, other: NodeId) -> Node:
+        """The deepest state that both come from, along edit parents; one of them where it is above the other."""
+        return self._nodes[self.lineage.common(one, other)]
+
+    def children(self, node_id: NodeId) -> list[Node]:
+        """The nodes whose edit was made in this state, oldest first."""
+        return [self._nodes[child] for child in self.lineage.children(node_id)]
+
+    def above(self, node_id: NodeId) -> NodeId | None:
+        """The id of the state that the node's edit was made in; None for the root."""
+        return self.lineage.above(node_id)
+
+    def path(self, node_id: NodeId) -> tuple[Node, ...]:
+        """From the root to the node, along edit parents."""
+        return tuple(self._nodes[n] for n in self.lineage.path(node_id))
+
+    def depth(self, node_id: NodeId) -> int:
+        """Edits between the root and the node."""
+        return self.lineage.depth(node_id)
+
+    def visits(self, node_id: NodeId) -> int:
+        """Measured nodes in the subtree, the node itself included."""
+        return self._subtrees.visits(node_id)
+
+    def value_sum(self, node_id: NodeId) -> float:
+        """Sum of the values in the subtree, the node itself included."""
+        return self._subtrees.value_sum(node_id)
+
+    def value_max(self, node_id: NodeId) -> float:
+        """Highest value in the subtree, the node itself included."""
+        return self._subtrees.value_max(node_id)
+
+    def evaluations(self, node_id: NodeId) -> tuple[Evaluation, ...]:
+        """All that the node's state was measured as, the node's own evaluation first. Values, sums and the best node go
+        by the first alone: what a search makes of the others is its own affair."""
+        return (self._nodes[node_id].evaluation, *self._measured_again.get(node_id, ()))
+
+    def expansions(self, node_id: NodeId) -> int:
+        """Expansions of the node that were recorded (children, duplicates and failures) or are in flight. Merges with
+        other branches and repeated measurements are none."""
+        return self._begun[node_id] + self._pending[node_id]
+
+    def ended(self, node_id: NodeId) -> int:
+        """Choices that were carried out at the node, whatever their act and their result."""
+        return self._ended[node_id]
+
+    def pending(self, node_id: NodeId) -> int:
+        """Expansions of the node that are in flight."""
+        return self._pending[node_id]
+
+    def begun(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> int:
+        """How often exactly this was begun at the node: expanded by that policy, fused with that `other`, or measured
+        again. What is in flight counts, and what failed."""
+        return self._works[node_id, act, other, policy_id]
+
+    def pending_below(self, node_id: NodeId) -> int:
+        """Choices in flight in the subtree. A search counts them as visits without value (virtual loss)."""
+        return self._subtrees.pending(node_id)
+
+    def open_below(self, node_id: NodeId) -> int:
+        """Nodes of the subtree, the node itself included, that may be selected."""
+        return self._subtrees.open(node_id)
+
+    def attempts(self, node_id: NodeId) -> tuple[Attempt, ...]:
+        """What came of the expansions of the node, oldest first."""
+        return tuple(self._attempts[node_id])
+
+    def failures(self, node_id: NodeId) -> tuple[str, ...]:
+        """Why expansions and measurements of the node ended without a state, oldest first."""
+        return tuple(self._failures.get(node_id, ()))
+
+    def expandable(self, node_id: NodeId) -> bool:
+        """Whether a search may select the node."""
+        node = self._nodes[node_id]
+        return node_id not in self._closed and not node.terminal and not node.refused
+
+    def left(self, node_id: NodeId, policy_id: str) -> bool:
+        """Whether that policy has nothing left to propose at the node."""
+        return (node_id, policy_id) in self._left
+
+    def pruned(self, node_id: NodeId) -> bool:
+        """Whether the node or one above it was pruned."""
+        return node_id in self._pruned
+
+    def best(self) -> Node:
+        """The node of highest value, the oldest among equals."""
+        return self._nodes[self._best]
+
+    def view(self, key: Hashable, make: Callable[[Tree], _V]) -> _V:
+        """The view of this key, made by `make` when it is asked for first and kept up to date from then on."""
+        return self._views.kept(key, lambda: make(self), len(self))
+
+    def forget(self, key: Hashable) -> None:
+        """Drop the view of this key, if there is one: nobody asks for it any more."""
+        self._views.forget(key)
+
+    def add(self, node: Node) -> None:
+        """Record a measured state. Only the fold calls this."""
+        if node.id != len(self._nodes):
+            raise ValueError(f"node {node.id} recorded out of order: {len(self._nodes)} expected")
+        self._nodes.append(node)
+        self._by_hash.setdefault(node.state_hash, node.id)
+        above = node.parents[0] if node.parents else None
+        self.lineage.add(above)
+        self._begun.append(0)
+        self._ended.append(0)
+        self._attempts.append([])
+        if node.evaluation.solved:
+            self.solved.append(node.id)
+        if node.value > self._nodes[self._best].value:
+            self._best = node.id
+        self.edges.grow()
+        for rank, parent in enumerate(node.parents):
+            self.edges.add(parent, node.id, "edit" if rank == 0 else "reference")
+        if above in self._pruned:
+            self._pruned.add(node.id)
+            self._closed.add(node.id)
+        self._subtrees.add(node.id, node.value, self.expandable(node.id))
+        self._views.changed(node.id)
+        self._views.changed_below(node.id)
+        if above is not None and node.kind == "fuse":
+            self._end_work(above, "fuse", node.parents[-1], "")
+        elif above is not None:
+            self._attempts[above].append(Attempt(node.id, label=node.label, policy_id=node.policy_id))
+            self.proposals.led(above, node.id, proposal_of(node.steps))
+            self._end_work(above, "expand", None, node.policy_id)
+
+    def merge(
+        self,
+        parent: NodeId,
+        existing: NodeId,
+        label: str = "",
+        act: Act = "expand",
+        other: NodeId | None = None,
+        policy_id: str = "",
+        proposal: str = "",
+    ) -> None:
+        """Record that an edit of `parent` led to a state that was known: a second edge, no second node. A state from
+        which `parent` itself comes gets none, so that the graph has no cycles. `proposal` is the edit in canonical
+        form (`agent.run.tree.proposals`)."""
+        if parent not in self.edges.sources(existing) and not self.edges.leads(existing, parent):
+            self.edges.add(parent, existing, "reference")
+        if act == "expand":
+            self._attempts[parent].append(Attempt(existing, known=True, label=label, policy_id=policy_id))
+            self.proposals.led(parent, existing, proposal)
+        self._end_work(parent, act, other, policy_id)
+
+    def fail(
+        self, node_id: NodeId, reason: str = "", act: Act = "expand", other: NodeId | None = None, policy_id: str = ""
+    ) -> None:
+        """Record work that ended without a state. That two branches cannot be merged is no failure of either."""
+        if act != "fuse":
+            self._failures.setdefault(node_id, []).append(reason)
+        if act == "expand":
+            self._attempts[node_id].append(Attempt(reason=reason, policy_id=policy_id))
+        self._end_work(node_id, act, other, policy_id)
+
+    def measure_again(self, node_id: NodeId, evaluation: Evaluation) -> None:
+        """Record another measurement of the node's state."""
+        self._measured_again.setdefault(node_id, []).append(evaluation)
+        self._end_work(node_id, "measure", None, "")
+        self._views.changed_below(node_id)
+
+    def extend(self, report: SuiteReport) -> None:
+        """Record what more is known of the base state's tests: the root's report has it from now on."""
+        self._nodes[ROOT] = replace(self.root, report=joined(self.root.report, report))
+
+    def leave(self, node_id: NodeId, policy_id: str) -> None:
+        """Record that one policy of several has nothing left to propose at the node."""
+        self._left.add((node_id, policy_id))
+
+    def close(self, node_id: NodeId) -> None:
+        """Record that the node has nothing left to propose."""
+        if self.expandable(node_id):
+            self._closed.add(node_id)
+            self._views.changed(node_id)
+            self._subtrees.close(node_id)
+            self._views.changed_below(node_id)
+
+    def prune(self, node_id: NodeId) -> None:
+        """Record that the node and all below it, now and later, are never to be expanded again."""
+        below = self.lineage.subtree(node_id)
+        for each in filter(self.expandable, below):
+            self._subtrees.close(each)
+        self._pruned.update(below)
+        self._closed.update(below)
+        for each in below:
+            self._views.changed(each)
+            self._views.changed_below(each)
+
+    def begin(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> None:
+        """Mark work at the node as in flight. Only the engine calls this and `end`."""
+        self._fly((node_id, act, other, policy_id), 1)
+
+    def end(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> None:
+        """Take back one `begin`."""
+        self._fly((node_id, act, other, policy_id), -1)
+
+    def _fly(self, work: Work, change: int) -> None:
+        node_id, act, _, _ = work
+        self.in_flight += change
+        self._works[work] += change
+        if act == "expand":
+            self._pending[node_id] += change
+        self._views.changed(node_id)
+        self._subtrees.fly(node_id, change)
+        self._views.changed_below(node_id)
+
+    def _end_work(self, node_id: NodeId, act: Act, other: NodeId | None, policy_id: str) -> None:
+        self._works[node_id, act, other, policy_id] += 1
+        self._begun[node_id] += act == "expand"
+        self._ended[node_id] += 1
+        self.ended_expansions += 1
+        self._views.changed(node_id)

@@ -1,0 +1,135 @@
+"""Whether an event can follow what a run has recorded: whoever wrote the journal, nothing else is folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, get_args
+
+from agent.budget import Stop
+from agent.run.events import (
+    Added,
+    Begun,
+    Ended,
+    Event,
+    Exhausted,
+    Failed,
+    Merged,
+    Noted,
+    Remeasured,
+    Round,
+    Started,
+    Steered,
+    Summarised,
+    Voted,
+)
+from agent.run.grade import Status
+from agent.run.tree.node import Node, NodeId
+
+__all__ = ["require_sound"]
+
+_Lines = dict[str, list[int]]
+
+
+@dataclass(frozen=True)
+class _Settings:
+    policy: dict[str, Any] = field(default_factory=dict)
+    search: dict[str, Any] = field(default_factory=dict)
+    value: dict[str, Any] = field(default_factory=dict)
+    sandbox: dict[str, Any] = field(default_factory=dict)
+    budget: dict[str, Any] = field(default_factory=dict)
+    rollouts: int = 1
+    rounds: int = 1
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    solved: bool
+    improved: bool = False
+    applied: bool = False
+    patch: str | None = None
+    final: dict[str, int] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+    flaky: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    scope: str = ""
+
+
+@dataclass(frozen=True)
+class _Spectrum:
+    outcomes: dict[str, str]
+    executed: dict[str, _Lines]
+    imported: _Lines
+    problem: str
+
+
+@dataclass(frozen=True)
+class _Discarded:
+    patch: str
+
+
+@dataclass(frozen=True)
+class _Forked:
+    times: int = 0
+    mismatches: int = 0
+    checked: bool = False
+
+
+_NOTES: Mapping[str, type] = {
+    "discarded": _Discarded,
+    "forked": _Forked,
+    "spectrum": _Spectrum,
+    "verdict": _Verdict,
+}
+"""What a note of a key is; of others whoever asks for one sees to it."""
+
+
+def require_sound(event: Event, nodes: int) -> None:
+    """Raises ValueError where the event names a node that a run of so many has not, or a value that there is not."""
+    if strange := [node for node in _named(event) if not 0 <= node < nodes]:
+        raise ValueError(f"{event.kind}: there is no node {strange[0]}")
+    match event:
+        case Added() if bool(nodes) != bool(event.node.parents):
+            raise ValueError(f"node {event.node.id} has {len(event.node.parents)} parents")
+        case Added(node=Node(evaluation=found)) | Remeasured(evaluation=found) if not 0 <= found.value <= 1:
+            raise ValueError(f"{event.kind}: {found.value} is no value, which is at least 0 and at most 1")
+        case Round() if event.first != nodes:
+            raise ValueError(f"{event.kind}: its first state is {event.first}, and {nodes} comes next")
+        case Started():
+            _fits(_Settings)(event.settings)
+        case Noted() if event.key in _NOTES:
+            _fits(_NOTES[event.key])(event.data)
+        case Ended() if event.stop not in Stop.__members__ or event.status not in get_args(Status):
+            raise ValueError(f"a run does not end as {event.status!r} by {event.stop!r}")
+
+
+@cache
+def _fits(shape: type) -> Any:
+    """Raises ValueError for what has another shape."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(shape).validate_python
+
+
+def _named(event: Event) -> Iterator[NodeId]:
+    """The nodes that it names."""
+    match event:
+        case Added():
+            yield from event.node.parents
+        case Merged():
+            yield from (event.parent, event.node)
+        case Remeasured() | Failed() | Exhausted():
+            yield event.node
+        case Begun():
+            yield from (event.choice.node, *(() if event.choice.other is None else (event.choice.other,)))
+        case Steered():
+            yield event.order.node
+        case Summarised():
+            yield event.summary.leaf
+        case Voted():
+            yield from event.ballot.group
+        case Round():
+            yield from (order.node for order in event.repairs)
+        case Ended(best=int(best)):
+            yield best

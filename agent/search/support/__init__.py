@@ -1,0 +1,1 @@
+"""Data structures and formulas that several search algorithms share."""

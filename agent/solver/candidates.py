@@ -1,0 +1,191 @@
+"""Answers: states whose patch may be the run's, each verified once, and the best of them.
+
+Law: there is always an answer. At any limit, error or signal the best patch so far is verified and given.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from agent.budget import Stop, Usage
+from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.verification import verify
+from agent.run.events import Noted, Spent
+from agent.run.grade import Grade, grade
+from agent.run.rollouts import is_candidate
+from agent.run.tree.tree import Node, NodeId
+from agent.search.continuing import OpenLines
+from agent.solver.outcome import end
+from agent.solver.result import Result
+from agent.solver.session import AtOnce, Sitting
+from sandboxes import SandboxError, StoreFull
+
+__all__ = ["CANDIDATES", "Answers"]
+
+log = logging.getLogger(__name__)
+
+CANDIDATES = 5
+"""States that are verified, best first, when a search ends; of each wave at least so many."""
+
+
+class Answers:
+    """The answers of a run, as one sitting finds them."""
+
+    def __init__(self, sitting: Sitting, scorer: GoalsFirst) -> None:
+        self._sitting, self.scorer = sitting, scorer
+        self._run = sitting.run
+        self._by_patch: dict[str, Node] = {}
+        """By the name of the patch's blob, where answers are compared."""
+        self.preferred: Sequence[NodeId] | None = None
+        """Answers in the order in which a comparison left them, best first; None: there is none."""
+
+    def solved(self) -> Node | None:
+        """The oldest solved state that no verification has refuted."""
+        run = self._run
+        return next((run.tree[node_id] for node_id in run.tree.solved if run.solved(node_id)), None)
+
+    def done(self) -> Stop | None:
+        """Why nothing more is to be begun: a state is solved; as many lines of work were submitted as were asked for,
+        where no goal says otherwise; or line after line ended without anything better."""
+        if self.solved():
+            return Stop.SOLVED
+        lines, tree = self._sitting.parts.lines, self._run.tree
+        if lines is None:
+            return None
+        ended = list(tree.view(OpenLines, OpenLines).ended)
+        if not self.scorer.task.goal_tests and sum(map(self._counts, ended)) >= lines:
+            return Stop.SUBMITTED
+        patience = self._sitting.parts.patience
+        best = max((tree[node_id].value for node_id in ended[:-patience]), default=tree.root.value)
+        stuck = len(ended) >= lines + patience - 1 and all(tree[n].value <= best for n in ended[-patience:])
+        return Stop.NO_PROGRESS if stuck else None
+
+    def _counts(self, node_id: NodeId) -> bool:
+        """Whether a line that ended there is one of those that were asked for: it was submitted, without a change or
+        with a patch of which no verification says that it tampers with the tests or does not apply."""
+        node = self._run.tree[node_id]
+        refuted = self._known(node_id) is not None and self.grade(node) is Grade.NONE
+        return node.submitted and not (refuted and self.patch(node))
+
+    def unchecked(self) -> Node | None:
+        """A state that may end the run and was not verified yet; None: all were."""
+        if (node := self.solved()) is not None:
+            return node
+        ended = self._run.tree.view(OpenLines, OpenLines).ended
+        waiting = (n for n in ended if self._counts(n) and self._known(n) is None)
+        return next((self._run.tree[node_id] for node_id in waiting), None)
+
+    def verdict(self, node: Node) -> Mapping[str, Any]:
+        """The verification of a state (`agent.evaluate.verification.Verdict.to_note`): made once, then read from the
+        journal. Where answers are compared, one of two with the same patch is verified for both.
+
+        Raises:
+            sandboxes.SandboxError: it cannot be made: `StoreFull` where there is no room for it.
+        """
+        if (known := self._known(node.id)) is not None:
+            self._twin(node, known["patch"])
+            return known
+        patch = self.patch(node)
+        twin = self._twin(node, sha256(patch).hexdigest())
+        verdict = self._verify(node, patch) if twin is node else self.verdict(twin)
+        self._sitting.record(Noted(node.id, "verdict", verdict))
+        return verdict
+
+    def stands(self, node: Node) -> bool:
+        """Whether the state's patch may be the answer, as its verification says.
+
+        Raises:
+            sandboxes.SandboxError: as `verdict`.
+        """
+        self.verdict(node)
+        return self.grade(node) > Grade.NONE
+
+    def grade(self, node: Node) -> Grade:
+        """How good the state's patch is; NONE as long as it is not verified."""
+        return grade(node, self._known(node.id) or {}, self.scorer.task.goal_tests)
+
+    def solves(self, node: Node) -> bool:
+        """Whether the state's patch was verified and solves the task."""
+        return self.grade(node) is Grade.SOLVED
+
+    def patch(self, node: Node) -> bytes:
+        """The state's patch against the base state."""
+        if (verdict := self._known(node.id)) is not None:
+            return self._run.journal.get_blob(verdict["patch"])
+        return self._sitting.parts.provider.diff(self._run.tree.root.snapshot, node.snapshot)
+
+    def candidates(self) -> list[Node]:
+        """States worth a patch (`agent.run.rollouts.is_candidate`), the most promising first: solved, then submitted
+        where no goal is known, then by what tests and critics say."""
+        tree, goals = self._run.tree, self.scorer.task.goal_tests
+        better = [node for node in tree if is_candidate(node, tree.root)]
+
+        def promise(node: Node) -> tuple[bool, bool, bool, float, bool, int]:
+            done, evaluation = node.submitted and not goals, node.evaluation
+            age = -node.id if node.by_model and not evaluation.solved else node.id
+            return not evaluation.solved, not done, not evaluation.accepted, -node.value, not node.submitted, age
+
+        return sorted(better, key=promise)[:CANDIDATES]
+
+    def facts(self, node: Node) -> tuple[Grade, int, int]:
+        """What is certain of a verified answer, the higher the better: its grade, how many goal tests pass with it, and
+        minus how many other tests it breaks."""
+        passing = sum(node.report.passed(test) for test in self.scorer.task.goal_tests)
+        return self.grade(node), passing, -len((self._known(node.id) or {}).get("broken", ()))
+
+    def finish(self, stop: Stop, error: BaseException | None) -> Result:
+        """Choose the answer and record how the sitting ended: the most promising state whose patch stands its
+        verification; after a comparison, of all that stand, the one of the best facts, and among equals the most
+        preferred. What cannot be verified is passed over."""
+        found = None
+        at_once = stop is Stop.INTERRUPTED and isinstance(self._sitting.cancel, AtOnce)
+        for candidate in self.candidates():
+            if at_once and self._known(candidate.id) is None:
+                return self._end_unverified(candidate, stop, error)
+            try:
+                if self.stands(candidate):
+                    found = candidate
+                    break
+            except StoreFull as full:
+                return self._end_unverified(candidate, Stop.FAILED, error or full)
+            except SandboxError as lost:
+                log.warning("node %d cannot be verified, and is no answer: %s", candidate.id, lost)
+                error = error or lost
+        if self.preferred is not None:
+            found = max(self._standing(self.preferred), key=self.facts, default=found)
+        verdict = self._known(found.id) or {} if found else {}
+        return end(self._sitting, self.grade(found).status if found else "no_patch", found, stop, error, verdict)
+
+    def _twin(self, node: Node, patch_blob: str) -> Node:
+        """The first state that was seen to have this patch; without a comparison, the state itself."""
+        return node if self.preferred is None else self._by_patch.setdefault(patch_blob, node)
+
+    def _verify(self, node: Node, patch: bytes) -> Mapping[str, Any]:
+        """As `agent.evaluate.verification.verify`, as a note."""
+        provider = self._sitting.parts.provider
+        provider.require_room(to_finish=True)
+        verdict = verify(provider, self._run.tree.root, node, patch, self.scorer)
+        self._sitting.record(Spent(Usage(measurements=verdict.measurements), "verification", node.id))
+        return verdict.to_note(self._run.journal.put_blob(patch))
+
+    def _standing(self, preferred: Sequence[NodeId]) -> Iterator[Node]:
+        """All that stand, the preferred ones first."""
+        tree = self._run.tree
+        for node_id in dict.fromkeys([*preferred, *range(len(tree))]):
+            if self.grade(tree[node_id]) > Grade.NONE:
+                yield tree[node_id]
+
+    def _end_unverified(self, best: Node, stop: Stop, error: BaseException | None) -> Result:
+        """There is no room, or no time, to verify the best state: its patch is given as it is. A later sitting verifies
+        it."""
+        patch = self._sitting.parts.provider.diff(self._run.tree.root.snapshot, best.snapshot)
+        final = {"passed": len(best.report.passes), "failed": len(best.report.failures)}
+        note = {"patch": self._run.journal.put_blob(patch), "final": final}
+        return end(self._sitting, "improved", best, stop, error, note, verified=False)
+
+    def _known(self, node_id: NodeId) -> Mapping[str, Any] | None:
+        verdict: Mapping[str, Any] | None = self._run.note(node_id, "verdict")
+        return verdict

@@ -1,0 +1,166 @@
+"""Cross-checking: the tests that one candidate's patch adds are run with the patches of the others. No model is asked.
+
+Law: a test counts when it fails on the base state and passes with its author's patch and with another one that changes
+the sources in another way: a test that nobody but its author passes may share its author's mistake. It breaks ties
+between candidates that the tests of the task leave equal where nobody votes or votes are level
+(`agent.solver.tournament.ranking`), and no state is solved by it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal
+
+from agent.budget import BudgetSpent, Stop, Usage
+from agent.evaluate.reproduction import OwnTests, begun
+from agent.measure import Outcome, SuiteReport
+from agent.measure.diffs import parse
+from agent.measure.ids import file_of
+from agent.run.events import Noted, Spent
+from agent.run.rollouts import Candidate
+from agent.run.tree.node import ROOT, NodeId
+from agent.solver.session import Sitting
+
+__all__ = ["Cell", "CrossCheck", "Row", "scores"]
+
+Cell = Literal["passed", "failed", "invalid"]
+"""How a test file ended: all of its tests passed; one failed in what it tests; it did not come so far."""
+FILES = 5
+"""Test files of one candidate that are run at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The test files that one candidate adds, and how they ended in each state."""
+
+    author: NodeId
+    cells: Mapping[NodeId, Mapping[str, Cell]]
+    """By the state, `ROOT` for the base."""
+    kin: frozenset[NodeId]
+    """The author, and candidates that change the sources as it does."""
+
+    def agreed(self) -> tuple[str, ...]:
+        """The files that count."""
+        strangers = self.cells.keys() - self.kin - {ROOT}
+        shown = [path for path, cell in self.cells[ROOT].items() if cell == "failed"]
+        own = [path for path in shown if self.cells[self.author][path] == "passed"]
+        return tuple(path for path in own if any(self.cells[other][path] == "passed" for other in strangers))
+
+    def failed(self, node: NodeId) -> float:
+        """The share of the files that count that fail with a candidate's patch, in [0, 1]."""
+        agreed = self.agreed()
+        return sum(self.cells[node][path] == "failed" for path in agreed) / len(agreed)
+
+
+def scores(rows: Iterable[Row], nodes: Sequence[NodeId]) -> dict[NodeId, float]:
+    """Of the tests that count the share that each candidate does not fail, in [0, 1]; the tests of each author weigh
+    the same. 1 for all where none counts."""
+    telling = [row for row in rows if row.agreed()]
+    return {node: 1.0 - sum(row.failed(node) for row in telling) / max(1, len(telling)) for node in nodes}
+
+
+@dataclass(frozen=True, slots=True)
+class CrossCheck:
+    """Runs the tests of a run's candidates on one another, in scratch forks. What was run in an earlier sitting is read
+    from the journal."""
+
+    sitting: Sitting
+    own: OwnTests
+
+    def scores(self, candidates: Sequence[Candidate]) -> dict[NodeId, float]:
+        """As `scores`, by what the budget has room for; an author whose tests could not be run everywhere counts as one
+        that has none.
+
+        Raises:
+            agent.budget.BudgetSpent: the run is cancelled, or out of time: what was found so far is no result.
+        """
+        nodes = [each.node for each in candidates]
+        can_run = self.sitting.run.tree.root.report.adapter == "pytest"
+        return scores(self._rows(candidates, nodes) if can_run else (), nodes)
+
+    def _rows(self, candidates: Sequence[Candidate], nodes: Sequence[NodeId]) -> Iterator[Row]:
+        """One for each author with tests that show something, and that could be run everywhere."""
+        changed = {each.node: self._changed(each) for each in candidates}
+        kin = _kin({node: sources for node, (_, sources) in changed.items()})
+        for author, (paths, _) in changed.items():
+            tests = self._tests(author, paths) if paths else {}
+            try:
+                cells = self._cells(tests, author, nodes) if tests else None
+            except BudgetSpent:
+                if self._over():
+                    raise
+                continue  # the tests of a later author may be known
+            if cells is not None:
+                yield Row(author, cells, kin[author])
+
+    def _changed(self, candidate: Candidate) -> tuple[list[str], str]:
+        """The test files that the candidate's patch adds, and what it makes of all others."""
+        own = self.own.files(self.sitting.run.tree[candidate.node].snapshot)
+        changes = parse(candidate.patch)
+        added = {each.path for each in changes}
+        return [path for path in own if path in added], repr([each for each in changes if each.path not in own])
+
+    def _over(self) -> bool:
+        """Whether the sitting is to end."""
+        return self.sitting.cancel.is_set() or self.sitting.parts.budget.left_s <= 0
+
+    def _tests(self, author: NodeId, paths: Sequence[str]) -> dict[str, bytes]:
+        """Those of its test files that are run beside others' patches."""
+        files = self.own.contents(self.sitting.run.tree[author].snapshot, paths)
+        return dict(list(files.items())[:FILES])
+
+    def _cells(
+        self, tests: Mapping[str, bytes], author: NodeId, nodes: Sequence[NodeId]
+    ) -> dict[NodeId, Mapping[str, Cell]] | None:
+        """How the tests end everywhere; None where none of them shows anything of the author's own patch.
+
+        Raises:
+            agent.budget.BudgetSpent: they cannot be run everywhere, or the sitting is to end.
+        """
+        cells = {ROOT: self._cell(tests, ROOT)}
+        if "failed" not in cells[ROOT].values():
+            return None
+        cells[author] = self._cell(tests, author)
+        if "passed" not in cells[author].values():
+            return None
+        return cells | {node: self._cell(tests, node) for node in nodes if node != author}
+
+    def _cell(self, tests: Mapping[str, bytes], node: NodeId) -> Mapping[str, Cell]:
+        """How the tests end in one state: found once, and noted."""
+        run, budget = self.sitting.run, self.sitting.parts.budget
+        key = f"crosscheck/{sha256(repr(sorted(tests.items())).encode()).hexdigest()[:32]}"
+        known: Any = run.note(node, key)
+        if known is None:
+            if self.sitting.cancel.is_set():
+                raise BudgetSpent(Stop.INTERRUPTED)
+            with budget.reserve(Usage(measurements=1)):
+                known = _ends(tests, self.own.on(run.tree[node].snapshot, tests))
+                self.sitting.record(Spent(Usage(measurements=1), "crosscheck", node))
+            self.sitting.record(Noted(node, key, known))
+        cells: Mapping[str, Cell] = known
+        return cells
+
+
+def _kin(sources: Mapping[NodeId, str]) -> dict[NodeId, frozenset[NodeId]]:
+    """Of each candidate those with the same change of the sources."""
+    alike: defaultdict[str, set[NodeId]] = defaultdict(set)
+    for node, change in sources.items():
+        alike[change].add(node)
+    return {node: frozenset(nodes) for nodes in alike.values() for node in nodes}
+
+
+def _ends(tests: Mapping[str, bytes], report: SuiteReport) -> dict[str, Cell]:
+    return {path: _end(path, report) for path in tests}
+
+
+def _end(path: str, report: SuiteReport) -> Cell:
+    """How one file ended; a failure of an import or a name in the test itself says nothing of the state."""
+    outcome = report.outcome(path) if report.valid else None
+    if outcome is Outcome.PASSED:
+        return "passed"
+    failures = [test for test in report.failures if file_of(test) == path]
+    failed = outcome in (Outcome.FAILED, Outcome.TIMEOUT) and all(begun(report, test) for test in failures)
+    return "failed" if failed else "invalid"

@@ -1,0 +1,163 @@
+"""Coordinating: parts are begun when they can be, and merged one after another into the integrated state."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from functools import cached_property
+from threading import Event as Cancel
+
+from agent.budget import BudgetSpent, Stop
+from agent.engine.merge import NotFused
+from agent.errors import RamifyError
+from agent.evaluate.scorer import GoalsFirst
+from agent.measure.probing.spectrum import Spectrum
+from agent.models import Model
+from agent.prompts import handed_on, render
+from agent.run.command_queue import new_orders
+from agent.run.events import Failed
+from agent.solver.delegation.attempts import Attempt, Ledger, attempt, begun, failures, forget
+from agent.solver.delegation.integrating import Integration
+from agent.solver.delegation.plan import SubTask
+from agent.solver.delegation.planning import from_note, to_note
+from agent.solver.delegation.working import Work, Worker
+from agent.solver.session import Sitting
+from sandboxes import SandboxError
+
+__all__ = ["PLAN", "Delegation"]
+
+log = logging.getLogger(__name__)
+
+PLAN = "delegation"
+"""Key of the note on the root that holds the plan."""
+
+
+class Delegation:
+    """Grows a run's tree by parts of its task: a chain of integrated states. One object, one sitting.
+
+    `model` makes the plan; None: the facts do.
+    """
+
+    def __init__(self, work: Worker, model: Model | None, sitting: Sitting, scorer: GoalsFirst) -> None:
+        self._work, self._model, self._task = work, model, scorer.task
+        self._sitting, self._integration = sitting, Integration(sitting, scorer)
+        self._parts, self._run = sitting.parts, sitting.run
+        self._waiting: set[str] = set()
+        self._stop: Stop | None = None
+        self.error: Exception | None = None
+        """What ended the growth when the stop is FAILED, or kept the last part from being merged."""
+
+    def grow(self, cancel: Cancel, done: Callable[[], Stop | None]) -> Stop:
+        """Search the parts and merge them until all are merged or lost, a limit is reached or `cancel` is set."""
+        self._stop = None
+        try:
+            plan = self._plan
+        except (RamifyError, BudgetSpent) as error:
+            return self._end(error)
+        ledger = self._ledger
+        running: dict[Future[Work], Attempt] = {}
+        workers = self._parts.workers
+        with ThreadPoolExecutor(workers, thread_name_prefix="ramify-part", initializer=handed_on()) as pool:
+            while True:
+                if (reason := self._reason_to_stop(cancel, done)) is None:
+                    for each in self._startable(plan, running.values())[: workers - len(running)]:
+                        running[pool.submit(self._search, each)] = each
+                if not running:
+                    return reason or Stop.EXHAUSTED
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    each = running.pop(future)
+                    self._conclude(each, future)
+                    ledger.enter(each.directory)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(self._run, self._parts.budget)
+
+    @cached_property
+    def _plan(self) -> tuple[SubTask, ...]:
+        spectrum = Spectrum.from_json(self._run.note(0, "spectrum") or {}) if self._parts.localise else Spectrum()
+        ask = self._sitting.asker.at(0, PLAN)
+        plan = from_note(self._sitting.once(PLAN, lambda: to_note(self._task, spectrum, self._model, ask)))
+        log.info("parts: %s", ", ".join(part.id for part in plan))
+        return plan
+
+    def _reason_to_stop(self, cancel: Cancel, done: Callable[[], Stop | None]) -> Stop | None:
+        for order in new_orders(self._run):
+            self._sitting.record(order)
+        if self._stop is not None:
+            return self._stop
+        if cancel.is_set():
+            return Stop.INTERRUPTED
+        return done() or self._parts.budget.stop(nodes=1)
+
+    def _end(self, error: Exception) -> Stop:
+        self.error = error
+        self._stop = error.stop if isinstance(error, BudgetSpent) else Stop.FAILED
+        return self._stop
+
+    def _startable(self, plan: tuple[SubTask, ...], running: Collection[Attempt]) -> list[Attempt]:
+        """The searches that can begin or be gone on with: nothing that they depend on is missing, and they have not
+        failed from the integrated state as it is."""
+        done = {part.id for part in self._integration.merged(plan)}
+        busy = done | self._waiting | {each.part.id for each in running}
+        ready = [part for part in plan if part.id not in busy and done.issuperset(part.depends_on)]
+        attempts = [self._attempt(part) for part in ready]
+        return [each for each in attempts if not failures(self._run, each.part.id, each.base)]
+
+    def _attempt(self, part: SubTask) -> Attempt:
+        """The one that has begun and not been concluded, else one from the integrated state."""
+        bases = begun(self._run, part)
+        return attempt(self._run.journal.directory, part, bases[-1] if bases else self._integration.tip.id)
+
+    def _search(self, each: Attempt) -> Work:
+        """In a thread of its own."""
+        part, several = each.part, len(self._plan) > 1
+        issue = self._task.statement if several else ""
+        statement = render(
+            "delegate_part",
+            statement=part.statement if several else self._task.statement,
+            files=part.files if several else (),
+            problems=failures(self._run, part.id),
+            issue=issue,
+        )
+        task = replace(self._task, id=f"{self._task.id}/{part.id}", statement=statement, goal_tests=part.goal_tests)
+        base = self._run.tree[each.base].snapshot
+        return self._work(task, base, each.directory, len(self._plan), self._run)
+
+    def _conclude(self, each: Attempt, future: Future[Work]) -> None:
+        """Merge what a search came to, or record why that cannot be. One that a limit ended is gone on with by a later
+        sitting."""
+        try:
+            work = future.result()
+            if not work.done and work.result.stop not in (Stop.EXHAUSTED, Stop.FINISHED):
+                self._wait(each, work)
+                return
+            self._integrate(each, work)
+        except NotFused as why:
+            self._fail(each, why)
+        except (RamifyError, SandboxError) as error:
+            self._end(error)
+            return
+        forget(self._parts.provider, each.directory)
+
+    def _integrate(self, each: Attempt, work: Work) -> None:
+        if work.done:
+            self._integration.merge(self._plan, each, work)
+            return
+        self._integration.keep(each, work)
+        raise NotFused(str(work.result.error or "its search found nothing that makes its tests pass"))
+
+    def _wait(self, each: Attempt, work: Work) -> None:
+        self._waiting.add(each.part.id)
+        self._integration.keep(each, work)
+        if work.result.stop is Stop.FAILED:
+            self._end(work.result.error or RamifyError(f"the search of part {each.part.id} failed"))
+
+    def _fail(self, each: Attempt, why: NotFused) -> None:
+        log.info("part %s: %s", each.part.id, why)
+        self.error = why
+        self._sitting.record(
+            Failed(each.base, str(why), f"merge {each.part.id}", each.part.id, self._parts.budget.elapsed_s)
+        )

@@ -1,0 +1,67 @@
+"""Planning: a model divides an issue, or the facts do."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from agent.measure.probing.spectrum import Spectrum
+from agent.models import Ask, Message, Model
+from agent.models.conversing import Abstained, Unreadable, converse, last_of
+from agent.prompts import render
+from agent.solver.delegation.plan import SubTask, by_code, check, completed
+from agent.task import Task
+from agent.untrusted import fence, issue_text
+
+__all__ = ["from_note", "to_note"]
+
+log = logging.getLogger(__name__)
+
+MENDS = 2
+"""Unreadable plans in a row that are put up with; after one more the facts decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    parts: tuple[SubTask, ...]
+
+
+def to_note(task: Task, spectrum: Spectrum, model: Model | None, ask: Ask) -> dict[str, Any]:
+    """The plan for a task, in the form that a journal keeps: the model's, else, or where that cannot be read, groups of
+    goal tests by the code that they execute.
+
+    Raises:
+        agent.errors.RamifyError, agent.budget.BudgetSpent: as `ask`.
+    """
+    parts, author = by_code(task.goal_tests, spectrum), "facts"
+    if model is not None:
+        try:
+            parts = converse(ask, model, _question(task), partial(_read, task.goal_tests), MENDS)
+            author = model.name
+        except Abstained as why:
+            log.warning("the issue is divided by the code that its tests execute: %s", why)
+    return {"author": author, "parts": [asdict(part) for part in parts]}
+
+
+def from_note(note: dict[str, Any]) -> tuple[SubTask, ...]:
+    """The parts that `to_note` wrote."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(tuple[SubTask, ...]).validate_python(note["parts"])
+
+
+def _question(task: Task) -> list[Message]:
+    issue = issue_text(task.statement)
+    asked = render("delegate_plan", issue=issue, fence=fence("issue", issue), goal_tests=task.goal_tests)
+    return [{"role": "system", "content": render("delegate_system")}, {"role": "user", "content": asked}]
+
+
+def _read(goals: tuple[str, ...], text: str) -> tuple[SubTask, ...]:
+    told = last_of(_Told, text, "parts")
+    try:
+        check(told.parts, goals)
+    except ValueError as error:
+        raise Unreadable(str(error)) from error
+    return completed(told.parts, goals)

@@ -1,0 +1,129 @@
+"""How a sitting ends: what is recorded of it, and the Result that whoever began it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+from agent.budget import Stop, Usage
+from agent.errors import RamifyError
+from agent.measure import SuiteReport
+from agent.run.events import Ended, Noted
+from agent.run.grade import Grade, Status, declared, grade
+from agent.run.journal import write_atomically
+from agent.run.run import Run
+from agent.run.tree.tree import Node, Tree
+from agent.solver.refine.worth import waves
+from agent.solver.result import Result
+from agent.solver.session import Sitting
+from agent.solver.warnings import manipulations, remarks
+from sandboxes import Forked, SandboxError
+
+__all__ = ["end", "never_begun", "result_of"]
+
+_GRADES: Mapping[Status, Grade] = {
+    "solved": Grade.SOLVED,
+    "submitted": Grade.SUBMITTED,
+    "improved": Grade.UNFINISHED,
+    "no_patch": Grade.NONE,
+}
+
+
+def end(
+    sitting: Sitting,
+    status: Status,
+    best: Node | None,
+    stop: Stop,
+    error: BaseException | None,
+    verdict: Mapping[str, Any],
+    *,
+    verified: bool = True,
+) -> Result:
+    """Record the end of the sitting: with which state's patch, and what was verified of it."""
+    run = sitting.run
+    ended = Ended(
+        status=status,
+        stop=stop.name,
+        best=None if best is None else best.id,
+        verified=best is not None and verified,
+        patch_blob=verdict.get("patch"),
+        elapsed_s=sitting.parts.budget.elapsed_s,
+        final=verdict.get("final", {}),
+    )
+    _note_forks(sitting)
+    sitting.record(ended)
+    result = result_of(run, ended, error if isinstance(error, (RamifyError, SandboxError)) else None)
+    write_atomically(run.journal.directory / "patch.diff", result.patch)
+    return result
+
+
+def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
+    """What the run has come to by this end of it."""
+    best = None if ended.best is None else run.tree[ended.best]
+    verdict = (best and run.note(best.id, "verdict")) or {}
+    broken = tuple(verdict.get("broken", ())) if best else ()
+    return Result(
+        status=_status(ended.status),
+        patch=run.journal.get_blob(ended.patch_blob) if ended.patch_blob else b"",
+        verified=ended.verified,
+        stop=Stop[ended.stop],
+        usage=run.usage,
+        best_node=ended.best,
+        run_dir=run.journal.directory,
+        nodes=len(run.tree),
+        seconds=ended.elapsed_s,
+        baseline=_counts(run.tree),
+        final=ended.final or _counts(run.tree),
+        scope=str(verdict.get("scope", "")),
+        grade=_grade(ended, best, verdict),
+        broken=broken,
+        declared=declared(best.submission, broken) if best else {},
+        reproduced_by=best.evaluation.reproduced_by if best else (),
+        rollouts=len(run.rollouts()),
+        rounds=run.round,
+        waves=tuple(waves(run)) if run.rounds else (),
+        notes=(*(f"changed by the patch: {remark}" for remark in verdict.get("remarks", ())), *remarks(run)),
+        flagged=len(manipulations(run)),
+        forked=_forked(run),
+        error=error,
+    )
+
+
+def never_begun(run_dir: Path) -> Result:
+    """Of a run that was interrupted before it had a base state."""
+    return Result(
+        status="no_patch", patch=b"", verified=False, stop=Stop.INTERRUPTED, usage=Usage(), best_node=None,
+        run_dir=run_dir, nodes=0, seconds=0.0, baseline={}, final={},
+    )  # fmt: skip
+
+
+def _note_forks(sitting: Sitting) -> None:
+    """Those of this sitting, with those of the ones before."""
+    if not len(sitting.run.tree):
+        return
+    now, before = sitting.parts.provider.forked, _forked(sitting.run)
+    total = replace(now, times=now.times + before.times, mismatches=now.mismatches + before.mismatches)
+    sitting.record(Noted(0, "forked", asdict(total)))
+
+
+def _status(name: str) -> Status:
+    assert name in ("solved", "submitted", "improved", "no_patch")
+    return name  # type: ignore[return-value]  # narrowed by the assertion
+
+
+def _grade(ended: Ended, best: Node | None, verdict: Mapping[str, Any]) -> Grade:
+    """How good the answer is; what an earlier version recorded says no more than its status."""
+    found = grade(best, verdict, ()) if best else Grade.NONE
+    return found if found.status == ended.status else _GRADES[_status(ended.status)]
+
+
+def _counts(tree: Tree) -> dict[str, int]:
+    report = tree.root.report if len(tree) else SuiteReport()
+    return {"passed": len(report.passes), "failed": len(report.failures)}
+
+
+def _forked(run: Run) -> Forked:
+    noted = run.note(0, "forked") or {}
+    return Forked(**{each.name: noted[each.name] for each in fields(Forked) if each.name in noted})

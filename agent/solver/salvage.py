@@ -1,0 +1,57 @@
+"""Salvage: the best patch so far, on the disk as soon as a sitting is cancelled.
+
+What is under way ends first, and the answer is verified, which is one more run of the tests. Whoever cancelled may not
+wait that long: a pipeline kills seconds later. So the patch of the best state is written at once, unverified.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent.run.journal import write_atomically
+from agent.solver.candidates import Answers
+from agent.solver.session import Sitting
+from sandboxes import SandboxError
+
+__all__ = ["SALVAGED", "salvaging"]
+
+log = logging.getLogger(__name__)
+
+SALVAGED = "salvaged.patch"
+"""In the directory of a run: the best patch of a sitting that was cancelled and has not ended."""
+LOOK_S = 0.2
+
+
+@contextmanager
+def salvaging(sitting: Sitting, answers: Answers) -> Iterator[None]:
+    """Salvage when the sitting is cancelled during the block; a block that ends with a result takes it away again."""
+    file, over = sitting.run.journal.directory / SALVAGED, threading.Event()
+    watch = threading.Thread(target=_watch, args=(sitting.cancel, over, answers, file), name="ramify-salvage")
+    watch.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watch.join()
+    file.unlink(missing_ok=True)
+
+
+def _watch(cancel: threading.Event, over: threading.Event, answers: Answers, file: Path) -> None:
+    while not over.is_set():
+        if cancel.wait(LOOK_S):
+            _salvage(answers, file)
+            return
+
+
+def _salvage(answers: Answers, file: Path) -> None:
+    """Nothing where no state is worth a patch; that it cannot be written is said, and takes nothing else away."""
+    try:
+        if best := next(iter(answers.candidates()), None):
+            write_atomically(file, answers.patch(best))
+            log.warning("the best patch so far, not verified yet, is in %s", file)
+    except (OSError, SandboxError) as error:
+        log.warning("the best patch so far is not written down before it is verified: %s", error)

@@ -1,0 +1,11 @@
+"""Summaries: a rollout in words and facts.
+
+Law: the same journal gives the same facts, and every test, file and command that is stated as a fact is in the journal.
+"""
+
+from __future__ import annotations
+
+from agent.solver.summaries.by_model import ModelSummariser
+from agent.solver.summaries.journal import JOURNAL, summarise
+
+__all__ = ["JOURNAL", "ModelSummariser", "summarise"]

@@ -1,0 +1,123 @@
+"""Findings: what a rollout came to in the tests, what another attempt can use of it, and what may be wrong all the
+same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from agent.actions import Effect, Shell, effect
+from agent.evaluate.test_transitions import Shift
+from agent.measure.diffs import FilePatch
+from agent.measure.probing.selection import affected
+from agent.run.tree.node import Node
+from agent.solver.summaries.record import Record
+from agent.solver.summaries.wording import command, listed, named
+
+__all__ = ["hypothesis", "insights", "progress", "risks"]
+
+
+def hypothesis(record: Record) -> str:
+    """What the rollout took to be wrong: the strategy that it followed, else what its edits say of themselves."""
+    said = [_words(node) for node in record.path[1:] if node.label]
+    strategies = [_words(node) for node in record.path[1:] if node.kind == "strategy" and node.label]
+    return "; ".join(dict.fromkeys(strategies or said))
+
+
+def progress(record: Record) -> str:
+    """What each node of the path changed in the tests, a sentence each."""
+    return " ".join(f"{_sentence(shift)}." for shift in record.shifts)
+
+
+def insights(record: Record) -> tuple[str, ...]:
+    """What an edit was seen to do. Only of nodes whose label or edits say what was done."""
+    found: dict[str, None] = {}
+    for shift in record.shifts:
+        what = _what(shift.node, record)
+        if not what:
+            continue
+        if shift.surely_mended:
+            found[f"{what} makes {listed(shift.surely_mended)} pass"] = None
+        if shift.surely_broken:
+            found[f"{what} breaks {listed(shift.surely_broken)}"] = None
+        if shift.none and shift.node.report.valid:
+            found[f"{what} changed nothing in any test that was run"] = None
+    return tuple(found)
+
+
+def risks(record: Record) -> tuple[str, ...]:
+    """What may be wrong although no test says so."""
+    return tuple(dict.fromkeys((*_of_places(record), *_of_tests(record), *_of_commands(record))))
+
+
+def _words(node: Node) -> str:
+    """A label without what says only who made it: `mutate`, `strategy`."""
+    return node.label.removeprefix("mutate: ").removeprefix("strategy: ")
+
+
+def _what(node: Node, record: Record) -> str:
+    """What was done at a node: its label, else the files that it edited."""
+    files = dict.fromkeys(deed.path for deed in record.deeds if deed.node == node.id and deed.changes_a_file)
+    if node.label:
+        return f"`{node.label}`"
+    return f"the edit of {listed(tuple(files))}" if files else ""
+
+
+def _sentence(shift: Shift) -> str:
+    if not shift.node.report.valid:
+        return f"{named(shift.node)}: the tests did not run"
+    done = [f"mends {listed(shift.surely_mended)}"] if shift.surely_mended else []
+    done += [f"breaks {listed(shift.surely_broken)}"] if shift.surely_broken else []
+    nothing = "changes no test that was run" if shift.none else "is measured"
+    return f"{named(shift.node)} {' and '.join(done) or nothing}{_run_again(shift)}"
+
+
+def _run_again(shift: Shift) -> str:
+    """What is known of tests that the states just above had not run."""
+    again = [
+        f"{listed(unsure)} {end}"
+        for end, tests in (("pass", shift.mended), ("fail", shift.broken))
+        if (unsure := tuple(test for test in tests if test in shift.since))
+    ]
+    return f" (run again: {'; '.join(again)})" if again else ""
+
+
+def _of_places(record: Record) -> Iterator[str]:
+    """Of changes that no test looks at, and of changed tests."""
+    tests = [file.path for file in record.patch if record.protection.is_test(file.path)]
+    if tests:
+        yield f"it changes tests or what lies among them: {listed(tests)}"
+    spectrum = record.spectrum
+    if spectrum is None or spectrum.problem or not spectrum.executed:
+        return
+    sources = [file for file in record.patch if file.path not in tests]
+    lines = [spectrum.executed.get(goal, {}) for goal in record.goals]
+    aside = [file.path for file in sources if any(lines) and not any(file.path in executed for executed in lines)]
+    if aside:
+        yield f"before the change no failing test executed {listed(aside)}"
+    unseen = [
+        file.path for file in sources if not affected(spectrum, [file]) and not _at_import(file, spectrum.imported)
+    ]
+    if unseen:
+        yield f"before the change no test executed the changed lines of {listed(unseen)}"
+
+
+def _at_import(file: FilePatch, imported: Mapping[str, tuple[int, ...]]) -> bool:
+    return not (file.gone | file.beside).isdisjoint(imported.get(file.path, ()))
+
+
+def _of_tests(record: Record) -> Iterator[str]:
+    baseline, best = record.path[0].report, record.best.report
+    if not record.goals:
+        yield "no test failed before, so that none shows the issue"
+    if baseline.flaky:
+        yield f"set aside as flaky: {listed(baseline.flaky)}"
+    if unsteady := tuple(dict.fromkeys((*best.flaky, *record.verdict.get("flaky", ())))):
+        yield f"failed once and passed when run again: {listed(unsteady)}"
+    if best.valid and not best.complete and not record.verdict and all(map(best.passed, record.goals)):
+        yield "not all tests were run on it"
+
+
+def _of_commands(record: Record) -> Iterator[str]:
+    for deed in record.deeds:
+        if isinstance(deed.action, Shell) and effect(deed.action) is Effect.IRREVERSIBLE and not deed.seen.refused:
+            yield f"it ran a command that cannot be taken back: {command(deed.action.command)}"

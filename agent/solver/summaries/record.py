@@ -1,0 +1,86 @@
+"""Record: what the journal has of one rollout, put together once for all that is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent.evaluate.goal_tests import resolve_goals
+from agent.evaluate.guard import Protection, protect
+from agent.evaluate.test_transitions import Shift, shifts
+from agent.measure.diffs import FilePatch, parse
+from agent.measure.probing.spectrum import Spectrum
+from agent.run.action_log import Deed, deeds, task_of
+from agent.run.eviction import kept_patch
+from agent.run.rollouts import Rollout
+from agent.run.run import Run
+from agent.run.tree.node import Node
+from sandboxes import Provider
+
+__all__ = ["Record", "record"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A rollout's facts."""
+
+    rollout: Rollout
+    path: tuple[Node, ...]
+    goals: tuple[str, ...]
+    """Tests that have to pass in the end."""
+    deeds: tuple[Deed, ...]
+    shifts: tuple[Shift, ...]
+    """One for each node below the base state."""
+    patch_blob: str
+    """The best state's patch; empty where it is neither in the journal nor to be had of a sandbox."""
+    patch: tuple[FilePatch, ...]
+    spectrum: Spectrum | None
+    """What the tests of the base state execute, where that was looked at and there is a patch to compare it with."""
+    failures: tuple[str, ...]
+    """Why expansions of the leaf ended without a state."""
+    verdict: Mapping[str, Any]
+    """How the verification of the best state ended (`agent.evaluate.verification.Verdict.to_note`); empty where there
+    was none."""
+    protection: Protection
+    """Which paths decide what the tests say."""
+
+    @property
+    def best(self) -> Node:
+        """The state whose patch is offered."""
+        return next(node for node in self.path if node.id == self.rollout.best)
+
+
+def record(run: Run, provider: Provider | None, rollout: Rollout) -> Record:
+    """Put it together. Without a provider a patch is read where the journal has it, and nothing is written.
+
+    Raises:
+        sandboxes.SandboxError: the best state is gone, and its patch was not kept.
+    """
+    path, task = run.tree.path(rollout.leaf), task_of(run)
+    blob, patch = _patch(run, provider, run.tree[rollout.best])
+    spectrum = run.note(run.tree.root.id, "spectrum")
+    goals = resolve_goals(task, path[0].report)
+    return Record(
+        rollout,
+        path,
+        goals,
+        tuple(deeds(path, task)),
+        tuple(shifts(path, goals)),
+        blob,
+        tuple(parse(patch)),
+        Spectrum.from_json(spectrum) if spectrum and patch else None,
+        run.tree.failures(rollout.leaf),
+        run.note(rollout.best, "verdict") or {},
+        protect(task, path[0].report),
+    )
+
+
+def _patch(run: Run, provider: Provider | None, node: Node) -> tuple[str, bytes]:
+    """A state's patch against the base state, and the blob that holds it."""
+    if blob := kept_patch(run, node.id):
+        return blob, run.journal.get_blob(blob)
+    if provider is None:
+        return "", b""
+    patch = provider.diff(run.tree.root.snapshot, node.snapshot)
+    return run.journal.put_blob(patch), patch

@@ -1,0 +1,104 @@
+"""Told: a model's account of a rollout, as it is read, and the question that it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from agent.actions import as_call
+from agent.actions.excerpt import excerpt, printable
+from agent.evaluate.value.exhibit import NOTES_BYTES, PATCH_BYTES, fenced, shown_issue
+from agent.models import Message
+from agent.models.conversing import last_of, line, lines
+from agent.policy.chat.transcript import said
+from agent.prompts import render
+from agent.run.rollouts import Outcome
+from agent.run.tree.node import Node, Step
+from agent.task import Task
+from agent.untrusted import terminal_text
+
+__all__ = ["Told", "question", "read_told"]
+
+TURNS_BYTES = 60_000
+"""Of all turns together; of each, less the more there are."""
+TURN_BYTES = 4_000
+LEAST_BYTES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a model said. Fields as in `agent.run.rollouts.Summary`."""
+
+    hypothesis: str
+    outcome: Outcome
+    progress: str
+    files_read: tuple[str, ...] = ()
+    files_changed: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    tests_passed: tuple[str, ...] = ()
+    tests_failed: tuple[str, ...] = ()
+    failure_modes: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ()
+    insights: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All that it says in sentences."""
+        return (self.hypothesis, self.progress, *self.failure_modes, *self.risks, *self.insights)
+
+
+def read_told(text: str) -> Told:
+    """The account in an answer, in lines that can be shown.
+
+    Raises:
+        agent.models.conversing.Unreadable: there is none.
+    """
+    told = last_of(Told, text, "hypothesis")
+    return replace(
+        told,
+        hypothesis=line(told.hypothesis),
+        progress=line(told.progress),
+        failure_modes=lines(told.failure_modes),
+        risks=lines(told.risks),
+        insights=lines(told.insights),
+    )
+
+
+def question(task: Task, path: Sequence[Node], best: Node, patch: bytes, length: float) -> list[Message]:
+    """What a model is asked. `length` is the share of each limit that is made use of, in (0, 1]."""
+    before, after = (
+        f"{len(report.passes)} pass, {len(report.failures)} fail" for report in (path[0].report, best.report)
+    )
+    notes = best.evaluation.notes
+    asked = render(
+        "summary_question",
+        turns=fenced("attempt", _turns(path, int(TURNS_BYTES * length)), int(TURNS_BYTES * length)),
+        patch=fenced("change", printable(patch), int(PATCH_BYTES * length)),
+        before=before,
+        after=after,
+        details=fenced("tests", terminal_text(notes), int(NOTES_BYTES * length)) if notes else "",
+    )
+    return [
+        {"role": "system", "content": render("summary_system")},
+        {"role": "user", "content": f"{shown_issue(task, length)}\n\n{asked}"},
+    ]
+
+
+def _turns(path: Sequence[Node], limit: int) -> str:
+    """What was said, done and seen on the way, each turn cut to its share of the limit."""
+    turns = [_turn(node, step) for node in path for step in node.steps]
+    each = max(LEAST_BYTES, min(TURN_BYTES, limit // max(1, len(turns))))
+    return "\n\n".join(excerpt(turn, each)[0] for turn in turns) or "(no turn)"
+
+
+def _turn(node: Node, step: Step) -> str:
+    return "\n".join((f"On the way to state {node.id}:", *_lines(step)))
+
+
+def _lines(step: Step) -> Iterator[str]:
+    if words := said(step):
+        yield words
+    for number, action in enumerate(step.actions):
+        yield "{} {}".format(*as_call(action))
+        if number < len(step.observations):
+            yield step.observations[number].text

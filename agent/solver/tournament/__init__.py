@@ -1,0 +1,8 @@
+"""Tournament: which of several candidates is the best, by facts first and then by votes."""
+
+from __future__ import annotations
+
+from agent.solver.tournament.bracket import Match, comparisons
+from agent.solver.tournament.ranking import Ranking, rank
+
+__all__ = ["Match", "Ranking", "comparisons", "rank"]

@@ -1,0 +1,244 @@
+"""Ray: the tasks, the actor and the runtime environment that a batch on a cluster consists of."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agent.budget import Budget, Purse
+from agent.errors import ConfigError, RamifyError, UsageError
+from agent.run.paths import STORE
+from agent.run.run import Run
+from agent.solver.outcome import never_begun, result_of
+from agent.solver.result import Result
+from benchmarks.batch.cluster import requests
+from benchmarks.batch.cluster.code_bundle import pack
+from benchmarks.batch.cluster.coordinator import Ask, Desk
+from benchmarks.batch.cluster.neighbours import Neighbours
+from benchmarks.batch.cluster.remote_budget import DeskPurse
+from benchmarks.batch.cluster.task import Order, work
+from benchmarks.batch.grouping import environment_of
+from benchmarks.batch.runner import OnEvent, Solve, Take
+from benchmarks.batch.sandbox_choice import fitted
+from benchmarks.data.instances import Instance
+
+__all__ = ["Cluster", "WorkersLost", "on_ray"]
+
+log = logging.getLogger(__name__)
+
+CONNECT_S = 5.0
+POLL_S = 1.0
+"""How soon a task learns that the batch is being stopped, and whoever watches what it does."""
+LOSSES = 1
+"""How often Ray begins an instance anew whose machine or process was lost."""
+_LIMITS = ("max_usd", "max_tokens", "max_calls", "max_measurements", "max_seconds")
+
+
+class WorkersLost(RamifyError):
+    """The machine or the process that worked on an instance was lost, and the next one too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Which machines, and what an instance needs of one."""
+
+    address: str = "auto"
+    resources: Mapping[str, float] = field(default_factory=lambda: requests.read(""))
+    environment: Sequence[str] = ()
+    """Names of variables that the workers are given, with the values they have here."""
+
+
+@contextmanager
+def on_ray(
+    cluster: Cluster, order: Order, out: Path, total: Budget, make: Callable[[Purse], Solve]
+) -> Iterator[tuple[Solve, int, Take]]:
+    """What solves an instance on the cluster, how many it has room for now, and what chooses the next. `out` is the
+    batch's folder; what `make` makes goes on with runs that were begun there on this machine, where their states are.
+    What all of them spend is spent of `total`.
+
+    Raises:
+        ConfigError: no Ray, no cluster, or one that this machine is no part of.
+        UsageError: a variable that is to be given to the workers is not set.
+    """
+    secrets = _secrets(cluster.environment)
+    with tempfile.TemporaryDirectory(prefix="ramify-luggage-") as folder:
+        order, shipped = pack(order, out, Path(folder))
+        ray = _connected(cluster.address, shipped)
+    try:
+        desk = _desk(ray, out, {name: getattr(total, name) for name in _LIMITS})
+        ask: Ask = partial(_ask, desk)
+        if not ask("open", total.spent, total.elapsed_s, secrets):
+            raise ConfigError(f"this machine's part of the Ray cluster cannot see {out}; {_ON_A_NODE}")
+        wanted = {"max_retries": LOSSES, "retry_exceptions": False, **requests.options(cluster.resources)}
+        run = ray.remote(**wanted)(_task)
+        neighbours = Neighbours(partial(_environment, order), partial(ask, "machine"))
+        here = make(DeskPurse(ask, "", 0, time.monotonic() + total.left_s))
+        submit = partial(_submitted, run, order, desk, neighbours)
+        yield _solver(submit, ask, here), _room(ray, cluster.resources), neighbours.take
+        total.start(spent=ask("spent"), nodes=0, elapsed_s=total.elapsed_s)
+    finally:
+        ray.shutdown()
+
+
+_ON_A_NODE = (
+    "run the command on a machine of the cluster, for example with: ray job submit -- ramify bench run ... "
+    "--executor ray"
+)
+
+
+def _secrets(names: Sequence[str]) -> dict[str, str]:
+    if missing := [name for name in names if name not in os.environ]:
+        raise UsageError(f"--ray-env {missing[0]}: no such variable is set here; export it, or leave the option out")
+    return {name: os.environ[name] for name in names}
+
+
+def _connected(address: str, shipped: Mapping[str, Any]) -> Any:
+    """The module `ray`, connected.
+
+    Raises:
+        ConfigError: it is not installed, or no cluster takes this program in.
+    """
+    if address.startswith("ray://"):
+        raise ConfigError(f"--ray-address {address} is that of a Ray client; {_ON_A_NODE}")
+    _require_answer(address)
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise ConfigError("--executor ray needs Ray: pip install 'ramify[ray]'") from error
+    os.environ.setdefault("RAY_RUNTIME_ENV_IGNORE_GITIGNORE", "1")  # bundles of instances are in many a .gitignore
+    try:
+        ray.init(address, runtime_env=dict(shipped), log_to_driver=False, logging_level=logging.ERROR)
+    except ConnectionError as error:
+        raise ConfigError(f"no Ray cluster answers at {address!r}; {_WITHOUT}") from error
+    except (RuntimeError, ValueError) as error:
+        raise ConfigError(f"the Ray cluster at {address!r} does not take this program in: {error}") from error
+    return ray
+
+
+_WITHOUT = "start one with `ray start --head`, or name one with --ray-address HOST:PORT"
+
+
+def _require_answer(address: str) -> None:
+    """Raises ConfigError where nobody answers at a HOST:PORT: Ray itself would go on asking for minutes."""
+    named = os.environ.get("RAY_ADDRESS", "auto") if address == "auto" else address
+    host, _, port = named.rpartition(":")
+    if named != "auto":
+        try:
+            socket.create_connection((host, int(port)), CONNECT_S).close()
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"no Ray cluster answers at {named!r}; {_WITHOUT}") from error
+
+
+def _desk(ray: Any, out: Path, limits: Mapping[str, float | None]) -> Any:
+    """On this machine, where the batch's folder is."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    return ray.remote(Desk).options(num_cpus=0, scheduling_strategy=beside).remote(out, limits)
+
+
+def _environment(order: Order, instance: Instance) -> str:
+    return environment_of(instance, fitted(instance.task, order.settings).workspace.image)
+
+
+def _submitted(run: Any, order: Order, desk: Any, neighbours: Neighbours, instance: Instance) -> Any:
+    """The instance as a task of Ray's, on the machine that it had best be on where that has room."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    machine = neighbours.near(instance)
+    near = machine and NodeAffinitySchedulingStrategy(machine, soft=True, _spill_on_unavailable=True)
+    return run.options(scheduling_strategy=near or "SPREAD").remote(order, desk, instance.id)
+
+
+def _ask(desk: Any, method: str, *arguments: Any) -> Any:
+    import ray
+
+    return ray.get(getattr(desk, method).remote(*arguments))
+
+
+def _room(ray: Any, wanted: Mapping[str, float]) -> int:
+    found = requests.room([node["Resources"] for node in ray.nodes() if node["Alive"]], wanted)
+    if not found:
+        said = ", ".join(f"{name}={amount:g}" for name, amount in wanted.items())
+        log.error("no machine of the cluster has %s for an instance now; waiting for one that has", said)
+    return max(1, found)
+
+
+def _task(order: Order, desk: Any, name: str) -> Result:
+    """What Ray runs on a machine. Waiting for the desk in another thread, it keeps its CPUs; Ray cancels by a
+    KeyboardInterrupt in this one."""
+    import ray
+
+    _ask(desk, "moved", name, ray.get_runtime_context().get_node_id())
+    cancel = threading.Event()
+    with ThreadPoolExecutor(1, thread_name_prefix="instance") as pool:
+        future = pool.submit(work, order, name, partial(_ask, desk), cancel)
+        while True:
+            try:
+                return future.result()
+            except KeyboardInterrupt:
+                cancel.set()
+            except SystemExit:
+                cancel.set()
+                raise
+
+
+def _solver(submit: Callable[[Instance], Any], ask: Ask, here: Solve) -> Solve:
+    def solve(instance: Instance, run_dir: Path, cancel: threading.Event, on_event: OnEvent) -> Result:
+        if (run_dir / "journal.jsonl").is_file():
+            return _ended(run_dir) or here(instance, run_dir, cancel, on_event)
+        try:
+            result = _result(submit(instance), cancel, lambda: on_event(ask("standing", instance.id)))
+        except WorkersLost:
+            ask("abandon", instance.id)
+            raise
+        return replace(result, run_dir=run_dir) if result else never_begun(run_dir)
+
+    return solve
+
+
+def _ended(run_dir: Path) -> Result | None:
+    """Of a run that arrived, without its states, and was not recorded before this program was killed."""
+    with Run.read(run_dir) as run:
+        return result_of(run, run.ended) if run.ended and not (run_dir / STORE).exists() else None
+
+
+def _result(ref: Any, cancel: threading.Event, look: Callable[[], None]) -> Result | None:
+    """What a task came to; None when it was cancelled before it began. Meanwhile it is looked at now and then.
+
+    Raises:
+        WorkersLost: whoever worked on it.
+        ConfigError: the machines cannot be given the code or the instances.
+    """
+    import ray
+    from ray import exceptions
+
+    while not ray.wait([ref], timeout=POLL_S)[0]:
+        if cancel.is_set():
+            ray.cancel(ref)
+            break
+        look()
+    else:
+        look()  # at what it came to since the last time
+    try:
+        result: Result = ray.get(ref)
+    except exceptions.TaskCancelledError:
+        return None
+    except exceptions.RayTaskError as error:
+        raise error.cause from error
+    except exceptions.RuntimeEnvSetupError as error:
+        raise ConfigError(f"a machine of the cluster could not be set up: {error}") from error
+    except exceptions.RayError as error:
+        raise WorkersLost(f"{type(error).__name__}: {error}") from error
+    return result

@@ -1,0 +1,105 @@
+"""What a batch may come to and what it has spent: said before it begins, and counted against its limits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.budget import Budget, Usage
+from agent.build.composition import limits, unpriced
+from agent.errors import RamifyError
+from agent.models.prices import REMEDY
+from agent.run.run import Run
+from agent.settings import Settings
+from benchmarks.batch.batch import Attempt, Batch
+from benchmarks.batch.cluster.coordinator import UNFINISHED
+from benchmarks.data.instances import Instance
+
+__all__ = ["forecast", "spent_so_far"]
+
+log = logging.getLogger(__name__)
+
+
+def spent_so_far(batch: Batch, instances: Iterable[Instance]) -> Usage:
+    """What earlier sittings paid for: by all attempts that came to their end, by the runs of those of `instances` that
+    did not yet, and by runs that were begun anew."""
+    spent = sum((attempt.usage for attempt in batch.attempts.values() if attempt.settled), Usage())
+    for instance in batch.left(instances):
+        if (batch.run_dir(instance) / "journal.jsonl").is_file():
+            spent += _spent_by_run(batch.run_dir(instance))
+    return sum(map(_spent_by_run, batch.out.glob(f"{UNFINISHED}/*/*")), spent)
+
+
+def _spent_by_run(run_dir: Path) -> Usage:
+    try:
+        return Run.read(run_dir).usage
+    except RamifyError as error:  # the attempt to go on with it says so too
+        log.warning("what %s has spent is not known: %s", run_dir, error)
+        return Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One of the things that are spent."""
+
+    unit: str
+    digits: int
+    each: float | None
+    """The most that one instance may spend; None: no limit."""
+    total: float | None
+    """The most that the batch may spend."""
+    spent: float
+    """By the batch, so far."""
+    seen: tuple[float, ...]
+    """By each instance that has ended."""
+
+    def lines(self, count: int) -> Iterator[str]:
+        """For `count` more instances."""
+        if self.each is not None:
+            yield f"at most {self._many(count * self.each)} ({count} x {self._many(self.each)})"
+        elif self.total is None:
+            yield "no limit"
+        if self.total is not None:
+            yield f"stops at {self._many(self.total)} in all, {self._many(self.spent)} spent so far"
+        if self.seen:
+            mean = sum(self.seen) / len(self.seen)
+            ended = "the one that" if len(self.seen) == 1 else f"the {len(self.seen)} that"
+            yield f"about {self._many(mean * count)} going by {ended} ended ({self._many(mean)} each)"
+
+    def _many(self, amount: float) -> str:
+        return f"{amount:,.{self.digits}f}"
+
+
+def forecast(todo: Sequence[Instance], attempts: Iterable[Attempt], settings: Settings, total: Budget) -> list[str]:
+    """What is left to do may come to at worst, and going by the instances that have ended. A line a kind."""
+    ended = [attempt for attempt in attempts if attempt.settled]
+    lines = [f"  dollars      the price of a model is unknown: {REMEDY}"] if unpriced(settings) else []
+    for kind in _kinds(settings, limits(settings), total, ended):
+        said = "; ".join(kind.lines(len(todo)))
+        lines.append(f"  {kind.unit:<13}{said}")
+    return [f"estimate for {len(todo)} instances:", *lines] if todo else []
+
+
+def _kinds(settings: Settings, each: Mapping[str, Any], total: Budget, ended: Sequence[Attempt]) -> Iterator[_Kind]:
+    """Those of the models only where one is named."""
+    spent = total.spent
+    if settings.value.name != "tests" or any(c.name != "mutate" for c in (settings.policy, *settings.panel)):
+        yield from _of_models(each, total, ended, unknown=unpriced(settings))
+    measured = tuple(float(a.usage.measurements) for a in ended)
+    yield _Kind("test runs", 0, each["max_measurements"], total.max_measurements, spent.measurements, measured)
+    seconds = tuple(float(a.facts["seconds"]) for a in ended if a.facts)
+    yield _Kind("seconds", 0, each["max_seconds"], total.max_seconds, total.elapsed_s, seconds)
+
+
+def _of_models(each: Mapping[str, Any], total: Budget, ended: Sequence[Attempt], *, unknown: bool) -> Iterator[_Kind]:
+    spent = total.spent
+    if not unknown:
+        priced = tuple(a.usage.cost_usd for a in ended if not a.usage.unpriced_calls)
+        yield _Kind("dollars", 2, each["max_usd"], total.max_usd, spent.cost_usd, priced)
+    tokens = tuple(float(a.usage.tokens) for a in ended)
+    yield _Kind("tokens", 0, each["max_tokens"], total.max_tokens, spent.tokens, tokens)
+    calls = tuple(float(a.usage.model_calls) for a in ended)
+    yield _Kind("model calls", 0, each["max_calls"], total.max_calls, spent.model_calls, calls)

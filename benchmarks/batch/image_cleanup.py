@@ -1,0 +1,102 @@
+"""Images that a batch brought here, removed as soon as no instance of it needs them.
+
+Images of one environment share layers, which an engine drops with the last image that has them. So one image of an
+environment stays while other instances of it are still to do: the next pull finds the layers there.
+
+Law: what was on the engine before the batch stays. That is noted before anything is pulled, and kept across sittings,
+until the image is removed: whoever pulls it again then keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.run.journal import write_atomically
+from benchmarks.batch.batch import Attempt
+from benchmarks.data.instances import Instance
+from sandboxes import SandboxError
+from sandboxes.docker.image_cleanup import here, remove_with_derived
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+__all__ = ["Pruner"]
+
+NOTE = "images.json"
+"""In a batch's folder: which images were on the engine before it."""
+
+log = logging.getLogger(__name__)
+
+
+class Pruner:
+    """An observer of a batch that removes images.
+
+    `images` are those of all instances of the batch, by instance id, and `left` the environments of those still to do
+    (`benchmarks.batch.grouping.environment_of`). What was here before is noted in the batch's folder `out`.
+    """
+
+    def __init__(self, client: DockerClient, out: Path, images: Mapping[str, str], left: Mapping[str, str]) -> None:
+        self._client = client
+        self._out = out
+        self._images = images
+        self._environments = left
+        self._needed = Counter(image for name, image in images.items() if name in left)
+        self._waiting = Counter(left.values())
+        self._staying: dict[str, str] = {}
+        self._before = _noted(client, out / NOTE, sorted(set(images.values())))
+        for image in sorted(set(images.values()) - self._needed.keys()):
+            self._prune(image)
+
+    def started(self, instance: Instance) -> None:
+        """Nothing to do."""
+
+    def advanced(self, instance: Instance, news: object) -> None:
+        """Nothing to do."""
+
+    def ended(self, instance: Instance, attempt: Attempt | None) -> None:
+        """Remove the instance's image if nothing needs it any more; an attempt that will be made again does. The last
+        one of an environment that has work left stays in place of the one before."""
+        image, environment = self._images.get(instance.id), self._environments.get(instance.id, "")
+        if image is None or attempt is None or not attempt.settled:
+            return
+        self._needed[image] -= 1
+        self._waiting[environment] -= 1
+        if self._needed[image]:
+            return
+        if (before := self._staying.pop(environment, None)) is not None:
+            self._prune(before)
+        if self._waiting[environment] > 0:
+            self._staying[environment] = image
+        else:
+            self._prune(image)
+
+    def _prune(self, image: str) -> None:
+        if self._before.get(image, True):
+            return
+        try:
+            gone = remove_with_derived(self._client, image, self._out)
+        except SandboxError as error:
+            log.warning("%s stays until the next sitting: %s", image, error)
+            return
+        for name in gone:
+            log.info("removed %s", name)
+        if image in gone:
+            del self._before[image]
+            _note(self._out / NOTE, self._before)
+
+
+def _noted(client: DockerClient, note: Path, images: Collection[str]) -> dict[str, bool]:
+    """Whether each was here when the batch first heard of it."""
+    known: dict[str, bool] = json.loads(note.read_bytes()) if note.exists() else {}
+    known |= {image: here(client, image) for image in images if image not in known}
+    _note(note, known)
+    return known
+
+
+def _note(note: Path, known: Mapping[str, bool]) -> None:
+    write_atomically(note, json.dumps(known, indent=1, sort_keys=True).encode() + b"\n")

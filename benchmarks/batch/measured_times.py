@@ -1,0 +1,272 @@
+"""What batches measured, per repository, kept for those that come later: how long instances took and what they spent.
+
+Law: a figure is said only where instances of the same repository were worked on by the same model, in the same mode;
+of all others it is said that nothing is known.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median, quantiles
+
+from agent.errors import RamifyError
+from agent.run.events import Added
+from agent.run.journal import read_events, write_atomically
+from agent.run.paths import state_dir
+from benchmarks.batch.batch import Attempt, Batch, Identity
+from benchmarks.data.instances import Instance
+
+__all__ = ["KEPT_BYTES", "Measured", "Recorder", "measured_file", "outlook", "read_measured"]
+
+log = logging.getLogger(__name__)
+
+KEPT_BYTES = 4 << 20
+"""Of what is kept the newest is read, and four times as much stays on disk."""
+SHOWN = 5
+"""Repositories that are named in a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one instance took that came to its end."""
+
+    batch: str
+    """The folder of its batch."""
+    instance_id: str
+    repo: str
+    """`owner/name`."""
+    mode: str
+    model: str
+    """As `Identity.model`: who proposed, and how was searched."""
+    settings: str
+    """As `Identity.settings`."""
+    seconds: float
+    """From the beginning of its run to the end; an image was pulled before."""
+    suite_s: float | None
+    """One run of all its tests in the base state; None: they were not run."""
+    model_calls: int
+    tokens: int
+    cost_usd: float | None
+    """None: the price was not known."""
+    measurements: int
+    """Runs of tests."""
+
+
+def measured_file() -> Path:
+    """The user's own, for all batches."""
+    return state_dir() / "measured.jsonl"
+
+
+def read_measured(file: Path) -> list[Measured]:
+    """The newest of each instance of each batch. What is no such line is passed over: another version wrote it."""
+    try:
+        with file.open("rb") as opened:
+            opened.seek(max(0, file.stat().st_size - KEPT_BYTES))
+            lines = opened.read().split(b"\n")
+    except OSError:
+        return []
+    found: dict[tuple[str, str], Measured] = {}
+    for line in lines:
+        try:
+            row = Measured(**json.loads(line))
+        except (ValueError, TypeError):
+            continue
+        found[row.batch, row.instance_id] = row
+    return list(found.values())
+
+
+class Recorder:
+    """An observer of a batch that keeps what its instances took; those that ended before it was there, too."""
+
+    def __init__(self, batch: Batch, instances: Iterable[Instance], file: Path | None = None) -> None:
+        self._batch = batch
+        self._file = file or measured_file()
+        known = {row.instance_id for row in read_measured(self._file) if row.batch == str(batch.out)}
+        for instance in instances:
+            attempt = batch.attempts.get(instance.id)
+            if attempt is not None and instance.id not in known:
+                self.ended(instance, attempt)
+
+    def started(self, instance: Instance) -> None:
+        """Nothing to do."""
+
+    def advanced(self, instance: Instance, news: object) -> None:
+        """Nothing to do."""
+
+    def ended(self, instance: Instance, attempt: Attempt | None) -> None:
+        """Keep what an instance took that came to its end. A file that cannot be written is no reason to stop."""
+        if attempt is None or not attempt.settled or not instance.repo or "seconds" not in attempt.facts:
+            return
+        row = _measured(instance, attempt, self._batch)
+        try:
+            _append(self._file, row)
+        except OSError as error:
+            log.warning("what %s took is not kept for later estimates: %s", instance.id, error)
+
+
+def _measured(instance: Instance, attempt: Attempt, batch: Batch) -> Measured:
+    identity, usage = batch.identity, attempt.usage
+    return Measured(
+        batch=str(batch.out),
+        instance_id=instance.id,
+        repo=instance.repo,
+        mode=attempt.mode,
+        model=identity.model,
+        settings=identity.settings,
+        seconds=float(attempt.facts["seconds"]),
+        suite_s=_suite_s(batch.run_dir(instance) / "journal.jsonl"),
+        model_calls=usage.model_calls,
+        tokens=usage.tokens,
+        cost_usd=None if usage.unpriced_calls else usage.cost_usd,
+        measurements=usage.measurements,
+    )
+
+
+def _suite_s(journal: Path) -> float | None:
+    """How long the tests of the base state ran, which is the first node of a run."""
+    try:
+        root = next((event for event in read_events(journal) if isinstance(event, Added)), None)
+    except RamifyError:
+        return None
+    return root.node.report.duration_s if root and root.node.report.outcomes else None
+
+
+def _append(file: Path, row: Measured) -> None:
+    """One write, which no other process's comes into; the oldest go where there are too many."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.exists() and file.stat().st_size > 4 * KEPT_BYTES:
+        write_atomically(file, file.read_bytes()[-KEPT_BYTES:].partition(b"\n")[2])
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(descriptor, json.dumps(asdict(row)).encode() + b"\n")
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """The lower quartile, the median and the upper quartile of something."""
+
+    low: float
+    middle: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> _Range:
+        if len(values) == 1:
+            return cls(values[0], values[0], values[0])
+        low, middle, high = quantiles(values, n=4, method="inclusive")
+        return cls(low, middle, high)
+
+    def __add__(self, other: _Range) -> _Range:
+        return _Range(self.low + other.low, self.middle + other.middle, self.high + other.high)
+
+    def times(self, number: int) -> _Range:
+        return _Range(self.low * number, self.middle * number, self.high * number)
+
+
+def outlook(
+    todo: Sequence[Instance], identity: Identity, rows: Sequence[Measured], workers: int | None = None
+) -> list[str]:
+    """What the instances may take, going by what earlier batches measured of the same repositories; and what that rests
+    on. Quartiles of each repository are added up. `workers`: instances at the same time; None: that is not known."""
+    if not todo:
+        return []
+    alike, how = _alike(rows, identity)
+    of_repo = defaultdict[str, list[Measured]](list)
+    for row in alike:
+        of_repo[row.repo].append(row)
+    wanted = Counter(instance.repo for instance in todo)
+    known = {repo: count for repo, count in wanted.items() if repo in of_repo}
+    lines = [f"  {'tests':<13}{said}"] if (said := _suites(wanted, rows)) else []
+    if known:
+        lines.append(f"  {'going by':<13}{_sums(known, of_repo, workers)}")
+        used = sum(len(of_repo[repo]) for repo in known)
+        lines.append(f"  {'':<13}that rests on {_many(used, 'instance')} of {_many(len(known), 'repository')}, {how}")
+    if said := _unknown(wanted, known):
+        lines.append(f"  {'not known':<13}{said}")
+    return ["from earlier batches:", *lines]
+
+
+def _alike(rows: Iterable[Measured], identity: Identity) -> tuple[list[Measured], str]:
+    """The rows that say something of a batch, and how they are like it; those with the same settings where there are
+    any."""
+    same_model = [row for row in rows if (row.model, row.mode) == (identity.model, identity.mode)]
+    same = [row for row in same_model if row.settings == identity.settings]
+    if same:
+        return same, f"by {identity.model} with the same settings"
+    return same_model, f"by {identity.model} with other settings"
+
+
+def _sums(known: Mapping[str, int], of_repo: Mapping[str, list[Measured]], workers: int | None) -> str:
+    def added(value: Callable[[Measured], float]) -> _Range:
+        ranges = (_Range.of([value(row) for row in of_repo[repo]]).times(count) for repo, count in known.items())
+        return sum(ranges, _Range(0, 0, 0))
+
+    seconds = added(lambda row: row.seconds)
+    shared = f" on {workers} workers = {_time(seconds.middle / workers)}" if workers and workers > 1 else ""
+    parts = [f"about {_time(seconds.middle)} of machine time{shared} ({_time(seconds.low)} to {_time(seconds.high)})"]
+    used = [row for repo in known for row in of_repo[repo]]
+    if any(row.cost_usd is None for row in used):
+        parts.append("dollars not known, as a price was not")
+    elif any(row.cost_usd for row in used):
+        parts.append(_from_to(added(lambda row: row.cost_usd or 0.0), "dollars", 2))
+    for unit, value in _UNITS.items():
+        if any(map(value, used)):
+            parts.append(_from_to(added(value), unit, 0))
+    return "; ".join(parts)
+
+
+_UNITS: Mapping[str, Callable[[Measured], float]] = {
+    "tokens": lambda row: row.tokens,
+    "model calls": lambda row: row.model_calls,
+    "test runs": lambda row: row.measurements,
+}
+
+
+def _suites(wanted: Iterable[str], rows: Iterable[Measured]) -> str:
+    """How long the tests of the repositories take, whoever ran them, the slowest first."""
+    of_repo = defaultdict[str, list[float]](list)
+    for row in rows:
+        if row.suite_s is not None:
+            of_repo[row.repo].append(row.suite_s)
+    found = sorted(((median(of_repo[repo]), repo) for repo in set(wanted) & of_repo.keys()), reverse=True)
+    shown = ", ".join(f"{repo} {_time(seconds)}" for seconds, repo in found[:SHOWN])
+    others = f", {len(found) - SHOWN} others less" if len(found) > SHOWN else ""
+    return f"one run of all takes: {shown}{others}" if found else ""
+
+
+def _unknown(wanted: Counter[str], known: Mapping[str, int]) -> str:
+    """Which of the instances nothing is known of."""
+    strange = {repo: count for repo, count in wanted.items() if repo not in known}
+    if not strange:
+        return ""
+    names = [repo or "no name" for repo in sorted(strange, key=lambda repo: (-strange[repo], repo))]
+    shown = ", ".join(names[:SHOWN]) + (f", {len(names) - SHOWN} others" if len(names) > SHOWN else "")
+    left_out = "; the figures above leave them out" if known else ""
+    return (
+        f"{sum(strange.values())} of {wanted.total()} instances are in repositories that were never measured "
+        f"like this ({shown}){left_out}"
+    )
+
+
+def _from_to(found: _Range, unit: str, digits: int) -> str:
+    low, high = f"{found.low:,.{digits}f}", f"{found.high:,.{digits}f}"
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
+
+
+def _many(number: int, noun: str) -> str:
+    many = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else many}"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:,.1f} h"

@@ -1,0 +1,132 @@
+"""How a batch is going, on stderr: a live table on a terminal, a line for each attempt that ended elsewhere."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import chain
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from agent.analysis.report.summary import cost
+from agent.budget import Usage
+from agent.run.events import Event
+from benchmarks.batch.batch import Attempt
+from benchmarks.batch.status import Standing
+from benchmarks.data.instances import Instance, Mode
+
+__all__ = ["BatchProgress"]
+
+
+_BAR = 40
+"""Columns of the bar."""
+
+
+@dataclass(slots=True)
+class _Running:
+    began: float
+    spinner: Spinner = field(default_factory=lambda: Spinner("line"))
+    standing: Standing = field(default_factory=Standing)
+
+
+class BatchProgress:
+    """Shows a batch from any thread. A context manager, to end the live table."""
+
+    def __init__(self, total: int, mode: Mode, console: Console | None = None) -> None:
+        self._total = total
+        self._mode = mode
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self._running: dict[str, _Running] = {}
+        self._counts: Counter[str] = Counter()
+        self._spent = Usage()
+        self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+        plain = bool(os.environ.keys() & {"CI", "NO_COLOR"}) or self._console.is_dumb_terminal
+        self._live: Live | None = None
+        if self._console.is_terminal and not plain:
+            self._live = Live(console=self._console, get_renderable=self.table, refresh_per_second=4)
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def started(self, instance: Instance) -> None:
+        """Show the instance as running."""
+        with self._lock:
+            self._running[instance.id] = _Running(time.monotonic())
+
+    def advanced(self, instance: Instance, news: Event | Standing) -> None:
+        """Take note of what a running instance did, and so of what it does now; or of how it stands elsewhere."""
+        with self._lock:
+            if (running := self._running.get(instance.id)) is not None:
+                running.standing = news if isinstance(news, Standing) else running.standing.after(news)
+
+    def ended(self, instance: Instance, attempt: Attempt | None) -> None:
+        """Print how the attempt ended. Not under our lock: rich holds its own while it draws the table, which asks for
+        ours, and wants it for whatever is printed."""
+        with self._lock:
+            gone = self._running.pop(instance.id, None)
+            self._spent += Usage() if gone is None else gone.standing.usage
+            self._counts[_outcome(attempt)] += 1
+            position = f"[{self._counts.total()}/{self._total}]"
+        self._console.print(Text(f"{position} {self._mode} {instance.id}: {_sentence(attempt)}"))
+
+    def table(self) -> Group:
+        """What is running; under it a bar, the counts, what was spent in this sitting, and how long it will take."""
+        with self._lock:
+            rows = Table(box=None, padding=(0, 2, 0, 0))
+            for title in ("", "instance", "doing", "nodes", "best", "seconds"):
+                rows.add_column(
+                    title, justify="right" if title in ("nodes", "best", "seconds") else "left", no_wrap=True
+                )
+            for name, each in self._running.items():
+                seconds = time.monotonic() - each.began
+                stands = each.standing
+                numbers = (str(stands.nodes), f"{stands.best:.2f}", f"{seconds:.0f}")
+                rows.add_row(each.spinner, Text(name), Text(stands.doing), *numbers)
+            bar = Table.grid(padding=(0, 2, 0, 0))
+            bar.add_row(ProgressBar(self._total, self._counts.total(), width=_BAR), Text(self._summary()))
+            return Group(rows, bar)
+
+    def _summary(self) -> str:
+        ended = self._counts.total()
+        counts = ", ".join(f"{count} {state}" for state, count in self._counts.most_common())
+        spent = sum((each.standing.usage for each in self._running.values()), self._spent)
+        left = (time.monotonic() - self._began) / ended * (self._total - ended) if ended else 0
+        said = chain([f"{self._mode} tests: {ended} of {self._total} ended"], filter(None, [counts]))
+        return ": ".join(said) + cost(spent) + (f", about {left / 60:.0f} min left" if left else "")
+
+
+def _outcome(attempt: Attempt | None) -> str:
+    """The solver's own claim where it came to its end."""
+    if attempt is None:
+        return "interrupted"
+    status = attempt.facts.get("status")
+    return str(status) if attempt.facts.get("resolved", status == "solved") else attempt.state
+
+
+def _sentence(attempt: Attempt | None) -> str:
+    if attempt is None:
+        return "interrupted, will go on"
+    if not attempt.facts:
+        return f"{attempt.state}: {attempt.error}"
+    facts = attempt.facts
+    spent = f"{facts['nodes']} nodes, {facts['seconds']:.0f} s, stop: {facts['stop']}"
+    return f"{attempt.state}, {facts['status']} ({spent})" + (f"; {attempt.error}" if attempt.error else "")

@@ -1,0 +1,37 @@
+"""`ramify bench`: run, grade, check and report batches. Everything heavy is imported where it is used."""
+
+from __future__ import annotations
+
+import typer
+
+from benchmarks.cli import check as cli_check
+from benchmarks.cli import compare as cli_compare
+from benchmarks.cli import grade as cli_grade
+from benchmarks.cli import regrade as cli_regrade
+from benchmarks.cli import report as cli_report
+from benchmarks.cli import run as cli_run
+from benchmarks.cli import synthesize as cli_synthesize
+from benchmarks.cli.publish import export
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Run, grade and report batches of instances.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+for command in (
+    cli_run.run,
+    cli_grade.grade,
+    cli_regrade.regrade,
+    cli_check.check,
+    cli_report.report,
+    export,
+    cli_compare.compare,
+    cli_compare.curve,
+    cli_synthesize.synthesize,
+):
+    app.command()(command)

@@ -1,0 +1,165 @@
+"""`ramify bench grade`: run the hidden tests on predictions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.errors import UsageError
+from benchmarks.cli.options import (
+    SOURCES,
+    Config,
+    Image,
+    Json,
+    Sandbox,
+    Workers,
+    say,
+)
+
+if TYPE_CHECKING:
+    from benchmarks.data.predictions import Prediction
+    from benchmarks.data.sources import Source
+    from benchmarks.grading.evidence import Archive
+    from benchmarks.grading.harness.agreement import Agreement
+    from benchmarks.grading.harness.official import Harness
+    from benchmarks.grading.verdicts import Verdict, VerdictCache
+    from sandboxes import Provider
+
+__all__ = ["grade"]
+
+
+Candidates = Annotated[
+    bool, typer.Option("--candidates", help="Of a batch of several rollouts: grade what was not chosen, too.")
+]
+SecondGrader = Annotated[
+    str | None, typer.Option(metavar="swebench", help="A second grader, asked after ours and compared with it.")
+]
+Interpreter = Annotated[str, typer.Option(metavar="PYTHON", help="The interpreter that has swebench 4 or 5.")]
+
+
+def grade(
+    target: Annotated[Path, typer.Argument(metavar="DIR|PREDS", help="A batch, or a file of predictions.")],
+    source: Annotated[str, typer.Option(metavar="SOURCE", help=SOURCES)],
+    workers: Workers = 1,
+    sandbox: Sandbox = None,
+    image: Image = None,
+    config: Config = None,
+    as_json: Json = False,
+    candidates: Candidates = False,
+    harness: SecondGrader = None,
+    harness_python: Interpreter = sys.executable,
+) -> None:
+    """Run the hidden tests on each predicted patch, in a fresh clone and a sandbox of its own."""
+    from agent.config import given
+    from benchmarks.batch.batch import refresh_predictions
+    from benchmarks.batch.sandbox_choice import grading_place
+    from benchmarks.data.predictions import read_predictions
+    from benchmarks.reports import selectors
+    from benchmarks.reports.report import evidence_folder
+
+    if (target / "batch.json").exists():
+        refresh_predictions(target)
+    preds = target / "preds.json" if target.is_dir() else target
+    predictions = read_predictions(preds)
+    others = list(selectors.candidates(target)) if candidates else []
+    settings = given(config or (), {"sandbox.kind": sandbox, "sandbox.image": image})
+    second = None if harness is None else _second(harness, harness_python)
+    with _kept(preds) as (cache, archive), grading_place(source, settings) as (opened, provider):
+        verdicts = _graded([*predictions, *others], opened, provider, cache, archive, workers)
+        compared = None if second is None else _compare(second, opened, predictions, verdicts, preds, workers)
+        if archive.head:
+            say(f"evidence: {evidence_folder(preds)}, head {archive.head}")
+    _print_verdicts(verdicts[: len(predictions)], compared, as_json=as_json)
+    raise typer.Exit(1 if any(v.status == "error" for v in verdicts) else 0)
+
+
+@contextmanager
+def _kept(preds: Path) -> Iterator[tuple[VerdictCache, Archive]]:
+    """What is kept beside the predictions, which no other process grades in the meantime."""
+    from benchmarks.grading.evidence import Archive
+    from benchmarks.grading.verdicts import VerdictCache
+    from benchmarks.reports.report import evidence_folder, verdicts_file
+
+    with closing(VerdictCache(verdicts_file(preds))) as cache, closing(Archive(evidence_folder(preds))) as archive:
+        yield cache, archive
+
+
+def _graded(
+    predictions: list[Prediction],
+    source: Source,
+    provider: Provider,
+    cache: VerdictCache,
+    archive: Archive,
+    workers: int,
+) -> list[Verdict]:
+    """Our verdicts, each said as it comes."""
+    from benchmarks.grading import grading
+
+    verdicts = []
+    for verdict in grading.grade_all(
+        predictions,
+        {instance.id: instance for instance in source.instances()},
+        cache,
+        lambda instance, patch: grading.grade(instance, patch, source, provider, archive),
+        workers=workers,
+    ):
+        say(_verdict_line(verdict))
+        verdicts.append(verdict)
+    return verdicts
+
+
+def _second(name: str, python: str) -> Harness:
+    """The other grader, found before anything is run."""
+    from benchmarks.grading.harness.official import find
+
+    if name != "swebench":
+        raise UsageError(f"--harness {name!r} is not known; swebench is")
+    return find(python)
+
+
+def _compare(
+    harness: Harness,
+    source: Source,
+    predictions: list[Prediction],
+    ours: list[Verdict],
+    preds: Path,
+    workers: int,
+) -> Agreement:
+    """Ask the other grader about the same predictions; what it makes is kept beside them."""
+    from benchmarks.grading.harness import official
+    from benchmarks.grading.harness.agreement import agreement
+
+    folder = preds.with_suffix(f".{harness.name}")
+    say(f"{harness.name} grades the same; what it says is in {folder / 'harness.log'}")
+    wanted = {prediction.instance_id for prediction in predictions}
+    instances = [instance for instance in source.instances() if instance.id in wanted]
+    theirs = official.run(harness, instances, predictions, folder.absolute(), workers=workers)
+    for verdict in theirs:
+        say(f"{harness.name}: {_verdict_line(verdict)}")
+    return agreement(ours, theirs, harness.name)
+
+
+def _print_verdicts(verdicts: list[Verdict], compared: Agreement | None, *, as_json: bool) -> None:
+    from collections import Counter
+    from dataclasses import asdict
+
+    counts = Counter(verdict.status for verdict in verdicts)
+    if as_json:
+        said_of = {} if compared is None else {"agreement": compared.to_json()}
+        found = {"counts": counts, "verdicts": [asdict(v) for v in verdicts], **said_of}
+        sys.stdout.write(json.dumps(found) + "\n")
+    else:
+        said = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+        sys.stdout.write(f"{'/'.join(sorted({v.mode for v in verdicts}))} tests: {said or 'no predictions'}\n")
+        sys.stdout.writelines(f"{line}\n" for line in (compared.lines() if compared else ()))
+
+
+def _verdict_line(verdict: Verdict) -> str:
+    why = f" ({verdict.reason})" if verdict.reason else ""
+    return f"{verdict.mode} {verdict.instance_id}: {verdict.status}{why}"

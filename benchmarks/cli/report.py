@@ -1,0 +1,77 @@
+"""`ramify bench report`: what a batch came to, and what other ways to choose among its candidates would have."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.errors import UsageError
+from benchmarks.cli.options import say
+
+__all__ = ["report"]
+
+COLUMNS = 160
+"""Of a pipe."""
+
+
+def report(
+    batch: Annotated[Path, typer.Argument(metavar="DIR", help="A batch.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    export: Annotated[
+        str | None, typer.Option(metavar="leaderboard", help="Make the folder that SWE-bench's leaderboard takes.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="YYYYMMDD_NAME", help="Where that goes; a new folder.")] = None,
+    site: Annotated[str, typer.Option(metavar="URL", help="Of the submission: where its system is at home.")] = "",
+    paper: Annotated[str, typer.Option(metavar="URL", help="Of the submission: the report about it.")] = "",
+    authors: Annotated[str, typer.Option(metavar="NAMES", help="Of the submission: who made it.")] = "",
+) -> None:
+    """Print a line for every instance of a batch, and the totals; or make a submission of it."""
+    from rich.console import Console
+
+    from benchmarks.batch.batch import read_identity
+    from benchmarks.reports import report as reports
+    from benchmarks.reports import round_effects as refinement
+    from benchmarks.reports import selectors
+    from benchmarks.reports import suspicious_files as steering
+
+    if export is not None:
+        _submit(batch, export, out, site, paper, authors)
+        return
+    identity = read_identity(batch)
+    attempts, verdicts = reports.read_graded(batch)
+    lines, refined = reports.report(attempts, verdicts), refinement.refinement(attempts, verdicts)
+    choices = selectors.read_choices(batch, attempts)
+    standings, steered = selectors.standings(choices, verdicts), steering.steering(attempts, verdicts)
+    if as_json:
+        found = {"batch": asdict(identity), **reports.as_json(lines), "selectors": [asdict(line) for line in standings]}
+        found["steering"] = steered
+        sys.stdout.write(json.dumps(found | ({"refinement": refined.to_json()} if refined else {})) + "\n")
+        return
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else COLUMNS)
+    console.print(reports.as_table(lines))
+    console.print(reports.headline(lines), markup=False)
+    if identity.suite:
+        console.print(f"suite {identity.suite} of {identity.source}", markup=False)
+    refined_text = refinement.as_text(refined) if refined else ""
+    sections = (steering.as_text(steered), selectors.summary(choices, standings), refined_text)
+    for section in filter(None, sections):
+        console.print(section, markup=False)
+
+
+def _submit(batch: Path, form: str, out: Path | None, site: str, paper: str, authors: str) -> None:
+    """Make the submission, and say what it lacks."""
+    from benchmarks.reports.leaderboard import export
+
+    if form != "leaderboard" or out is None:
+        raise UsageError("give --export leaderboard --out YYYYMMDD_NAME")
+    made = export(batch, out, site=site, report=paper, authors=authors)
+    for what, names in (("verdict (ramify bench grade)", made.ungraded), ("trajectory", made.untold)):
+        if names:
+            say(f"no {what} of {', '.join(names)}")
+    sys.stdout.write(f"{made.folder}: {made.resolved} of {made.instances} resolved\n")
+    say(f"left to you: what is null in {made.folder / 'metadata.yaml'}, and the boxes of its README.md")

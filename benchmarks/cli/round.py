@@ -1,0 +1,66 @@
+"""`ramify round`: the wheel of searches and training, one turn at a time."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.errors import UsageError
+from benchmarks.cli.options import Config, say
+
+__all__ = ["app"]
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def turn(
+    registry: Annotated[Path, typer.Argument(metavar="DIR", help="The registry of policies; made where it is not.")],
+    tasks: Annotated[Path, typer.Option(metavar="SOURCE", help="Bugs to search and to learn on.")],
+    held_out: Annotated[
+        Path, typer.Option(metavar="SOURCE", help="Bugs to compare policies on, and for nothing else: 20 or more.")
+    ],
+    learn: Annotated[str, typer.Option(metavar="counts|model", help="What is made of the trees.")] = "counts",
+    max_tried: Annotated[int, typer.Option(metavar="N", min=1, help="States that a search may try.")] = 60,
+    width: Annotated[int, typer.Option(metavar="N", min=1, help="Edits of a state that are ranked.")] = 200,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Searches at the same time.")] = 1,
+    part: Annotated[str, typer.Option("--slice", metavar="A:B", help="Only this part of each source.")] = "",
+    easiest: Annotated[
+        float, typer.Option(metavar="SHARE", min=0, max=1, help="Leave tasks out of which so much or more is right.")
+    ] = 0.9,
+    max_steps: Annotated[int, typer.Option(metavar="N", min=1, help="Of a training.")] = 2000,
+    model: Annotated[
+        str, typer.Option(metavar="DIR", help="Train this checkpoint on. Default: one from nothing.")
+    ] = "",
+    cpu: Annotated[bool, typer.Option("--cpu", help="Train and serve on the processor.")] = False,
+    train_python: Annotated[Path | None, typer.Option(metavar="FILE", help="Interpreter with ramify[train].")] = None,
+    serve_python: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Interpreter with vLLM. Default: RAMIFY_VLLM's, or `python3`.")
+    ] = None,
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
+    config: Config = None,
+) -> None:
+    """Search SOURCE with the present policy, learn from the trees, compare on held-out bugs, keep or roll back."""
+    from agent.cli.serve import vllm_python
+    from agent.learning.training import Wanted, require_checkpoint
+    from benchmarks.self_training.playing import Conditions
+    from benchmarks.self_training.turning import Learning, Round
+    from benchmarks.self_training.turning import turn as go
+
+    if learn not in ("counts", "model"):
+        raise UsageError(f"--learn {learn!r}: counts or model")
+    if model and learn != "model":
+        raise UsageError(f"--model {model} is for --learn model")
+    require_checkpoint(model)
+    rate = 1e-4 if model else 1e-3
+    wanted = Wanted(model, max_steps=max_steps, epochs=1000.0, rate=rate, prompt_loss=not model, cpu=cpu)
+    server = str(serve_python or vllm_python())
+    learning = Learning("counts" if learn == "counts" else "model", wanted, train_python, server, port, cpu)
+    conditions = Conditions(max_tried, width, workers, part, tuple(config or ()))
+    policy = go(Round(tasks, held_out, learning, conditions, easiest), registry, say)
+    sys.stdout.write(json.dumps(asdict(policy)) + "\n")

@@ -1,0 +1,53 @@
+"""The command that makes synthetic bugs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.errors import UsageError
+from benchmarks.cli.options import Config, Image, Sandbox, say
+
+__all__ = ["synthesize"]
+
+
+def synthesize(
+    repositories: Annotated[
+        list[Path], typer.Argument(metavar="REPO...", help="Git repositories, or bundles of such.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder: a source for each split.")],
+    test: Annotated[str, typer.Option(metavar="CMD", help="Runs their tests with pytest.")] = "python3 -m pytest -q",
+    requirement: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PACKAGE", help="What the tests need, pytest too; repeatable. Default: what python3 has."),
+    ] = None,
+    count: Annotated[int, typer.Option(metavar="N", min=1, help="Bugs of each repository, at most.")] = 50,
+    a_function: Annotated[int, typer.Option(metavar="N", min=1, help="Mutants of one function that are tried.")] = 4,
+    hold_out: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A repository that is not trained on; repeatable.")
+    ] = None,
+    lines: Annotated[
+        int, typer.Option(metavar="PERCENT", min=0, max=100, help="Functions of the others that are not, either.")
+    ] = 25,
+    timeout: Annotated[float, typer.Option(metavar="N", min=0.1, help="Seconds for the tests on one mutant.")] = 10.0,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed and repositories: the same bugs.")] = 0,
+    sandbox: Sandbox = None,
+    image: Image = None,
+    config: Config = None,
+) -> None:
+    """Break functions of repositories so that their own tests notice: bugs to collect searches on and to learn from."""
+    from agent.config import given
+    from benchmarks.data.synthetic import writing
+    from benchmarks.data.synthetic.making import Recipe
+    from benchmarks.data.synthetic.splitting import Splitting
+
+    settings = given(config or (), {"sandbox.kind": sandbox, "sandbox.image": image})
+    recipe = Recipe(test, tuple(requirement or ()), count, a_function, seed, timeout, settings.sandbox)
+    splitting = Splitting(frozenset(hold_out or ()), lines)
+    made = writing.synthesize(repositories, recipe, splitting, out, tell=say)
+    if not made:
+        raise UsageError("the tests notice none of the mutants that were tried: raise --a-function or --timeout")
+    sys.stdout.write(writing.table(made))

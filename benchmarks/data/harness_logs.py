@@ -1,0 +1,103 @@
+"""What the log of an eval script is evidence of, by the rules of SWE-bench's own grader (5.0.2, `harness/grading.py`).
+
+Rules: a log without its markers is evidence of nothing; neither is one that names no test and bears no sign that a
+suite ran, nor one whose tests all did well while their command failed. A test of FAIL_TO_PASS that was skipped has not
+passed; one of PASS_TO_PASS that was skipped is not broken.
+
+Where that grader can be talked round by what a patch prints, this one reads more: up to the last end of the tests, not
+the first, and all exit codes, not the first; and in a file that could not be imported no test has passed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from agent.measure import Outcome, SuiteReport
+from agent.measure.ids import file_of
+from benchmarks.data.instances import Hidden
+
+__all__ = ["END", "EXIT_CODE", "LOG", "START", "judge_log", "read_log"]
+
+LOG = "log"
+"""The adapter of a report that comes from a log."""
+START = ">>>>> Start Test Output"
+END = ">>>>> End Test Output"
+EXIT_CODE = ">>>>> Test Exit Code"
+FAULTS = (">>>>> Patch Apply Failed", ">>>>> Reset Failed", ">>>>> Tests Errored", ">>>>> Tests Timed Out")
+FAILURES = (Outcome.FAILED, Outcome.ERROR, Outcome.TIMEOUT)
+
+RAN = re.compile(
+    r"Executed [1-9]\d* of \d+"
+    r"|TOTAL: [1-9]\d* (SUCCESS|FAILED)"
+    r"|[1-9]\d* passing"
+    r"|Tests:\s+[1-9]\d*"
+    r"|Test Suites:\s+(\d+ \w+, )*[1-9]\d* total"
+    r"|^# tests [1-9]\d*"
+    r"|[1-9]\d* specs?, \d+ failures?"
+    r"|': ok$",
+    re.MULTILINE,
+)
+"""What a suite prints that ran, of runners whose logs name failures only. A count of none is no sign."""
+
+Parser = Callable[[str], Mapping[str, Outcome]]
+
+
+def read_log(log: str, parse: Parser) -> SuiteReport:
+    """What a log says of each test; not valid, and why, where it is not believed. `parse` reads what tests print."""
+    if said := next((fault for fault in FAULTS if fault in log), ""):
+        return _nothing(f"the log says {said!r}")
+    _, started, rest = log.partition(START)
+    output, ended, _ = rest.rpartition(END)
+    if not started or not ended:
+        return _nothing(f"the log has no {END if started else START!r}: the script did not come so far")
+    outcomes = _of_imported(parse(output) or parse(log))
+    if not outcomes and not RAN.search(log):
+        return _nothing("the log names no test and bears no sign that a suite ran")
+    code = _exit_code(rest)
+    if code and outcomes and not any(outcome in FAILURES for outcome in outcomes.values()):
+        return _nothing(f"the tests' command ended with exit code {code}, and no test is said to have failed")
+    return SuiteReport(outcomes, collected=len(outcomes), exit_code=code, adapter=LOG)
+
+
+def _of_imported(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """Whoever says that a test passed in a file that could not be imported is not the runner."""
+    broken = {name for name, outcome in outcomes.items() if outcome is Outcome.ERROR and "::" not in name}
+    return {test: Outcome.ERROR if file_of(test) in broken else outcome for test, outcome in outcomes.items()}
+
+
+def _nothing(problem: str) -> SuiteReport:
+    return SuiteReport(valid=False, problem=problem, adapter=LOG)
+
+
+def _exit_code(text: str) -> int:
+    """Of the tests' command, as the script prints it: one that is not 0 counts, whatever else says 0."""
+    codes: list[str] = re.findall(rf"{EXIT_CODE}:\s*(-?\d+)", text)
+    return next((int(code) for code in codes if int(code)), 0)
+
+
+def judge_log(report: SuiteReport, hidden: Hidden) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The tests of FAIL_TO_PASS that did not pass and those of PASS_TO_PASS that are broken: all, where the log is not
+    believed."""
+    if not report.valid:
+        return hidden.fail_to_pass, hidden.pass_to_pass
+    outcomes = report.outcomes
+    if hidden.eval_type == "fail_only":
+        failed = {test for test, outcome in outcomes.items() if outcome is Outcome.FAILED}
+        return _among(hidden.fail_to_pass, failed), _among(hidden.pass_to_pass, failed)
+    failing = tuple(t for t in hidden.fail_to_pass if _outcome(t, outcomes) is not Outcome.PASSED)
+    kept = (Outcome.PASSED, Outcome.SKIPPED)
+    return failing, tuple(t for t in hidden.pass_to_pass if _outcome(t, outcomes) not in kept)
+
+
+def _among(tests: tuple[str, ...], chosen: set[str]) -> tuple[str, ...]:
+    return tuple(test for test in tests if test in chosen)
+
+
+def _outcome(test: str, outcomes: Mapping[str, Outcome]) -> Outcome | None:
+    """How a test ended. Published sets cut some ids within their parameters; such an id stands for all that it begins,
+    where they agree on whether they passed."""
+    if test in outcomes or test.count("[") <= test.count("]"):
+        return outcomes.get(test)
+    begun = [outcome for other, outcome in outcomes.items() if other.startswith(test)]
+    return begun[0] if len({outcome is Outcome.PASSED for outcome in begun}) == 1 else None

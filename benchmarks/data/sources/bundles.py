@@ -1,0 +1,111 @@
+"""Instances as lines of SWE-bench fields, each with a git bundle beside the file.
+
+On top of SWE-bench's fields: `bundle` (path relative to the file), `test_cmd` (shell command that runs the tests),
+`requirements` (pinned packages), `license`, `source_url`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from glob import escape
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from agent.errors import UsageError
+from agent.task import Task
+from benchmarks.data import clones
+from benchmarks.data.instances import Hidden, Instance
+from benchmarks.data.jsonl_ledger import read_lines
+from benchmarks.data.sources import columns
+from sandboxes import Workspace
+
+__all__ = ["ENV", "Bundles", "environment_of", "workspace_of"]
+
+ENV = "/opt/env"
+MOUNT = "/workspace"
+_ENVIRONMENT = {"TZ": "UTC", "COLUMNS": "80", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+_INSTALLED = {"PATH": f"{ENV}/bin:/usr/local/bin:/usr/bin:/bin", "VIRTUAL_ENV": ENV}
+"""Where there are packages of its own."""
+_TAGS = ("repo", "license", "source_url", "difficulty", "version")
+
+
+@dataclass(frozen=True, slots=True)
+class Bundles:
+    """A file of instances. With `reveal` the tests that have to pass are in the checkout, and protected there."""
+
+    file: Path
+    work: Path
+    """Checkouts are made here, one a folder."""
+    reveal: bool = False
+
+    def instances(self) -> Iterator[Instance]:
+        """In the order of the file.
+
+        Raises:
+            UsageError: a line without a field that is needed, or an id twice.
+        """
+        seen: set[str] = set()
+        for number, row in enumerate(read_lines(self.file), 1):
+            try:
+                instance = self._instance(row)
+            except (KeyError, TypeError, ValueError, AttributeError, clones.GitRefused) as error:
+                reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
+                raise UsageError(f"{self.file}, instance {number}: {reason}") from error
+            if instance.id in seen:
+                raise UsageError(f"{self.file} has {instance.id} twice")
+            seen.add(instance.id)
+            yield instance
+
+    def prepare(self, instance: Instance) -> None:
+        """Clone the bundle; with `reveal`, put the hidden tests in and make that the base commit."""
+        folder = instance.task.workspace.path
+        assert folder is not None
+        clones.clone(self.file.parent / instance.task.tags["bundle"], instance.task.base, folder)
+        if self.reveal:
+            clones.reveal(folder, instance.hidden.test_patch)
+
+    def _instance(self, row: Mapping[str, Any]) -> Instance:
+        name = columns.instance_name(row["instance_id"])
+        columns.path_inside(self.file.parent, row["bundle"])
+        hidden = Hidden(
+            fail_to_pass=columns.test_ids(row["FAIL_TO_PASS"]),
+            pass_to_pass=columns.test_ids(row["PASS_TO_PASS"]),
+            patch=columns.patch(row["patch"]),
+            test_patch=columns.patch(row["test_patch"]),
+            row=row,
+        )
+        task = Task(
+            id=name,
+            statement=row["problem_statement"],
+            workspace=workspace_of(self.work / name, row.get("requirements") or ()),
+            test_command=row["test_cmd"],
+            base=row["base_commit"],
+            tags={key: str(row[key]) for key in _TAGS if row.get(key)} | {"bundle": row["bundle"]},
+        )
+        instance = Instance(
+            task,
+            hidden,
+            repo=columns.first(row, "repo"),
+            version=columns.first(row, "version"),
+            language=columns.first(row, "language").lower() or "python",
+        )
+        if not self.reveal:
+            return instance
+        protected = tuple(escape(path) for path in clones.paths_of(hidden.test_patch))
+        seen = replace(task, goal_tests=hidden.fail_to_pass, protected_paths=protected)
+        return replace(instance, task=seen, mode="revealed")
+
+
+def workspace_of(path: Path, requirements: Sequence[str]) -> Workspace:
+    """A clone beside a virtual environment with the packages; without packages, the sandbox's own Python."""
+    env = _ENVIRONMENT | (_INSTALLED if requirements else {})
+    return Workspace(path=path, mount=MOUNT, environment=environment_of(requirements), env=env)
+
+
+def environment_of(requirements: Sequence[str]) -> tuple[str, ...]:
+    """The commands that make the virtual environment with these packages in `ENV`; none where there are none."""
+    packages = " ".join(quote(requirement) for requirement in sorted(requirements))
+    install = (f"python3 -m venv {ENV}", f"{ENV}/bin/pip install -q --disable-pip-version-check {packages}")
+    return install if packages else ()

@@ -1,0 +1,118 @@
+"""Which set a row is of, told from its columns and from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.data.instances import Instance
+from benchmarks.data.sources.columns import Row
+from benchmarks.data.sources.live import live
+from benchmarks.data.sources.multi import multi
+from benchmarks.data.sources.pro import pro
+from benchmarks.data.sources.r2e import r2e
+from benchmarks.data.sources.rebench import rebench, rebench_2
+from benchmarks.data.sources.swebench import gym, swebench, swebench_5
+from benchmarks.data.sources.swesmith import smith
+
+__all__ = ["FORMATS", "Format", "format_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The rows of a set."""
+
+    name: str
+    read: Callable[[Row], Instance]
+    marks: tuple[str, ...]
+    """Columns that, together, no format further down has."""
+    needs: tuple[str, ...]
+    """The other columns that an instance is made of."""
+    lacks: tuple[str, ...] = ()
+    """Columns that tell that it is another one."""
+    lists: tuple[str, ...] = ()
+    """Columns that are lists here, and text in a format further down."""
+
+    def fits(self, row: Row) -> bool:
+        """Whether the row is of this format, complete or not."""
+        has_lists = all(isinstance(row.get(column), list | tuple) for column in self.lists)
+        return has_lists and not self.missing(row, self.marks) and not any(_has(row, column) for column in self.lacks)
+
+    def missing(self, row: Row, columns: tuple[str, ...]) -> list[str]:
+        """Those of these columns that the row does not have."""
+        return [column for column in columns if not _has(row, column)]
+
+
+def _has(row: Row, column: str) -> bool:
+    """A table has null where a row of another shape has no such column."""
+    return row.get(column) is not None
+
+
+_LISTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
+_COMMON = ("instance_id", "problem_statement", "repo", "patch", "test_patch", *_LISTS)
+
+FORMATS = (
+    Format("SWE-bench 5", swebench_5, ("eval_script",), (*_COMMON, "image", "log_parser", "eval_type")),
+    Format(
+        "Multi-SWE-bench",
+        multi,
+        ("org", "number", "fix_patch"),
+        ("repo", "base", "title", "body", "test_patch", "f2p_tests", "p2p_tests"),
+    ),
+    Format(
+        "R2E-Gym",
+        r2e,
+        ("expected_output_json",),
+        ("repo_name", "commit_hash", "problem_statement", "parsed_commit_content", "relevant_files"),
+    ),
+    Format(
+        "SWE-bench Pro",
+        pro,
+        ("selected_test_files_to_run",),
+        (
+            "instance_id",
+            "problem_statement",
+            "repo",
+            "patch",
+            "test_patch",
+            "fail_to_pass",
+            "pass_to_pass",
+            "dockerhub_tag",
+            "repo_language",
+        ),
+    ),
+    Format("SWE-rebench-V2", rebench_2, ("install_config", "language"), (*_COMMON, "image_name")),
+    Format("SWE-rebench", rebench, ("install_config",), _COMMON),
+    Format("SWE-bench-Live", live, ("test_cmds",), _COMMON),
+    Format(
+        "SWE-smith",
+        smith,
+        ("image_name",),
+        ("instance_id", "problem_statement", "repo", "patch", *_LISTS),
+        lacks=("test_patch",),
+    ),
+    Format(
+        "SWE-Gym", gym, _LISTS, _COMMON, lacks=("environment_setup_commit", "image_assets"), lists=("FAIL_TO_PASS",)
+    ),
+    Format("SWE-bench", swebench, _LISTS, _COMMON),
+)
+"""Every format, the more particular ones first."""
+
+
+def format_of(row: Row) -> Format:
+    """The format of a row.
+
+    Raises:
+        ValueError: it is of none, or lacks a column; the message names what is missing.
+    """
+    for known in FORMATS:
+        if known.fits(row):
+            if absent := known.missing(row, known.needs):
+                raise ValueError(f"it looks like {known.name} but has no {', '.join(absent)}")
+            return known
+    nearest = min(FORMATS, key=lambda known: len(known.missing(row, (*known.marks, *known.needs))))
+    absent = nearest.missing(row, (*nearest.marks, *nearest.needs))
+    raise ValueError(
+        f"its columns ({', '.join(sorted(row)) or 'none'}) are of no known set; the nearest is {nearest.name}, for "
+        f"which it lacks {', '.join(absent)}"
+    )

@@ -1,0 +1,77 @@
+"""Where the checkout of a row is: the name of its image, and what is done there before a solver sees it.
+
+Precedence of images: the `--image` of the command line, then the row's own, then the one that its set's rule derives.
+"""
+
+from __future__ import annotations
+
+from shlex import quote
+
+from benchmarks.data.sources.columns import Row, first
+from sandboxes import Workspace
+
+__all__ = [
+    "ALONE",
+    "SEALED",
+    "SEALED_WHERE_KEPT",
+    "applying",
+    "checked_out",
+    "image_of",
+    "published",
+    "qualified",
+]
+
+SEALED = """set -e
+git() { command git -c safe.directory='*' "$@"; }
+git checkout -q --detach
+git remote | while read -r remote; do git remote remove "$remote"; done
+{ git for-each-ref --format='delete %(refname)'; git for-each-ref --merged HEAD --format='delete %(refname)'; } |
+    sort | uniq -u | git update-ref --no-deref --stdin
+folder=$(git rev-parse --git-dir)
+rm -rf "$folder"/FETCH_HEAD "$folder"/ORIG_HEAD "$folder"/objects/info/commit-graph*
+git reflog expire --expire=now --all
+git gc -q --prune=now"""
+"""Takes what does not lead to HEAD out of the repository: it may be the solution. Tags before HEAD stay: versions are
+made of them."""
+
+SEALED_WHERE_KEPT = f"test ! -e .git || {{\n{SEALED}\n}}"
+"""The same for an image whose workspace need not be a repository."""
+
+ALONE = """set -e
+git() { command git -c safe.directory='*' -c user.name=ramify -c user.email=ramify@localhost "$@"; }
+git checkout -q --detach "$(git commit-tree -m base "HEAD^{tree}")"
+git for-each-ref --format='delete %(refname)' | git update-ref --no-deref --stdin"""
+"""Makes HEAD the only commit there is, for histories that show what to undo; comes before `SEALED`."""
+
+
+def applying(patch: bytes) -> str:
+    """A command that makes a patch part of HEAD, which does not show it any more."""
+    text = patch.decode("utf-8", "surrogateescape")
+    return f"""set -e
+git() {{ command git -c safe.directory='*' -c user.name=ramify -c user.email=ramify@localhost "$@"; }}
+git update-index -q --refresh || true
+printf %s {quote(text)} | git apply --index --whitespace=nowarn -
+git commit -q --no-verify -m base"""
+
+
+def checked_out(image: str, mount: str, *setup: str) -> Workspace:
+    """The repository that an image holds at `mount`, after these commands, without its future."""
+    return Workspace(image=image, mount=mount, setup=(*setup, SEALED))
+
+
+def published(instance_id: str, *, owner: str = "swebench", joint: str = "_1776_", arch: str = "x86_64") -> str:
+    """The name by which images of instances are published: Docker Hub allows no `__`, and no capitals."""
+    return f"docker.io/{owner}/sweb.eval.{arch}.{instance_id.lower().replace('__', joint)}:latest"
+
+
+def image_of(row: Row, derived: str) -> str:
+    """The image that a row names; else the derived one."""
+    return qualified(first(row, "image", "image_name", "docker_image") or derived)
+
+
+def qualified(name: str) -> str:
+    """The name with its registry, which not every engine adds by itself; one without an owner is a local image's."""
+    host = name.partition("/")[0]
+    if "/" not in name or "." in host or ":" in host or host == "localhost":
+        return name
+    return f"docker.io/{name}"

@@ -1,0 +1,220 @@
+"""Operators: how a function is broken, one kind of defect each.
+
+They are what a repair would have to undo, and no mirror of `mutate`: some of what they take away (a guard, a statement,
+an argument by name, a whole operand) no template of `mutate` can write again. Each bug says whether it is within reach
+of one of `mutate`'s edits (`benchmarks.data.synthetic.mutants.repairable`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import libcst as cst
+
+from agent.policy.mutate.block import is_docstring, whole_lines
+from agent.policy.mutate.site import Site
+from agent.policy.mutate.source import Change
+
+__all__ = ["OPERATORS", "Operator"]
+
+Operator = Callable[[Site], Iterator[Change]]
+"""Every way in which it breaks a node; none where it does not apply."""
+
+_COMPARISONS = {
+    "<": ("<=", ">"),
+    "<=": ("<", ">="),
+    ">": (">=", "<"),
+    ">=": (">", "<="),
+    "==": ("!=",),
+    "!=": ("==",),
+    "is": ("is not",),
+    "is not": ("is",),
+    "in": ("not in",),
+    "not in": ("in",),
+}
+_ARITHMETIC = {
+    "+": ("-",),
+    "-": ("+",),
+    "*": ("+", "//"),
+    "/": ("//", "*"),
+    "//": ("/",),
+    "%": ("//",),
+    "**": ("*",),
+    "&": ("|",),
+    "|": ("&",),
+    "<<": (">>",),
+    ">>": ("<<",),
+    "and": ("or",),
+    "or": ("and",),
+}
+_TWINS = ({"min", "max"}, {"any", "all"}, {"startswith", "endswith"}, {"lower", "upper"}, {"append", "extend"},
+          {"find", "rfind"}, {"lstrip", "rstrip"}, {"floor", "ceil"}, {"ljust", "rjust"})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Swap:
+    """An operator for another one, by the texts of a table."""
+
+    kinds: tuple[type[cst.CSTNode], ...]
+    table: Mapping[str, tuple[str, ...]]
+
+    def __call__(self, site: Site) -> Iterator[Change]:
+        """Changes of the operator's token alone."""
+        if not isinstance(site.node, self.kinds):
+            return
+        operator = site.node.operator  # type: ignore[attr-defined]  # all of these kinds have one
+        text = site.code(operator)
+        for other in self.table.get(text.removesuffix("="), ()) if isinstance(site.node, cst.AugAssign) else ():
+            yield Change(*site.source.span(operator), f"{other}=")
+        for other in self.table.get(text, ()) if not isinstance(site.node, cst.AugAssign) else ():
+            yield Change(*site.source.span(operator), other)
+
+
+def condition(site: Site) -> Iterator[Change]:
+    """`if a:` to `if not a:`, `not a` to `a`."""
+    match site.node:
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            yield site.source.replace(site.node, site.code(inner))
+        case cst.If(test=test) | cst.While(test=test) | cst.IfExp(test=test) if not isinstance(
+            test, cst.UnaryOperation
+        ):
+            if not (isinstance(test, cst.Name) and test.value == "True"):
+                yield site.source.replace(test, f"not ({site.code(test)})")
+        case _:
+            return
+
+
+def number(site: Site) -> Iterator[Change]:
+    """A whole number is one too large or one too small."""
+    if isinstance(site.node, cst.Integer) and site.node.value.isdigit():
+        value = int(site.node.value)
+        yield from (site.source.replace(site.node, str(other)) for other in (value + 1, value - 1) if other >= 0)
+
+
+def truth(site: Site) -> Iterator[Change]:
+    """`True` to `False` and the reverse."""
+    other = {"True": "False", "False": "True"}
+    if isinstance(site.node, cst.Name) and site.node.value in other:
+        yield site.source.replace(site.node, other[site.node.value])
+
+
+def name(site: Site) -> Iterator[Change]:
+    """Another variable of the function is read; the two bound last are taken."""
+    if not isinstance(site.node, cst.Name) or not _is_read(site):
+        return
+    known = [binding.name for binding in site.values() if binding.name != site.node.value]
+    binding = site.scope.find(site.node.value)
+    if binding is not None and site.scope.local and site.node.value in site.scope.bindings:
+        yield from (site.source.replace(site.node, other) for other in known[:2])
+
+
+def twin(site: Site) -> Iterator[Change]:
+    """`min` to `max`, `startswith` to `endswith`, ..."""
+    match site.node:
+        case cst.Call(func=cst.Name() as called) | cst.Call(func=cst.Attribute(attr=called)):
+            for twins in _TWINS:
+                if called.value in twins:
+                    yield from (Change(*site.source.span(called), other) for other in sorted(twins - {called.value}))
+        case _:
+            return
+
+
+def arguments(site: Site) -> Iterator[Change]:
+    """Two arguments swapped, or the last one left out, by position or by name."""
+    if not isinstance(site.node, cst.Call) or any(arg.star for arg in site.node.args):
+        return
+    given = [arg for arg in site.node.args if arg.keyword is None]
+    if len(given) == 2 and site.code(given[0].value) != site.code(given[1].value):
+        start, end = site.source.span(given[0].value)[0], site.source.span(given[1].value)[1]
+        yield Change(start, end, f"{site.code(given[1].value)}, {site.code(given[0].value)}")
+    if len(site.node.args) > 1:
+        kept, last = site.node.args[-2:]
+        yield Change(site.source.span(kept.value)[1], site.source.span(last.value)[1], "")
+
+
+def bound(site: Site) -> Iterator[Change]:
+    """A bound of a slice is left out."""
+    if isinstance(site.node, cst.Slice):
+        ends = (site.node.lower, site.node.upper)
+        yield from (Change(*site.source.span(end), "") for end in ends if end is not None)
+
+
+def operand(site: Site) -> Iterator[Change]:
+    """An operand is left out."""
+    if isinstance(site.node, cst.BooleanOperation | cst.BinaryOperation):
+        yield from (site.source.replace(site.node, site.code(kept)) for kept in (site.node.left, site.node.right))
+
+
+def call(site: Site) -> Iterator[Change]:
+    """`f(x)` to `x`, `x.f()` to `x`."""
+    match site.node:
+        case cst.Call(func=cst.Name(), args=[cst.Arg(keyword=None, star="", value=inner)]):
+            yield site.source.replace(site.node, site.code(inner))
+        case cst.Call(func=cst.Attribute(value=inner), args=[]):
+            yield site.source.replace(site.node, site.code(inner))
+        case _:
+            return
+
+
+def statement(site: Site) -> Iterator[Change]:
+    """A simple statement is left out; where it is alone in its block, `pass` stands for it."""
+    node, block = site.node, site.parent
+    if not isinstance(node, cst.SimpleStatementLine) or not isinstance(block, cst.IndentedBlock) or is_docstring(node):
+        return
+    if isinstance(node.body[0], cst.Pass | cst.Import | cst.ImportFrom | cst.Global | cst.Nonlocal):
+        return
+    yield _without(site) if len(block.body) > 1 else Change(*site.source.span(node), "pass")
+
+
+def guard(site: Site) -> Iterator[Change]:
+    """A branch that only leaves (returns, raises, goes on) is left out with its condition."""
+    match site.node, site.parent:
+        case cst.If(
+            orelse=None, body=cst.IndentedBlock(body=[cst.SimpleStatementLine(body=[only])])
+        ), cst.IndentedBlock(body=[_, _, *_]) if isinstance(only, cst.Return | cst.Raise | cst.Continue | cst.Break):
+            yield _without(site)
+        case _:
+            return
+
+
+def _without(site: Site) -> Change:
+    return Change(*whole_lines(site, site.node), "")
+
+
+def _is_read(site: Site) -> bool:
+    """Whether the name stands for its value: no target, keyword or attribute, nothing that is called or declared."""
+    match site.parent:
+        case cst.Attribute(attr=attr):
+            return attr is not site.node
+        case cst.Arg(keyword=keyword):
+            return keyword is not site.node
+        case cst.Call(func=func):
+            return func is not site.node
+        case cst.AssignTarget() | cst.AugAssign() | cst.AnnAssign() | cst.Param() | cst.FunctionDef() | cst.ClassDef():
+            return isinstance(site.parent, cst.AugAssign | cst.AnnAssign) and site.parent.value is site.node
+        case cst.For(target=target) | cst.CompFor(target=target) | cst.NamedExpr(target=target):
+            return target is not site.node
+        case cst.Element() | cst.BinaryOperation() | cst.BooleanOperation() | cst.Comparison() | cst.ComparisonTarget():
+            return True
+        case cst.Return() | cst.Index() | cst.Assign() | cst.UnaryOperation() | cst.IfExp() | cst.If() | cst.While():
+            return True
+        case _:
+            return False
+
+
+OPERATORS: Mapping[str, Operator] = {
+    "comparison": _Swap((cst.ComparisonTarget,), _COMPARISONS),
+    "arithmetic": _Swap((cst.BinaryOperation, cst.BooleanOperation, cst.AugAssign), _ARITHMETIC),
+    "condition": condition,
+    "number": number,
+    "truth": truth,
+    "name": name,
+    "twin": twin,
+    "arguments": arguments,
+    "bound": bound,
+    "operand": operand,
+    "call": call,
+    "statement": statement,
+    "guard": guard,
+}

@@ -1,0 +1,76 @@
+"""Writing: synthetic bugs of several repositories as a folder of sources, a file a split."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from agent.build.sandboxes import make_provider
+from agent.errors import UsageError
+from agent.learning.export.writing import new_folder
+from agent.run.journal import write_atomically
+from agent.settings import Settings
+from benchmarks.data.synthetic.making import Material, Recipe, rows
+from benchmarks.data.synthetic.splitting import NAMES, Splitting
+
+__all__ = ["synthesize", "table"]
+
+
+def synthesize(
+    repositories: Sequence[Path],
+    recipe: Recipe,
+    splitting: Splitting,
+    out: Path,
+    *,
+    tell: Callable[[str], None] = lambda line: None,
+) -> list[dict[str, Any]]:
+    """Break these repositories; the rows that were written to `out`, one source a split (`train.jsonl`, ...). Those of
+    the repositories before one that cannot be used are written, too.
+
+    Raises:
+        UsageError: the folder is not empty, two repositories have the same name, a name that is to be held out is none
+            of theirs, or the tests of one cannot be run.
+        sandboxes.SandboxError: the sandbox failed.
+    """
+    folder = new_folder(out)
+    with TemporaryDirectory() as place, ExitStack() as held:
+        materials = [Material.read(each, Path(place) / "repositories") for each in repositories]
+        _check([material.name for material in materials], splitting)
+        splits = splitting.of({material.name: material.functions() for material in materials})
+        provider = make_provider(Settings(sandbox=recipe.sandbox), Path(place) / "store")
+        held.callback(provider.close)
+        made = list[dict[str, Any]]()
+        held.callback(_write, folder, made)
+        for material in materials:
+            new = list(rows(material, recipe, provider, splits, folder))
+            tell(f"{material.name}: {len(new)} bugs")
+            made += new
+    return made
+
+
+def table(made: Sequence[Mapping[str, Any]]) -> str:
+    """How many bugs of each kind there are, and how many one edit of `mutate` would mend."""
+    bugs = Counter(row["operator"] for row in made)
+    within = Counter(row["operator"] for row in made if row["repairable"])
+    lines = [f"{'kind':<12}{'bugs':>6}{'within reach of one edit':>26}"]
+    lines += [f"{kind:<12}{count:>6}{within[kind]:>26}" for kind, count in sorted(bugs.items())]
+    return "\n".join([*lines, f"{'all':<12}{len(made):>6}{sum(within.values()):>26}"]) + "\n"
+
+
+def _write(folder: Path, made: Sequence[Mapping[str, Any]]) -> None:
+    for name in NAMES:
+        lines = [json.dumps(row) for row in made if row["split"] == name]
+        if lines:
+            write_atomically(folder / f"{name}.jsonl", ("\n".join(lines) + "\n").encode())
+
+
+def _check(names: Sequence[str], splitting: Splitting) -> None:
+    if double := sorted(name for name, count in Counter(names).items() if count > 1):
+        raise UsageError(f"two repositories are called {double[0]!r}: rename a folder, since bugs are named after it")
+    if unknown := sorted(splitting.repositories - set(names)):
+        raise UsageError(f"--hold-out {unknown[0]!r} is none of the repositories: {', '.join(names)}")

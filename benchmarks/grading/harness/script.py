@@ -1,0 +1,160 @@
+"""Grading by an eval script: the patch put on the image's repository, the script run on that, its log believed or not.
+
+Law: what is done is what the official harness does in its container (5.0.2, `harness/run_evaluation.py`), but with no
+network, in a sandbox of our own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from agent.errors import UsageError
+from agent.measure import SuiteReport
+from agent.measure.logs import ALIASES, PARSERS, parse
+from benchmarks.data import harness_assets as assets
+from benchmarks.data.clones import GitRefused
+from benchmarks.data.harness_logs import END, EXIT_CODE, LOG, START, read_log
+from benchmarks.data.instances import Hidden, Instance, Reader
+from benchmarks.grading.verdicts import Finding
+from sandboxes import ExecResult, Provider, Sandbox, Snapshot
+
+__all__ = ["LOG_BYTES", "run_script"]
+
+LOG_BYTES = 32 << 20
+"""Of a log that is read. A sandbox for eval scripts should let a command print as much."""
+SCRIPT = "/eval.sh"
+PATCH = "/tmp/patch.diff"  # noqa: S108  # inside the sandbox, where nobody else is
+TIMEOUT_S = 1800
+GIT_TIMEOUT_S = 300
+HEADER = ("#!/bin/bash", "set -uxo pipefail")
+WAYS = (
+    ("git", "apply", "--verbose"),
+    ("git", "apply", "--verbose", "--3way"),
+    ("git", "apply", "--verbose", "--reject"),
+    ("patch", "--batch", "--forward", "--fuzz=5", "-p1", "-i"),
+)
+"""How a patch is tried, each from a clean tree."""
+_BINARY = re.compile(rb"^(?:Binary files .* differ|GIT binary patch)$", re.MULTILINE)
+_FILE = re.compile(rb"^(?=diff --git )", re.MULTILINE)
+OFFLINE = {"PIP_RETRIES": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+"""There is no network: whoever asks for one hears so at once."""
+
+
+def run_script(instance: Instance, patch: bytes, provider: Provider) -> Finding:
+    """What the log of the instance's eval script says with a patch; an empty one changes nothing.
+
+    Raises:
+        GitRefused: the patch does not apply.
+        InstanceBroken: a file that the tests need is not to be had.
+        UsageError: nothing reads logs by the name that the instance gives.
+        sandboxes.SandboxError: the script cannot be run.
+    """
+    name = instance.hidden.log_parser
+    if not name:
+        raise UsageError(
+            f"nothing here reads the log of the tests of {instance.id}; grade it by the harness of its set "
+            "(--harness swebench, where that is SWE-bench's); if it is of SWE-bench Pro, put the folder run_scripts "
+            "of its repository beside the file of rows"
+        )
+    if name not in {*PARSERS, *ALIASES}:
+        raise UsageError(
+            f"nothing here reads logs by the name {name!r}, which {instance.id} gives; --harness swebench may"
+        )
+    base = provider.create(instance.hidden.workspace or instance.task.workspace)
+    try:
+        with provider.at(base) as box:
+            _apply(box, _text_of(patch) if instance.hidden.text_only else patch, instance.hidden.patch_file)
+            done = _run(box, instance.hidden)
+            reader, problem = instance.hidden.reader, _problem(done)
+            left = {} if reader is None or problem else _left(box, reader)
+        kept = {} if reader is None or problem else {"": done.stdout, **left}
+        if reader is not None and not problem:
+            done, problem = _read(provider, base, reader, left, done)
+        return Finding(_report(done, problem, name), state=base.digest, log=done.stdout, left=kept)
+    finally:
+        provider.discard(base)
+
+
+def _apply(box: Sandbox, patch: bytes, left_at: str) -> None:
+    """Put the patch on the repository, or raise GitRefused; only leave it where a script of the set looks for it."""
+    if left_at:
+        box.write(left_at, patch)
+    if left_at or not patch:
+        return
+    box.write(PATCH, patch)
+    refusal = b""
+    for way in WAYS:
+        if refusal:  # what a failed way left behind would make the next one fail, too
+            box.exec(["/bin/bash", "-c", "git checkout -- . ; git clean -fd"], timeout_s=GIT_TIMEOUT_S)
+        done = box.exec([*way, PATCH], timeout_s=GIT_TIMEOUT_S)
+        if done.exit_code == 0:
+            return
+        refusal = refusal or done.stderr or b"git refuses it"
+    if box.exec(["git", "apply", "--check", "--reverse", PATCH], timeout_s=GIT_TIMEOUT_S).exit_code != 0:
+        raise GitRefused(refusal.decode(errors="replace").strip().splitlines()[-1][:500])
+
+
+def _text_of(patch: bytes) -> bytes:
+    """A patch without its binary files."""
+    return b"".join(part for part in _FILE.split(patch) if not _BINARY.search(part))
+
+
+def _run(box: Sandbox, hidden: Hidden) -> ExecResult:
+    """The eval script; its log is the output."""
+    script = assets.put_in(box, hidden.assets, _recording(hidden.eval_script))
+    box.write(SCRIPT, script.encode("utf-8", "surrogateescape"))
+    both = ["/bin/bash", "-c", f"exec /bin/bash {SCRIPT} 2>&1"]
+    return box.exec(both, timeout_s=TIMEOUT_S, env=OFFLINE)
+
+
+def _left(box: Sandbox, reader: Reader) -> dict[str, bytes]:
+    """The files for a set's own program that the tests left; those that are not there are left out."""
+    found: dict[str, bytes] = {}
+    for path in reader.logs:
+        with suppress(OSError):
+            found[path] = box.read(path, max_bytes=LOG_BYTES)
+    return found
+
+
+def _read(
+    provider: Provider, base: Snapshot, reader: Reader, left: Mapping[str, bytes], tests: ExecResult
+) -> tuple[ExecResult, str]:
+    """What a set's own program says of logs, between the markers of a log, and why that is no evidence: in a fork of
+    the base state, where no file or process of the tests is."""
+    if tests.exit_code:
+        return tests, f"the eval script ended with exit code {tests.exit_code} before the logs could be read"
+    with provider.at(base) as box:
+        for path, data in left.items():
+            box.write(path, data)
+        box.write(SCRIPT, reader.script.encode("utf-8", "surrogateescape"))
+        done = box.exec(["/bin/bash", SCRIPT], timeout_s=TIMEOUT_S, env=OFFLINE)
+    marked = f"{START}\n".encode() + done.stdout + f"\n{END}\n".encode()
+    return replace(done, stdout=marked), _problem(done)
+
+
+def _problem(done: ExecResult) -> str:
+    """Why a log is no evidence, whatever it says; empty: nothing is known."""
+    if done.timed_out:
+        return f"the eval script took longer than {TIMEOUT_S} s"
+    if done.stdout_bytes > len(done.stdout):
+        return f"of a log of {done.stdout_bytes} bytes {len(done.stdout)} were kept"
+    return ""
+
+
+def _report(done: ExecResult, problem: str, parser: str) -> SuiteReport:
+    if problem:
+        return SuiteReport(valid=False, problem=problem, timed_out=done.timed_out, adapter=LOG)
+    return read_log(done.stdout.decode(errors="replace"), partial(parse, parser))
+
+
+def _recording(script: str) -> str:
+    """The script as the official harness runs it: traced, and saying how the command before the end marker ended."""
+    lines = [line for line in script.strip().split("\n") if line not in HEADER]
+    end = next((number for number, line in enumerate(lines) if END in line), None)
+    if end is not None:
+        lines[end : end + 1] = ["RAMIFY_EXIT_CODE=$?", lines[end], f'echo "{EXIT_CODE}: $RAMIFY_EXIT_CODE"']
+    return "\n".join([*HEADER, *lines, ""])

@@ -1,0 +1,122 @@
+"""Regrading: every verdict once more, from the evidence that grading kept, without a sandbox and without a network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agent.errors import UsageError
+from agent.measure.logs import parse
+from benchmarks.data.harness_logs import LOG, read_log
+from benchmarks.data.jsonl_ledger import read_lines
+from benchmarks.grading.evidence import CHAIN, Bundle, Forged, graded_elsewhere, line_digest, read_bundle
+from benchmarks.grading.verdicts import Verdict, Verdicts, decide, patch_digest
+
+__all__ = ["Regraded", "regrade", "regrade_all"]
+
+_NAME = re.compile(r"[^./][^/]*/[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Regraded:
+    """What became of one bundle, or of a verdict without one."""
+
+    bundle: str
+    """Its folder, `INSTANCE/N`; the instance's id where there is none."""
+    verdict: Verdict | None
+    """What follows from the evidence; None: it cannot be believed."""
+    fault: str
+    """Why it does not hold; empty: it does."""
+
+
+def regrade_all(folder: Path, verdicts: Verdicts) -> list[Regraded]:
+    """Everything in a folder of evidence, in the order of the chain, then what is missing there. `verdicts` are those
+    that reports go by.
+
+    Raises:
+        UsageError: there is no evidence in that folder.
+    """
+    if not (folder / CHAIN).exists():
+        raise UsageError(
+            f"{folder} holds no evidence; `ramify bench grade` writes it for what it has not graded before"
+        )
+    lines = list(read_lines(folder / CHAIN, torn=True))
+    found = list(_links(folder, lines, verdicts))
+    return [*found, *_strays(folder, lines), *_unproven(found, verdicts)]
+
+
+def _links(folder: Path, lines: Iterable[Mapping[str, Any]], verdicts: Verdicts) -> Iterator[Regraded]:
+    previous = ""
+    for line in lines:
+        name = str(line.get("bundle"))
+        fault = (
+            "" if line.get("previous") == previous else "the chain is broken before it: a line was changed or is gone"
+        )
+        previous = line_digest(line)
+        yield Regraded(name, None, fault) if fault else _one(folder, name, str(line.get("sha256")), verdicts)
+
+
+def _one(folder: Path, name: str, sha256: str, verdicts: Verdicts) -> Regraded:
+    if not _NAME.fullmatch(name):
+        return Regraded(name, None, "the chain names what is no bundle of this folder")
+    try:
+        bundle = read_bundle(folder / name, sha256)
+    except Forged as error:
+        return Regraded(name, None, str(error))
+    by = graded_elsewhere(bundle.facts)
+    if _misread(bundle):
+        return Regraded(name, None, f"{by}the report does not follow from the log of the eval script")
+    again = regrade(bundle)
+    reported = verdicts.get((bundle.instance_id, patch_digest(bundle.patch)))
+    if not _same(again, bundle.verdict):
+        fault = f"{by}the verdict {bundle.verdict.status} does not follow from it: {_said(again)} does"
+        return Regraded(name, again, fault)
+    if reported is not None and not _same(again, reported):
+        return Regraded(name, again, f"reports go by another verdict: {_said(reported)}")
+    return Regraded(name, again, "")
+
+
+def regrade(bundle: Bundle) -> Verdict:
+    """The verdict that follows from a bundle."""
+    verdict = decide(bundle.instance_id, bundle.patch, bundle.hidden, bundle.finding)
+    return replace(verdict, mode=bundle.verdict.mode, seconds=bundle.verdict.seconds)
+
+
+def _misread(bundle: Bundle) -> bool:
+    """Whether the log of an eval script says something else than the report that was believed."""
+    report, parser = bundle.finding.report, bundle.hidden.log_parser
+    if report is None or not (report.valid and report.adapter == LOG and parser):
+        return False
+    again = read_log(bundle.finding.log.decode(errors="replace"), partial(parse, parser))
+    return (again.valid, again.outcomes) != (True, report.outcomes)
+
+
+def _same(one: Verdict, other: Verdict) -> bool:
+    """But for how the patch was found, and how long grading took."""
+    return one == replace(other, mode=one.mode, seconds=one.seconds)
+
+
+def _said(verdict: Verdict) -> str:
+    return f"{verdict.status} ({verdict.reason})" if verdict.reason else verdict.status
+
+
+def _strays(folder: Path, lines: Iterable[Mapping[str, Any]]) -> Iterator[Regraded]:
+    """Bundles that the chain does not have: a kill came between the two, or somebody put them there."""
+    known = {line.get("bundle") for line in lines}
+    for path in sorted(folder.glob("*/*/bundle.json")):
+        if (name := str(path.parent.relative_to(folder))) not in known:
+            yield Regraded(name, None, "the chain does not have it; remove its folder if grading was killed")
+
+
+def _unproven(found: Iterable[Regraded], verdicts: Verdicts) -> Iterator[Regraded]:
+    """Verdicts without a bundle. Of an instance with a bundle that cannot be read nobody knows which those are, and
+    that bundle is a fault already."""
+    proven = {(each.verdict.instance_id, each.verdict.patch_sha256) for each in found if each.verdict is not None}
+    unread = {each.bundle.rpartition("/")[0] for each in found if each.verdict is None}
+    for (instance_id, patch), verdict in sorted(verdicts.items()):
+        if (instance_id, patch) not in proven and instance_id not in unread:
+            yield Regraded(instance_id, None, f"there is no evidence of its verdict {verdict.status}")

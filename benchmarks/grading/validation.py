@@ -1,0 +1,85 @@
+"""Whether instances can be graded here: the reference solution is resolved, and the base state is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.errors import RamifyError
+from benchmarks.data.instances import Instance
+from benchmarks.data.sources import Source
+from benchmarks.grading.evidence import Archive
+from benchmarks.grading.grading import examine, grade
+from benchmarks.grading.verdicts import decide
+from sandboxes import Provider, SandboxError
+from sandboxes.forking.shell import run_script
+
+__all__ = ["Check", "check"]
+
+_SOLVE_S = 1800
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What the hidden tests say of an instance's two ends."""
+
+    instance_id: str
+    gold: str | None
+    """Why the reference solution is not resolved; empty: it is; None: the set has none."""
+    empty: str
+    """Why the base state is not what it should be; empty: it is."""
+
+    @property
+    def valid(self) -> bool:
+        """The instance says something about a patch."""
+        return not self.gold and not self.empty
+
+
+def check(instance: Instance, source: Source, provider: Provider, archive: Archive | None = None) -> Check:
+    """Grade the reference solution, and run the hidden tests without it; the evidence of both is kept."""
+    gold = _gold_fault(instance, source, provider, archive)
+    finding = examine(instance, b"", source, provider)
+    empty = decide(instance.id, b"", instance.hidden, finding)
+    if archive is not None:
+        archive.keep(instance, b"", finding, empty)
+    if finding.report is None or (gold is None and not finding.report.valid):
+        return Check(instance.id, gold, empty.reason)  # nothing has shown that the tests can be run here
+    return Check(instance.id, gold, _base_fault(instance, empty.failing, empty.broken))
+
+
+def _gold_fault(instance: Instance, source: Source, provider: Provider, archive: Archive | None) -> str | None:
+    patch = instance.hidden.patch
+    if instance.hidden.solution:
+        try:
+            patch = _solution(instance, source, provider)
+        except (RamifyError, SandboxError) as error:
+            return f"{type(error).__name__}: {error}"
+        if not patch:
+            place = instance.task.workspace.mount or "the working directory of its image"
+            return f"the set's solution changes nothing in {place}, and a patch can carry nothing else"
+    elif not patch:
+        return None
+    return grade(instance, patch, source, provider, archive).reason
+
+
+def _solution(instance: Instance, source: Source, provider: Provider) -> bytes:
+    """The patch of what the set's own command does to the base state."""
+    source.prepare(instance)
+    base = provider.create(instance.task.workspace)
+    states = [base]
+    try:
+        with provider.at(base) as box:
+            run_script(box, instance.hidden.solution, timeout_s=_SOLVE_S, by="/bin/bash")
+            states.append(after := box.snapshot())
+        return provider.diff(base, after)
+    finally:
+        for state in dict.fromkeys(states):
+            provider.discard(state)
+
+
+def _base_fault(instance: Instance, failing: tuple[str, ...], broken: tuple[str, ...]) -> str:
+    if instance.hidden.outcomes:
+        return "" if failing else "every test ends as it has to without a patch"
+    passing = len(instance.hidden.fail_to_pass) - len(failing)
+    early = f"{passing} tests of FAIL_TO_PASS pass without a patch" if passing else ""
+    late = f"{len(broken)} tests of PASS_TO_PASS fail without a patch" if broken else ""
+    return "; ".join(part for part in (early, late) if part)

@@ -1,0 +1,138 @@
+"""Two batches of the same instances, instance by instance: which solver resolves more, and could that be chance?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import comb
+from pathlib import Path
+from random import Random
+from typing import Literal, get_args
+
+from agent.errors import UsageError
+from benchmarks.batch.batch import read_identity
+from benchmarks.reports.report import Line, read_report
+
+__all__ = [
+    "UNITS",
+    "Comparison",
+    "Pair",
+    "Unit",
+    "compare",
+    "equal_limit",
+    "mcnemar",
+    "read_pairs",
+    "resolved",
+    "spent",
+]
+
+Unit = Literal["measurements", "nodes", "seconds", "cost_usd"]
+"""What cost is counted in."""
+UNITS: tuple[Unit, ...] = get_args(Unit)
+DRAWS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One instance in both batches, graded in both."""
+
+    first: Line
+    second: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What two batches make of the same instances."""
+
+    both: int
+    only_first: int
+    only_second: int
+    neither: int
+    p_value: float
+    """Of `mcnemar`."""
+    interval: tuple[float, float]
+    """95 % of the difference: percentiles of a bootstrap over instances, pairs kept together."""
+    limit: float | None = None
+    """What an instance may have cost to count as resolved; None: whatever it cost."""
+
+    @property
+    def instances(self) -> int:
+        """How many pairs there are."""
+        return self.both + self.only_first + self.only_second + self.neither
+
+    @property
+    def difference(self) -> float:
+        """The rate of the second less that of the first, in [-1, 1]."""
+        return (self.only_second - self.only_first) / self.instances
+
+
+def read_pairs(first: Path, second: Path) -> tuple[list[Pair], int]:
+    """The instances that are graded in both batches, and how many others there are in either.
+
+    Raises:
+        UsageError: a folder is no batch, they are of different instances or modes, or nothing is graded in both.
+    """
+    one, other = read_identity(first), read_identity(second)
+    if one.mode != other.mode:
+        raise UsageError(f"{first} was run with {one.mode} tests, {second} with {other.mode} ones: never compare them")
+    lines = {line.instance_id: line for line in read_report(second)}
+    known = read_report(first)
+    pairs = [Pair(line, lines[line.instance_id]) for line in known if line.instance_id in lines]
+    graded = [pair for pair in pairs if pair.first.resolved is not None and pair.second.resolved is not None]
+    if not graded:
+        raise UsageError(f"no instance is graded in both {first} and {second}: ramify bench grade DIR --source SOURCE")
+    return graded, len({line.instance_id for line in known} | lines.keys()) - len(graded)
+
+
+def compare(pairs: Sequence[Pair], unit: Unit = "measurements", limit: float | None = None) -> Comparison:
+    """Compare as it was, or with what cost more than `limit` counted as not resolved."""
+    won = [(resolved(pair.first, unit, limit), resolved(pair.second, unit, limit)) for pair in pairs]
+    only_first, only_second = won.count((True, False)), won.count((False, True))
+    return Comparison(
+        both=won.count((True, True)),
+        only_first=only_first,
+        only_second=only_second,
+        neither=won.count((False, False)),
+        p_value=mcnemar(only_first, only_second),
+        interval=_bootstrap([after - before for before, after in won]),
+        limit=limit,
+    )
+
+
+def equal_limit(pairs: Sequence[Pair], unit: Unit) -> float:
+    """The most that an instance cost in the batch in which the dearest instance was cheaper.
+
+    Raises:
+        UsageError: the cost of an instance is unknown.
+    """
+    return min(max(spent(pair.first, unit) for pair in pairs), max(spent(pair.second, unit) for pair in pairs))
+
+
+def resolved(line: Line, unit: Unit, limit: float | None) -> bool:
+    """Whether it was resolved, at no higher cost than `limit`."""
+    return line.resolved is True and (limit is None or spent(line, unit) <= limit)
+
+
+def spent(line: Line, unit: Unit) -> float:
+    """What the instance cost.
+
+    Raises:
+        UsageError: that is unknown.
+    """
+    facts: Mapping[str, float | None] = {name: getattr(line, name) for name in UNITS}
+    if (cost := facts[unit]) is None:
+        raise UsageError(f"what {line.instance_id} cost in dollars is unknown: compare by another --unit")
+    return cost
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """The exact two-sided p-value of McNemar's test: how often a fair coin would part the instances that only one of
+    two resolves at least as unevenly (Q. McNemar, Psychometrika 12, 1947, in its binomial form)."""
+    trials, fewer = only_first + only_second, min(only_first, only_second)
+    return min(1.0, 2.0 * sum(comb(trials, k) for k in range(fewer + 1)) / 2.0**trials)
+
+
+def _bootstrap(differences: Sequence[int]) -> tuple[float, float]:
+    rng, count = Random(0), len(differences)
+    means = sorted(sum(rng.choices(differences, k=count)) / count for _ in range(DRAWS))
+    return means[int(0.025 * DRAWS)], means[int(0.975 * DRAWS) - 1]

@@ -1,0 +1,123 @@
+"""What each way to choose among a run's candidates would have resolved: the tournament, the baselines, and an oracle.
+
+Law: all are compared on the same instances, those whose candidates are all graded; the oracle resolves what any of the
+candidates does, and nobody can do better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.run.run import Run
+from agent.solver.tournament.note import notes
+from benchmarks.batch.batch import Attempt, read_attempts, read_identity
+from benchmarks.data.predictions import Prediction
+from benchmarks.grading.verdicts import Verdicts, patch_digest
+
+__all__ = ["Choice", "Standing", "candidates", "read_choices", "standings", "summary"]
+
+TOURNAMENT, ORACLE = "tournament", "oracle"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The candidates of one instance after the last wave, by the digests of their patches."""
+
+    instance_id: str
+    run_dir: Path
+    candidates: tuple[str, ...]
+    picks: Mapping[str, str]
+    """Which each selector picked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one selector fares."""
+
+    selector: str
+    resolved: int
+    of: int
+    """Graded instances in which it could pick."""
+
+
+def read_choices(out: Path, attempts: Iterable[Attempt]) -> list[Choice]:
+    """The choices of a batch, in the order of its attempts; runs without candidates have none.
+
+    Raises:
+        agent.errors.JournalError: a run cannot be read.
+    """
+    found = (_choice(each.instance_id, out / each.instance_id) for each in attempts if _may_choose(each))
+    return [choice for choice in found if choice is not None]
+
+
+def candidates(out: Path) -> Iterator[Prediction]:
+    """Every candidate's patch and the best of each wave, to be graded beside the predictions of a batch, but for those
+    that are one, and those that change nothing.
+
+    Raises:
+        UsageError: the folder is not a batch.
+        agent.errors.JournalError: a run cannot be read.
+    """
+    model = read_identity(out).model
+    for attempt in filter(_may_choose, read_attempts(out).values()):
+        run_dir = out / attempt.instance_id
+        choice = _choice(attempt.instance_id, run_dir)
+        of_waves = (str(wave["patch_sha256"]) for wave in attempt.facts.get("waves", ()))
+        patches = dict.fromkeys((*(choice.candidates if choice else ()), *of_waves))
+        for patch in patches.keys() - {patch_digest(attempt.patch), patch_digest(b""), ""}:
+            yield Prediction(attempt.instance_id, model, (run_dir / "blobs" / patch).read_bytes(), attempt.mode)
+
+
+def standings(choices: Iterable[Choice], verdicts: Verdicts) -> list[Standing]:
+    """A line for each selector, the tournament first and the oracle last; none where nothing is graded."""
+    graded = [choice for choice in choices if _graded(choice, verdicts)]
+    resolved = {
+        choice.instance_id: {p for p in choice.candidates if verdicts[choice.instance_id, p].resolved}
+        for choice in graded
+    }
+    lines = []
+    for name in dict.fromkeys(name for choice in graded for name in choice.picks):
+        picked = [choice for choice in graded if name in choice.picks]
+        right = sum(choice.picks[name] in resolved[choice.instance_id] for choice in picked)
+        lines.append(Standing(name, right, len(picked)))
+    return [*lines, Standing(ORACLE, sum(map(bool, resolved.values())), len(graded))] if graded else []
+
+
+def summary(choices: Sequence[Choice], lines: Sequence[Standing]) -> str:
+    """The standings in words, a selector a line; empty where no run had candidates to choose among."""
+    if not choices:
+        return ""
+    if not lines:
+        return (
+            f"{len(choices)} instances had candidates to choose among, and none has all of them graded: grade again "
+            "with --candidates"
+        )
+    head = (
+        f"of {lines[-1].of} instances whose candidates are all graded ({len(choices)} had some), resolved by choosing"
+    )
+    return "\n".join([head, *(f"  {line.selector:<10} {line.resolved} of {line.of}" for line in lines)])
+
+
+def _may_choose(attempt: Attempt) -> bool:
+    """Whether its run had several rollouts, or does not say how many: what was cut short and old versions do not."""
+    return attempt.facts.get("rollouts") not in (0, 1)
+
+
+def _choice(instance_id: str, run_dir: Path) -> Choice | None:
+    if not (run_dir / "journal.jsonl").is_file():
+        return None
+    with Run.read(run_dir) as run:
+        ranked = [note for _, note in notes(run) if note["order"]]
+    if not ranked:
+        return None
+    order, baselines = ranked[-1]["order"], ranked[-1]["baselines"]
+    patches = {node: each["patch"] for each in order for node in (each["node"], *each["same"])}
+    picks = {name: patches[node] for name, node in baselines.items()}
+    return Choice(instance_id, run_dir, tuple(e["patch"] for e in order), {TOURNAMENT: order[0]["patch"], **picks})
+
+
+def _graded(choice: Choice, verdicts: Verdicts) -> bool:
+    known = (verdicts.get((choice.instance_id, patch)) for patch in choice.candidates)
+    return all(verdict is not None and verdict.resolved is not None for verdict in known)

@@ -1,0 +1,146 @@
+"""The pages of a folder: one of its batches and runs, and the tree of each run.
+
+Law: nothing outside the folder is read, whatever a link in it or a name in a journal says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from agent.analysis.report.web import as_html
+from agent.analysis.report.web.document import document
+from agent.errors import RamifyError, UsageError
+from agent.run.run import Run
+from agent.solver.outcome import result_of
+from agent.solver.warnings import manipulations
+from benchmarks.batch.batch import read_identity
+from benchmarks.reports.comparison import UNITS
+from benchmarks.reports.curves import read_curves
+from benchmarks.reports.report import Line, read_report, total
+
+__all__ = ["Site"]
+
+DEPTH = 2
+"""How far below the folder a run may be: in a batch that is in it."""
+BATCH_FILES = ("batch.json", "results.jsonl", "preds.verdicts.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A batch, a run, or a folder of such."""
+
+    folder: Path
+    refresh_s: int | None = None
+    """How often a page of what has not ended loads itself anew; None: never, as there is no server."""
+
+    def pages(self) -> dict[str, Path]:
+        """The run that each page but the first is of, by the page's name."""
+        return {_page(run.relative_to(self.folder)): run for run in self._runs()}
+
+    def index(self) -> bytes:
+        """The first page: a line for each run, the rates of batches, and their curves.
+
+        Raises:
+            UsageError: there is nothing to show.
+        """
+        pages, batches = self.pages(), list(self._batches())
+        rows = [row for batch in batches for row in self._of_batch(batch, pages)]
+        told = {row["page"] for row in rows}
+        rows += [row for page, run in pages.items() if page not in told and (row := _of_run(page, run))]
+        if not rows and not batches:
+            raise UsageError(
+                f"{self.folder} holds neither a batch nor a run: give what `bench run --out` or solve made"
+            )
+        facts = {
+            "title": self.folder.resolve().name,
+            "batches": [_summary(batch) for batch in batches],
+            "rows": rows,
+            "curves": _curves(batches),
+            "refresh_s": self.refresh_s if any(row["state"] == "running" for row in rows) else None,
+        }
+        return document("batch", f"Ramify: {facts['title']}", facts)
+
+    def tree(self, page: str) -> bytes | None:
+        """The page of one run; None where there is no such page.
+
+        Raises:
+            agent.errors.JournalError: the run cannot be read.
+        """
+        run = self.pages().get(page)
+        return None if run is None else as_html(run, self.refresh_s)
+
+    def _runs(self) -> Iterator[Path]:
+        return (path.parent for path in self._find("journal.jsonl") if self._holds(path))
+
+    def _batches(self) -> Iterator[Path]:
+        for file in self._find("batch.json"):
+            if all(self._holds(file.with_name(name)) for name in BATCH_FILES):
+                yield file.parent
+
+    def _find(self, name: str) -> Iterator[Path]:
+        for depth in range(DEPTH + 1):
+            yield from sorted(self.folder.glob("*/" * depth + name))
+
+    def _holds(self, path: Path) -> bool:
+        """Whether what a path leads to, if it leads anywhere, is in the folder."""
+        return path.resolve().is_relative_to(self.folder.resolve())
+
+    def _of_batch(self, batch: Path, pages: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
+        of = {run: page for page, run in pages.items()}
+        for line in read_report(batch):
+            yield _row(line, batch.name, of.get(batch / line.instance_id))
+
+
+def _page(run: Path) -> str:
+    """A file's name that no other run has, and that is in no other folder."""
+    return f"runs/{quote(os.fsencode(run), safe='')}.html" if run.name else "run.html"
+
+
+def _row(line: Line, batch: str, page: str | None) -> dict[str, Any]:
+    return {**asdict(line), "batch": batch, "page": page, "link": None if page is None else quote(page)}
+
+
+def _of_run(page: str, directory: Path) -> dict[str, Any] | None:
+    """A run of no batch; None where its journal cannot be read."""
+    try:
+        with Run.read(directory) as run:
+            usage, ended = run.usage, run.ended
+            line = Line(
+                instance_id=directory.name,
+                mode="",
+                state="done" if ended else "running",
+                solved=ended is not None and result_of(run, ended).resolved,
+                resolved=None,
+                nodes=len(run.tree),
+                measurements=usage.measurements,
+                seconds=run.elapsed_s,
+                cost_usd=None if usage.unpriced_calls else usage.cost_usd,
+                stop=ended.stop.lower() if ended else "",
+                why="",
+                tokens=usage.tokens,
+                flagged=len(manipulations(run)),
+            )
+    except RamifyError:
+        return None
+    return _row(line, "", page)
+
+
+def _summary(batch: Path) -> dict[str, Any]:
+    identity, lines = read_identity(batch), read_report(batch)
+    return {"name": batch.name, "model": identity.model, "mode": identity.mode, "total": total(lines)}
+
+
+def _curves(batches: list[Path]) -> dict[str, Any]:
+    """The curves in each unit in which the cost is known; what forbids to draw them, where something does."""
+    drawn: dict[str, Any] = {}
+    for unit in UNITS:
+        try:
+            drawn[unit] = [asdict(curve) for curve in read_curves(batches, unit)] if batches else []
+        except UsageError as error:
+            drawn[unit] = str(error)
+    return drawn

@@ -1,0 +1,33 @@
+"""Difficulty: tasks that teach something are solved sometimes, not never and not at once.
+
+The rate of a task is the share of the edits tried on it, in all runs so far, that were right. A rate of 0 teaches an
+imitator nothing, and one above the limit nothing new; what was never tried is not known to be either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from agent.policy.edit.counts import trials
+from agent.run.run import Run
+
+__all__ = ["fitting", "rates"]
+
+
+def rates(runs: Iterable[Path]) -> dict[str, float]:
+    """By the name of the run's folder, which in a batch is the task's id. Runs that tried nothing say nothing."""
+    tried: dict[str, int] = {}
+    right: dict[str, int] = {}
+    for path in runs:
+        with Run.read(path) as run:
+            for trial in trials(run) if len(run.tree) else ():
+                tried[path.name] = tried.get(path.name, 0) + 1
+                right[path.name] = right.get(path.name, 0) + trial.right
+    return {name: right[name] / count for name, count in tried.items()}
+
+
+def fitting(names: Sequence[str], known: Mapping[str, float], most: float) -> list[str]:
+    """Those with a rate above 0 and below `most`, the easiest first, then those whose rate is not known, in order."""
+    middling = [name for name in names if 0 < known.get(name, 0.0) < most]
+    return sorted(middling, key=lambda name: -known[name]) + [name for name in names if name not in known]

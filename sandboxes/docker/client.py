@@ -1,0 +1,224 @@
+"""The Docker engine: how it is reached, what marks a thing on it as ours, and how leftovers go.
+
+Whatever Ramify makes there carries the label `ramify=1`, who made it and when; nothing else is ever removed.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sandboxes import SandboxError, SandboxUnavailable
+from sandboxes.cleanup import Leftover
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.volumes import Volume
+
+__all__ = [
+    "ENVIRONMENTS_VOLUME",
+    "OUR_IMAGES",
+    "addresses",
+    "connect",
+    "is_podman",
+    "labels",
+    "leftovers",
+    "removed",
+    "sweep",
+    "translated",
+]
+
+ENVIRONMENTS_VOLUME = "ramify-environments"
+"""Environments and set-ups that runs share. Its entries go one by one (`sandboxes.forking.environment_cache`)."""
+
+OUR_IMAGES = ("ramify-state:", "ramify-environment:", "ramify-setup:", "ramify-image:", "ramify-perf:")
+"""Names of the images that we make. Others may carry our label, because they were built on one of these."""
+_BUILT = ("ramify-environment:", "ramify-setup:")
+"""Those that are made again by the same commands."""
+
+
+def connect() -> DockerClient:
+    """A client of the engine that `DOCKER_HOST` names, else of the current docker context's, else of the first that
+    answers: Docker, rootless Docker, the user's podman, the machine's podman.
+
+    Raises:
+        SandboxUnavailable: none answers; the message names all that were tried.
+    """
+    import docker
+    from docker.errors import DockerException
+
+    problems: dict[str, list[str]] = {}
+    for address in addresses():
+        try:
+            _knock(address)
+            return docker.from_env(timeout=120, environment={**os.environ, "DOCKER_HOST": address})
+        except (DockerException, OSError) as error:
+            problems.setdefault(_innermost(error), []).append(address)
+    tried = ", ".join(f"{', '.join(places)} ({why})" for why, places in problems.items())
+    raise SandboxUnavailable(
+        f"no Docker engine answers at {tried}; start one (scripts/start-docker), set DOCKER_HOST, or use "
+        "the namespace sandbox"
+    )
+
+
+def addresses() -> tuple[str, ...]:
+    """Where an engine is looked for, in that order; one that was named is the only one."""
+    from docker.context import ContextAPI
+
+    named = os.environ.get("DOCKER_HOST")
+    context = ContextAPI.get_current_context()
+    if named or context.Name != "default":
+        return (named or str(context.Host or ""),)
+    own = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+    sockets = ("/var/run/docker.sock", f"{own}/docker.sock", f"{own}/podman/podman.sock", "/run/podman/podman.sock")
+    return tuple(f"unix://{socket}" for socket in sockets)
+
+
+def is_podman(client: DockerClient) -> bool:
+    """Whether the engine is podman, behind the interface of Docker."""
+    return any(part.get("Name") == "Podman Engine" for part in client.version().get("Components") or ())
+
+
+def _knock(host: str) -> None:
+    """Raise OSError where a local socket does not answer: the SDK would leave its own unclosed."""
+    _, local, path = host.partition("unix://")
+    if local:
+        with socket.socket(socket.AF_UNIX) as door:
+            door.connect(path)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """The engine's refusals as ours. One that says nothing for a while is overloaded, and no fault of the settings."""
+    from docker.errors import DockerException
+    from requests import RequestException, Timeout
+
+    try:
+        yield
+    except Timeout as error:
+        raise SandboxError(f"the Docker engine did not answer in time ({error}); it may have too much to do") from error
+    except (DockerException, RequestException) as error:
+        said = getattr(error, "explanation", None) or error
+        raise SandboxUnavailable(
+            f"the Docker engine failed: {said}; see its log, or use the namespace sandbox"
+        ) from error
+
+
+def labels(run: str, store: Path | None = None) -> dict[str, str]:
+    """What marks a container, a volume or an image as ours, made by this process, now; and the store that it is of."""
+    return {
+        **({"ramify.store": str(store.resolve())} if store else {}),
+        "ramify": "1",
+        "ramify.run": run,
+        "ramify.pid": str(os.getpid()),
+        "ramify.host": _machine(),
+        "ramify.created": str(int(time.time())),
+    }
+
+
+@cache
+def _machine() -> str:
+    """Where this process's number means this process: a host, and on Linux one of its process namespaces."""
+    namespace = Path("/proc/self/ns/pid")
+    number = namespace.stat().st_ino if namespace.exists() else 0
+    return f"{socket.gethostname()}/{number}"
+
+
+def sweep(client: DockerClient) -> tuple[str, ...]:
+    """Remove our containers whose owning process on this machine is gone; their names."""
+    ours = client.containers.list(all=True, filters={"label": "ramify=1"}, ignore_removed=True)
+    gone = [box for box in ours if _owner(box.labels) == "gone"]
+    return tuple(str(box.name) for box in gone if removed(partial(box.remove, v=True, force=True)))
+
+
+def leftovers(
+    client: DockerClient,
+    wanted: Callable[[Path], bool],
+    older_than_s: float = 0,
+    built_before_s: float | None = None,
+    now: Callable[[], float] = time.time,
+) -> Iterator[Leftover]:
+    """What Ramify left on the engine and nothing uses.
+
+    Containers whose owner is gone, and states (volumes, images) whose store on this machine is not `wanted` any more.
+    What belongs to other machines, and what is made again when it is needed (root file systems, environments, set-ups),
+    goes by its age; environments and set-ups by `built_before_s`, where that is given.
+    """
+    oldest = now() - older_than_s
+    built = oldest if built_before_s is None else now() - built_before_s
+    for box in client.containers.list(all=True, filters={"label": "ramify=1"}, ignore_removed=True):
+        owner = _owner(box.labels)
+        if owner == "gone" or (owner == "elsewhere" and _created(box.labels) <= oldest):
+            yield Leftover(f"container {box.name}", 0, partial(removed, partial(box.remove, v=True, force=True)))
+    used = client.df()
+    sizes = {each["Name"]: each["UsageData"]["Size"] for each in used["Volumes"] or ()}
+    alone = {each["Id"]: each["Size"] - max(0, each["SharedSize"]) for each in used["Images"] or ()}
+    for volume in client.volumes.list(filters={"label": "ramify=1"}):
+        if volume.name != ENVIRONMENTS_VOLUME and _may_go(_labels_of(volume), wanted, oldest):
+            size = max(0, sizes.get(volume.name, 0))
+            yield Leftover(f"volume {volume.name}", size, partial(removed, volume.remove))
+    for image in client.api.images(filters={"label": "ramify=1"}):  # one request: others remove some meanwhile
+        for tag in [tag for tag in image["RepoTags"] or () if tag.startswith(OUR_IMAGES)]:
+            if _may_go(image["Labels"] or {}, wanted, built if tag.startswith(_BUILT) else oldest):
+                size = alone.get(image["Id"], 0)
+                yield Leftover(f"image {tag}", size, partial(removed, partial(client.images.remove, tag)))
+
+
+def _may_go(marks: Mapping[str, str], wanted: Callable[[Path], bool], oldest: float) -> bool:
+    """Whether nobody misses a volume or an image."""
+    owner, store = _owner(marks), marks.get("ramify.store")
+    if marks.get("ramify.run") == "base":
+        return _created(marks) <= oldest
+    if owner == "elsewhere" or not store:
+        return owner != "alive" and _created(marks) <= oldest
+    return owner == "gone" and not wanted(Path(store))
+
+
+def _owner(marks: Mapping[str, str]) -> str:
+    """`gone` or `alive`, of the process that made it; `elsewhere` when that was not on this machine."""
+    pid = marks.get("ramify.pid", "")
+    if marks.get("ramify.host") != _machine() or not pid.isdigit():
+        return "elsewhere"
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return "gone"
+    except PermissionError:
+        return "alive"
+    return "alive"
+
+
+def _created(marks: Mapping[str, str]) -> float:
+    stamp = marks.get("ramify.created", "")
+    return float(stamp) if stamp.isdigit() else 0.0
+
+
+def _labels_of(volume: Volume) -> dict[str, str]:
+    return volume.attrs.get("Labels") or {}
+
+
+def removed(remove: Callable[[], object]) -> bool:
+    """Do it; False when the thing is in use, or somebody else has just removed it."""
+    from docker.errors import APIError
+
+    try:
+        remove()
+    except APIError as error:
+        if error.status_code in (404, 409):
+            return False
+        raise
+    return True
+
+
+def _innermost(error: BaseException) -> str:
+    """The first cause's own words: docker's errors wrap it several times."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    known = error.strerror if isinstance(error, OSError) else None
+    return known or str(error).strip() or type(error).__name__

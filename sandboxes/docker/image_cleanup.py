@@ -1,0 +1,75 @@
+"""Removing an image with all that was made of it: set-ups, environments, states, the volume with its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sandboxes.docker.client import OUR_IMAGES, removed, translated
+from sandboxes.docker.images import base_volume_name, plain_name
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+__all__ = ["here", "remove_with_derived"]
+
+_STATES = "ramify-state:"
+
+
+def here(client: DockerClient, name: str) -> bool:
+    """Whether the engine has an image of that name.
+
+    Raises:
+        SandboxUnavailable: the engine failed.
+    """
+    from docker.errors import ImageNotFound
+
+    with translated():
+        try:
+            client.images.get(name)
+        except ImageNotFound:
+            return False
+    return True
+
+
+def remove_with_derived(client: DockerClient, name: str, stores: Path) -> list[str]:
+    """Remove an image of that name and what we made of it, states only of stores below that folder; what went. What is
+    in use stays.
+
+    Raises:
+        SandboxUnavailable: the engine failed.
+    """
+    if not here(client, name):
+        return []
+    with translated():
+        image = str(client.images.get(name).id)
+        going = [tag for tag in _derived(client, image) if _ours(client, tag, stores)]
+        volume = base_volume_name(image)
+        found = [each for each in client.volumes.list(filters={"name": volume}) if each.name == volume]
+        gone = [tag for tag in [*going, name] if removed(partial(client.images.remove, tag))]
+        return gone + [str(each.name) for each in found if removed(each.remove)]
+
+
+def _ours(client: DockerClient, tag: str, stores: Path) -> bool:
+    if not tag.startswith(_STATES):
+        return tag.startswith(OUR_IMAGES)
+    store = client.images.get(tag).labels.get("ramify.store", "")
+    return Path(store).is_relative_to(stores.resolve())
+
+
+def _derived(client: DockerClient, image: str) -> list[str]:
+    """Tags of all images that stand on one, those first on which nothing stands."""
+    rows: list[dict[str, Any]] = client.api.images(all=True)
+    plain = [str(row["Id"]) for row in rows if plain_name(image) in (row["RepoTags"] or ())]
+    ids = [row for root in (image, *plain) for row in _below(rows, root)]
+    ids += [row for row in rows if str(row["Id"]) in plain]
+    return [tag for row in ids for tag in row["RepoTags"] or ()]
+
+
+def _below(rows: list[dict[str, Any]], parent: str) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        if row["ParentId"] == parent:
+            yield from _below(rows, str(row["Id"]))
+            yield row

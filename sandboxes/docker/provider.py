@@ -1,0 +1,296 @@
+"""Launches guests in Docker containers: a hardened container a guest, the states of a run on one volume.
+
+The guest runs in our own base image, whichever image its states are made of: that one is mounted beside it as files,
+and its programs run in actions alone.
+
+A container lives as long as the connection that started it. When this process ends, however it ends, the engine
+closes the guest's stdin, the guest ends, and the engine removes the container. Where the connection is lost without
+being closed (the engine is on another machine), the guest ends after `guest.frames.IDLE_S`. A process that is stopped,
+or a machine that sleeps, keeps its containers: they use no time, and go on with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sandboxes import ImageMissing, Limits, SandboxError, SandboxUnavailable, Workspace
+from sandboxes.cleanup import Leftover
+from sandboxes.docker import seccomp as filters
+from sandboxes.docker.client import ENVIRONMENTS_VOLUME, connect, is_podman, labels, sweep, translated
+from sandboxes.docker.container_io import Attached, attach
+from sandboxes.docker.images import BASE_IMAGE, base_volume, environment_of, find, has_directory, outward, root_of
+from sandboxes.forking import environment_cache as caching
+from sandboxes.forking.guest_bundle import LOADER, STARTED, package
+from sandboxes.forking.launcher import Layout
+from sandboxes.forking.provider import Forks
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.images import Image
+
+__all__ = ["DockerLauncher", "DockerProvider", "probe", "proven"]
+
+_BASE, _STATES, _ENVIRONMENTS = "/base", "/states", "/environments"
+_GUEST_BYTES = 192 << 20
+"""Memory of the guest itself and of what the kernel keeps for it, over what an action may use."""
+_GUEST_PIDS = 6
+"""Processes of the guest and of the container itself while a command runs."""
+
+
+class DockerLauncher:
+    """Starts guests on a Docker engine. `store` is a directory that holds the name of the volume with the states."""
+
+    def __init__(self, store: Path, *, limits: Limits) -> None:
+        self._store = store
+        self._limits = limits
+        self._client = connect()
+        sweep(self._client)
+        with translated():
+            self._disk = root_of(self._client)
+            self._states = _volume_of(store, self._client)
+            self._client.volumes.create(ENVIRONMENTS_VOLUME, labels=labels("base"))
+        self._lock = threading.Lock()
+        self._rootfs: dict[str, str] = {}
+
+    @property
+    def tier(self) -> str:
+        """As `Provider.tier`."""
+        return "docker: a container without network or capabilities, an overlay of its whole root a state; exact"
+
+    def layout(self, workspace: Workspace) -> Layout:
+        """As `Launcher.layout`; the image is pulled when the engine lacks it."""
+        with translated():
+            name = workspace.image or BASE_IMAGE
+            if workspace.image:
+                self._own_image()
+            image = find(self._client, name)
+            self._ensure_rootfs(_place(image))
+            config = image.attrs["Config"]
+            inside = str(config.get("WorkingDir") or "").rstrip("/") if workspace.path is None else ""
+            workdir = workspace.mount or inside or "/workspace"
+            if workspace.path is None and not _has(self._client, image, workdir):
+                raise SandboxUnavailable(f"the image {name} has no {workdir}; say where its repository is")
+        return Layout(
+            place=_place(image),
+            mounts=(("/", f"{_BASE}/rootfs"),),
+            workdir=workdir,
+            env=environment_of(image),
+            user=str(config.get("User") or ""),
+            key=str(image.id),
+        )
+
+    def start(self, place: str, *, network: bool) -> Attached:
+        """As `Launcher.start`."""
+        with translated():
+            own = self._own_image()
+            rootfs = self._ensure_rootfs(place)
+            settings = self._host_config(rootfs, outward(self._client) if network else "none")
+            container = self._client.api.create_container(
+                str(own.id),
+                entrypoint=["python3", "-BIS", "-c"],
+                command=[LOADER, json.dumps(self._guest_arguments(network))],
+                user="0:0",
+                working_dir="/",
+                stdin_open=True,
+                host_config=settings,
+                labels=labels(self._states),
+            )
+            connection = attach(self._client, str(container["Id"]))
+        try:
+            connection.receive(len(STARTED))
+            connection.send(package())
+        except (EOFError, OSError) as error:
+            said = connection.close() or error
+            raise SandboxUnavailable(
+                f"the guest does not start in the image {BASE_IMAGE} ({said}); it needs Python 3.8 or newer"
+            ) from error
+        return connection
+
+    @property
+    def disk(self) -> Path | None:
+        """As `Launcher.disk`."""
+        return self._disk
+
+    def lives(self, store: str) -> bool:
+        """As `Launcher.lives`."""
+        with translated():
+            return bool(self._client.volumes.list(filters={"name": store}))
+
+    def close(self) -> None:
+        """As `Launcher.close`; the volumes stay."""
+        self._client.close()
+
+    def forget(self) -> None:
+        """Remove the states; `close` comes before."""
+        with translated():
+            self._client.volumes.get(self._states).remove()
+        (self._store / "volume").unlink(missing_ok=True)
+
+    def _own_image(self) -> Image:
+        """The image that guests run in. Programs of another would be root's out here until they are in a namespace."""
+        try:
+            return find(self._client, BASE_IMAGE)
+        except ImageMissing as error:
+            raise SandboxUnavailable(
+                f"{error}; without it states cannot be forked, whichever image they hold"
+            ) from error
+
+    def _ensure_rootfs(self, place: str) -> str:
+        """The volume with the root file system of the image of that place."""
+        from docker.errors import ImageNotFound
+
+        with self._lock:
+            if place not in self._rootfs:
+                try:
+                    image = self._client.images.get(place)
+                except ImageNotFound as error:
+                    raise ImageMissing(f"the image {place} of these states is gone; load or build it again") from error
+                self._rootfs[place] = base_volume(self._client, image)
+            return self._rootfs[place]
+
+    def _guest_arguments(self, network: bool) -> dict[str, object]:
+        unified = self._client.info().get("CgroupVersion") == "2"
+        memory = "memory.events" if unified else "memory/memory.oom_control"
+        pids = "pids.events" if unified else "pids/pids.events"
+        return {
+            "store": _STATES,
+            "name": self._states,
+            "environments": _ENVIRONMENTS,
+            "network": network,
+            "memory_events": f"/sys/fs/cgroup/{memory}",
+            "pids_events": f"/sys/fs/cgroup/{pids}",
+        }
+
+    def _filters(self) -> list[str]:
+        """What keeps the guest from the kernel, over what it keeps its actions from. Podman takes a filter only as a
+        file on its side, and asks in its own way to leave /proc unmasked."""
+        if is_podman(self._client):
+            return ["seccomp=unconfined", "unmask=ALL"]
+        return [f"seccomp={filters.of_guests()}"]
+
+    def _host_config(self, rootfs: str, network: str) -> dict[str, object]:
+        """Everything off that forking and running tests do not need.
+
+        SETUID, SETGID and SETFCAP make the map of a user namespace, in which the guest mounts; no capability reaches an
+        action. The engine's own masks over /proc would keep the guest from mounting a fresh one, which it masks itself.
+        """
+        from docker.types import LogConfig, Mount
+
+        memory = self._limits.memory_bytes + _GUEST_BYTES
+        config: dict[str, object] = self._client.api.create_host_config(
+            auto_remove=True,
+            init=True,
+            network_mode=network,
+            read_only=True,
+            cap_drop=["ALL"],
+            cap_add=["SETUID", "SETGID", "SETFCAP"],
+            security_opt=["no-new-privileges", *self._filters(), "apparmor=unconfined"],
+            mem_limit=memory,
+            memswap_limit=memory,
+            pids_limit=self._limits.pids + _GUEST_PIDS,
+            log_config=LogConfig(type="none"),
+            tmpfs={"/tmp": "size=64m,mode=1777"},  # noqa: S108 - of the container
+            mounts=[
+                Mount(_BASE, rootfs, read_only=True),
+                Mount(_STATES, self._states),
+                Mount(_ENVIRONMENTS, ENVIRONMENTS_VOLUME),
+            ],
+        )
+        return {**config, "MaskedPaths": [], "ReadonlyPaths": []}
+
+
+def DockerProvider(  # noqa: N802 - it reads as a Provider's class
+    store: Path, limits: Limits | None = None, *, paranoid: bool = False
+) -> Forks:
+    """A provider of sandboxes in containers; a later one on the same store finds the states again. `paranoid` as in
+    `Forks`.
+
+    Raises:
+        SandboxUnavailable: no engine answers.
+    """
+    limits = limits or Limits()
+    return Forks(DockerLauncher(store, limits=limits), limits, paranoid=paranoid)
+
+
+def proven(store: Path, limits: Limits, image: str | None = None, *, paranoid: bool = False) -> Forks:
+    """As `DockerProvider`, once a command has run in that image; nothing is left where it could not.
+
+    Raises:
+        SandboxUnavailable: no engine answers, or the guest does not run in that image or on that engine.
+        ImageMissing, StoreFull: the image cannot be had.
+    """
+    launcher = DockerLauncher(store, limits=limits)
+    provider = Forks(launcher, limits, paranoid=paranoid)
+    try:
+        provider.prove(Workspace(image=image, mount="/usr"))
+    except SandboxError:
+        provider.close()
+        launcher.forget()
+        raise
+    return provider
+
+
+def probe(image: str = BASE_IMAGE) -> str:
+    """Why states cannot be forked here in containers of that image (pulled when absent) and what to change; empty when
+    they can.
+    """
+    anywhere = Workspace(image=image, mount="/usr")
+    with tempfile.TemporaryDirectory() as store:
+        try:
+            launcher = DockerLauncher(Path(store), limits=Limits())
+            try:
+                with Forks(launcher, Limits()) as provider, provider.at(provider.create(anywhere)) as box:
+                    ended = box.exec(["true"], timeout_s=30)
+            finally:
+                launcher.forget()
+        except SandboxError as error:
+            return str(error)
+    return "" if ended.exit_code == 0 else f"`true` ended with exit code {ended.exit_code} in a container of {image}"
+
+
+def shared_leftovers(unused_s: float) -> Iterator[Leftover]:
+    """Environments and set-ups on the engine that no store's states stand on and nobody used for so long.
+
+    Raises:
+        SandboxUnavailable, ImageMissing: no engine answers, or it lacks the base image, whose Python is needed to look.
+    """
+    with tempfile.TemporaryDirectory(prefix="ramify-clean-") as store:
+        launcher = DockerLauncher(Path(store), limits=Limits())
+        try:
+            yield from caching.leftovers(launcher, launcher.layout(Workspace(mount="/usr")).place, unused_s)
+        finally:
+            launcher.close()
+            launcher.forget()
+
+
+def _volume_of(store: Path, client: DockerClient) -> str:
+    """The volume that holds the states of a store: named in a file there, made when there is none."""
+    note = store / "volume"
+    if not note.exists():
+        store.mkdir(parents=True, exist_ok=True)
+        draft = store / f"volume.{os.getpid()}"
+        draft.write_text(f"ramify-run-{secrets.token_hex(6)}", encoding="ascii")
+        draft.replace(note)
+    name = note.read_text(encoding="ascii")
+    client.volumes.create(name, labels=labels(name, store))
+    return name
+
+
+def _place(image: Image) -> str:
+    return str(image.id).partition(":")[2][:12]
+
+
+def _has(client: DockerClient, image: Image, path: str) -> bool:
+    """Whether the image has a directory there."""
+    container = client.containers.create(image, ["true"], labels=labels("base"), network_mode="none")
+    try:
+        return has_directory(client, container, path)
+    finally:
+        container.remove(v=True, force=True)

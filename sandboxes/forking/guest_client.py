@@ -1,0 +1,157 @@
+"""The host's side of a guest: requests, replies, and its failures as errors."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from typing import Any
+
+from sandboxes import (
+    SandboxError,
+    SandboxLost,
+    SandboxUnavailable,
+    SnapshotMissing,
+    StateDamaged,
+    StoreFull,
+    Template,
+    TemplateLost,
+)
+from sandboxes.forking.guest_bundle import program
+from sandboxes.forking.launcher import Channel
+
+__all__ = ["Guest", "Upload"]
+
+Header = dict[str, Any]
+_ERRORS: dict[str, type[SandboxError]] = {
+    "unavailable": SandboxUnavailable,
+    "missing": SnapshotMissing,
+    "lost": SandboxLost,
+    "template": TemplateLost,
+    "damaged": StateDamaged,
+    "sandbox": SandboxError,
+}
+
+
+class Guest:
+    """One running guest. Used by one thread at a time; of no use any more once it is not `alive`.
+
+    Raises:
+        SandboxUnavailable: it cannot work on this machine.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._closed = False
+        self._waiting = True
+        self._channel = channel
+        self._template: tuple[Template, str] | None = None
+        try:
+            self._receive()
+        except SandboxLost as error:
+            raise SandboxUnavailable(f"the guest does not start: {error}") from error
+        except SandboxError:
+            self.close()
+            raise
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was ended, or found to be gone."""
+        return self._closed
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked. A request that was interrupted before its answer came ends a guest's use."""
+        return not self._closed and not self._waiting
+
+    def ask(self, op: str, payload: bytes = b"", /, **fields: object) -> tuple[Header, bytes]:
+        """One request and its reply.
+
+        Raises:
+            SandboxLost: the guest is gone.
+            SandboxError, OSError: the request failed; the guest goes on.
+        """
+        if self._waiting:
+            raise SandboxLost("the guest's last request was interrupted")
+        self.send({"op": op, **fields}, payload)
+        return self._receive()
+
+    def ensure_template(self, template: Template, state: str, *, check: bool) -> None:
+        """Have this template over that state, started now unless it was the last one; `check` as of a lease."""
+        if self._template != (template, state):
+            text = program(template.program)
+            self.ask("template", text, id=state, argv=template.argv, env=dict(template.env), check=check)
+            self._template = (template, state)
+
+    def send(self, header: Header, payload: bytes | memoryview = b"") -> None:
+        """A frame, without waiting for an answer.
+
+        Raises:
+            SandboxLost: the guest is gone.
+        """
+        if self._closed:
+            raise SandboxLost("the guest is gone")
+        self._waiting = True
+        head = json.dumps(header).encode()
+        try:
+            self._channel.send(struct.pack("!II", len(head), len(payload)) + head + payload)
+        except OSError as error:
+            raise self._gone() from error
+
+    def answer(self) -> Header:
+        """The reply to what was sent."""
+        return self._receive()[0]
+
+    def close(self) -> str:
+        """End the guest and everything in it; the end of what it said on stderr."""
+        self._closed = True
+        return self._channel.close()
+
+    def _receive(self) -> tuple[Header, bytes]:
+        try:
+            head, body = struct.unpack("!II", self._channel.receive(8))
+            header: Header = json.loads(self._channel.receive(head))
+            payload = self._channel.receive(body)
+        except (OSError, EOFError) as error:
+            raise self._gone() from error
+        self._waiting = False
+        if "error" in header:
+            if header["error"] == "template":
+                self._template = None
+            raise _error(header)
+        return header, payload
+
+    def _gone(self) -> SandboxLost:
+        return SandboxLost(f"the guest is gone. {self.close()}".strip())
+
+
+def _error(header: Header) -> Exception:
+    if header["error"] == "os":
+        return OSError(header["errno"], header["message"], header["path"] or None)
+    if header["error"] == "full":
+        remedy = "free some space (`ramify clean` shows what is ours), or use another disk (--out)"
+        return StoreFull(f"no room for another state: {header['message']}; {remedy}")
+    return _ERRORS[header["error"]](header["message"])
+
+
+class Upload(io.RawIOBase):
+    """A file whose bytes become the frames that follow a request; `close` sends the empty one that ends them."""
+
+    def __init__(self, guest: Guest) -> None:
+        self._guest = guest
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Send one frame."""
+        view = memoryview(data).cast("B")
+        if view.nbytes:
+            self._guest.send({}, view)
+        return view.nbytes
+
+    def close(self) -> None:
+        """End the upload."""
+        if not self.closed and not self._guest.closed:
+            self._guest.send({})
+        super().close()

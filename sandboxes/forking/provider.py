@@ -1,0 +1,299 @@
+"""A provider of sandboxes over whatever starts guests: leases, base states, patches."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from types import TracebackType
+from typing import Any, Literal, Self, cast
+
+from sandboxes import (
+    Change,
+    Forked,
+    Limits,
+    Merge,
+    SandboxUnavailable,
+    Snapshot,
+    SnapshotMissing,
+    StoreFull,
+    Template,
+    Workspace,
+)
+from sandboxes.forking.arguments import require_text
+from sandboxes.forking.base_state import Founding
+from sandboxes.forking.disk_space import FINISH_BYTES, RESERVE_BYTES, require
+from sandboxes.forking.environment_cache import tidy
+from sandboxes.forking.guest_client import Guest
+from sandboxes.forking.launcher import Launcher
+from sandboxes.forking.lease import Fork, Tally, place, snapshot_of, state
+from sandboxes.forking.merge import merge
+from sandboxes.forking.workspace_files import weight
+from sandboxes.git.diff import Difference, Side, fitting, ignored, patch
+
+__all__ = ["Forks", "kind_of", "owned", "relative"]
+
+_PROOF_TIMEOUT_S = 30.0
+
+_WEIGH_EVERY_S = 30.0
+
+
+class Forks:
+    """Keeps states in guests' stores and leases forks of them. One lease a guest at a time; idle guests are reused.
+
+    `paranoid`: what is frozen is noted with a digest, and no fork is handed out that does not show it again.
+    """
+
+    def __init__(self, launcher: Launcher, limits: Limits, *, paranoid: bool = False) -> None:
+        self._launcher = launcher
+        self._limits = limits
+        self._tally = Tally(checked=paranoid)
+        self._lock = threading.Lock()
+        self._guests: set[Guest] = set()
+        self._idle: dict[str, list[Guest]] = {}
+        self._leased: Counter[str] = Counter()
+        self._doomed: set[str] = set()
+        self._weigh_at = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def tier(self) -> str:
+        """As `sandboxes.Provider.tier`."""
+        return self._launcher.tier
+
+    @property
+    def forked(self) -> Forked:
+        """As `sandboxes.Provider.forked`."""
+        return self._tally.forked
+
+    def close(self) -> None:
+        """As `sandboxes.Provider.close`."""
+        with self._lock:
+            guests = list(self._guests)
+            self._guests.clear()
+            self._idle.clear()
+        for guest in guests:
+            guest.close()
+        self._launcher.close()
+
+    def prove(self, workspace: Workspace) -> None:
+        """Run a command in a state of that workspace, which should be a small one. What was started for it serves on.
+
+        Raises:
+            SandboxUnavailable: the guest does not run here; the message says why.
+        """
+        base = self.create(workspace)
+        with self.at(base) as fork:
+            done = fork.exec(["/bin/sh", "-c", ":"], timeout_s=_PROOF_TIMEOUT_S)
+        self.discard(base)
+        if done.exit_code:
+            raise SandboxUnavailable(f"a shell ended with {done.exit_code}: {done.stderr.decode(errors='replace')}")
+
+    def create(self, workspace: Workspace) -> Snapshot:
+        """As `sandboxes.Provider.create`."""
+        layout = self._launcher.layout(workspace)
+        if disk := self._launcher.disk:
+            size = weight(workspace.path, layout.leave_out) if workspace.path else 0
+            require(disk, 2 * size + 2 * RESERVE_BYTES, "a run on this workspace")
+        with self._guest(layout.place) as guest:
+            online = partial(self._guest, layout.place, network=True)
+            founding = Founding(guest, layout, workspace, self._limits, online, self.forked.checked)
+            founded = founding.informed().found()
+            if workspace.setup or workspace.environment:
+                tidy(guest, self._launcher.lives)
+        return snapshot_of(layout.place, founded)
+
+    @contextmanager
+    def at(self, snapshot: Snapshot) -> Iterator[Fork]:
+        """As `sandboxes.Provider.at`."""
+        with self._lease(snapshot, {}) as fork:
+            yield fork
+
+    @contextmanager
+    def scratch(
+        self, snapshot: Snapshot, base: Snapshot, put_back: Sequence[str] = (), template: Template | None = None
+    ) -> Iterator[Fork]:
+        """As `sandboxes.Provider.scratch`."""
+        self._require(base)
+        paths = [relative(path) for path in put_back]
+        with self._lease(
+            snapshot, {"outside": state(base), "put_back": paths, "template": template is not None}, template
+        ) as fork:
+            yield fork
+
+    @contextmanager
+    def _lease(
+        self, snapshot: Snapshot, fields: Mapping[str, object], template: Template | None = None
+    ) -> Iterator[Fork]:
+        self._require(snapshot)
+        needed = [state(snapshot), *([str(fields["outside"])] if "outside" in fields else [])]
+        with self._guest(place(snapshot)) as guest:
+            if template is not None:
+                guest.ensure_template(template, needed[-1], check=self.forked.checked)
+            with self._lock:
+                self._leased.update(needed)
+            try:
+                with Fork.lease(
+                    guest, place(snapshot), self._limits, self._tally, id=state(snapshot), **fields
+                ) as fork:
+                    yield fork
+            finally:
+                self._unlease(guest, needed)
+
+    def _unlease(self, guest: Guest, needed: Sequence[str]) -> None:
+        with self._lock:
+            self._leased.subtract(needed)
+            free = {name for name in needed if name in self._doomed and not self._leased[name]}
+            self._doomed -= free if guest.alive else set()
+        if free and guest.alive:
+            guest.ask("discard", ids=sorted(free))
+
+    def _require(self, snapshot: Snapshot) -> None:
+        if state(snapshot) in self._doomed:
+            raise SnapshotMissing(f"the snapshot {snapshot.id} was discarded")
+
+    def changes(self, old: Snapshot, new: Snapshot) -> tuple[Change, ...]:
+        """As `sandboxes.Provider.changes`."""
+        header, _ = self._ask_of("compare", old, new, rules=False)
+        return tuple(Change(path, kind_of(before, after)) for path, before, after in header["changes"])
+
+    def diff(self, old: Snapshot, new: Snapshot) -> bytes:
+        """As `sandboxes.Provider.diff`."""
+        return patch(self._differences(old, new))
+
+    def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Merge:
+        """As `sandboxes.Provider.merge`."""
+        return merge(self._differences(base, ours), self._differences(base, theirs))
+
+    def _differences(self, old: Snapshot, new: Snapshot) -> list[Difference]:
+        header, _ = self._ask_of("compare", old, new, rules=True)
+        known = frozenset(header["tracked"])
+        unknown = [path for path, _, _ in header["changes"] if path not in known]
+        left_out = ignored(unknown, header["ignores"], header["exclude"])
+        changed = {
+            path: sides for path, *sides in header["changes"] if path not in left_out and owned(path, header["nested"])
+        }
+        paths = fitting({path: (_size(old), _size(new)) for path, (old, new) in changed.items()})
+        payload = self._ask_of("contents", old, new, paths=paths)[1] if paths else b""
+        contents = io.BytesIO(payload)
+        return [Difference(path, *(_side(side, contents) for side in changed[path])) for path in paths]
+
+    def _ask_of(self, op: str, old: Snapshot, new: Snapshot, **fields: object) -> tuple[dict[str, Any], bytes]:
+        """Something about two states."""
+        self._require(old)
+        self._require(new)
+        with self._guest(place(new)) as guest:
+            return guest.ask(op, old=state(old), new=state(new), **fields)
+
+    def discard(self, *snapshots: Snapshot) -> None:
+        """As `sandboxes.Provider.discard`. What a running lease stands on goes when that ends."""
+        going: dict[str, list[str]] = {}
+        for snapshot in snapshots:
+            self._require(snapshot)
+            with self._lock:
+                if self._leased[state(snapshot)]:
+                    self._doomed.add(state(snapshot))
+                else:
+                    going.setdefault(place(snapshot), []).append(state(snapshot))
+        for where, names in going.items():
+            with self._guest(where) as guest:
+                guest.ask("discard", ids=names)
+
+    def retain(self, snapshots: Collection[Snapshot]) -> None:
+        """As `sandboxes.Provider.retain`."""
+        for where in {place(snapshot) for snapshot in snapshots}:
+            with self._guest(where) as guest:
+                guest.ask("retain", ids=[state(snapshot) for snapshot in snapshots])
+
+    def require_room(self, *, to_finish: bool = False) -> None:
+        """As `sandboxes.Provider.require_room`. The states are weighed now and then only."""
+        if disk := self._launcher.disk:
+            require(disk, FINISH_BYTES if to_finish else RESERVE_BYTES, "going on safely")
+        if not to_finish:
+            self._weigh()
+
+    def _weigh(self) -> None:
+        with self._lock:
+            known = [where for where, idle in self._idle.items() if idle]
+            due = time.monotonic() >= self._weigh_at and known
+            self._weigh_at = time.monotonic() + _WEIGH_EVERY_S if due else self._weigh_at
+        if due:
+            with self._guest(known[0]) as guest:
+                used = guest.ask("usage")[0]["bytes"]
+            if used > self._limits.store_bytes:
+                allowed = self._limits.store_bytes
+                raise StoreFull(
+                    f"the states of this run take {used >> 20} MiB and may take {allowed >> 20} MiB; look at what its "
+                    "commands leave on the disk, or set sandbox.limits.store_bytes higher"
+                )
+
+    @contextmanager
+    def _guest(self, where: str, *, network: bool = False) -> Iterator[Guest]:
+        """A guest of our own for the block; one with a network ends with it."""
+        with self._lock:
+            idle = self._idle.get(where) if not network else None
+            guest = idle.pop() if idle else None
+        if guest is None:
+            guest = Guest(self._launcher.start(where, network=network))
+            with self._lock:
+                self._guests.add(guest)
+        try:
+            yield guest
+        finally:
+            self._put(guest, where, keep=not network)
+
+    def _put(self, guest: Guest, where: str, *, keep: bool) -> None:
+        with self._lock:
+            keep = keep and guest.alive and guest in self._guests
+            if keep:
+                self._idle.setdefault(where, []).append(guest)
+            else:
+                self._guests.discard(guest)
+        if not keep:
+            guest.close()
+
+
+def relative(path: str) -> str:
+    """A path below the workspace, in its plainest spelling.
+
+    Raises:
+        ValueError: it leads elsewhere.
+        SandboxError: no file can be called so.
+    """
+    require_text(path)
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if not parts or ".." in parts or path.startswith("/"):
+        raise ValueError(f"{path!r} is no path inside the workspace")
+    return "/".join(parts)
+
+
+def kind_of(old: object, new: object) -> Literal["added", "modified", "removed"]:
+    """Of a change from one thing to another; None where there is none."""
+    return "added" if old is None else "removed" if new is None else "modified"
+
+
+def _size(facts: Sequence[Any] | None) -> int | None:
+    return None if facts is None else int(facts[2])
+
+
+def _side(facts: Sequence[Any] | None, contents: io.BytesIO) -> Side | None:
+    if facts is None:
+        return None
+    return Side(cast("str", facts[0]), facts[1], contents.read(facts[2]))
+
+
+def owned(path: str, nested: Sequence[str]) -> bool:
+    """Whether a path belongs to the repository itself."""
+    inside = any(path.startswith(folder) for folder in nested)
+    return not inside and not any(part.lower() == ".git" for part in path.split("/"))

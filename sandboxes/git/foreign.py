@@ -1,0 +1,257 @@
+"""Repositories of others: found without git, and read through a directory of our own that borrows what they hold.
+
+Law: their settings, hooks, and index never reach git. A view has settings of its own, of which a few that decide about
+content are taken over by name; it borrows their commits and branches, and copies the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandboxes import GitTooSlow, SandboxError
+from sandboxes.git.command import Git, users_excludes
+
+__all__ = ["Location", "View", "locate", "opened"]
+
+_SMALL_BYTES = 16 << 20
+"""Files of a git directory that people or git write by hand are smaller."""
+STATUS_S = 30.0
+_LATEST = (1 << 32) - 1
+"""The last second that an index can hold."""
+_TAKEN_OVER = (
+    *("autocrlf", "checkstat", "eol", "filemode", "ignorecase", "precomposeunicode", "sharedrepository"),
+    *("sparsecheckout", "sparsecheckoutcone", "symlinks", "trustctime"),
+)
+"""Settings of `core` that say how content is kept; none of them names a program."""
+_FORMATS = ("objectformat", "refstorage")
+log = logging.getLogger(__name__)
+_REFERENCES = ("refs", "packed-refs", "reftable")
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a repository is."""
+
+    work_tree: Path | None
+    """The root of the files that are checked out; None for a bare repository."""
+    git_dir: Path
+    """Has the commit that is checked out, and the index."""
+    common_dir: Path
+    """Has everything else. Another directory than `git_dir` where there are several work trees."""
+
+    @property
+    def exclude(self) -> str:
+        """The rules in its `info/exclude`."""
+        rules = _content(self.common_dir / "info" / "exclude") or b""
+        return rules.decode("utf-8", "surrogateescape")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A repository that is open for reading."""
+
+    git: Git
+    """What it runs happens to the repository's content, in directories of our own."""
+    settings: Mapping[str, str]
+    """The repository's own, by name in lower case, with nothing that they include; the last of each."""
+
+    def commit(self, name: str = "HEAD") -> str:
+        """The commit of that name; empty where there is none."""
+        found = self.git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", fine=(0, 1))
+        return found.decode().strip()
+
+    def dirty(self) -> bool:
+        """Whether there are changes, or untracked files, that no commit holds. Submodules are not looked into. What a
+        filter would make of a file is not known: its size and times decide, as they do for git itself, mostly.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        try:
+            changed = self._changed()
+        except GitTooSlow as error:
+            log.warning("%s; its files are taken for changed", error)
+            return True
+        if any(not entry.startswith(b" M ") for entry in changed):
+            return True
+        if not changed or not self._are_filtered([entry.removeprefix(b" M ") for entry in changed]):
+            return bool(changed)
+        os.utime(self.git.directory / "index", (_LATEST, _LATEST))  # no file is as young, so that no content is read
+        return bool(self._changed())
+
+    def _changed(self) -> list[bytes]:
+        """As `git status --porcelain` has them."""
+        ignores = {"COUNT": "1", "KEY_0": "core.excludesFile", "VALUE_0": users_excludes()}
+        listing = self.git.run(
+            *("status", "--porcelain", "--no-renames", "--ignore-submodules=all", "-z"),
+            env={f"GIT_CONFIG_{name}": value for name, value in ignores.items()},
+            timeout_s=STATUS_S,
+        )
+        return [entry for entry in listing.split(b"\0") if entry]
+
+    def _are_filtered(self, paths: Sequence[bytes]) -> bool:
+        """Whether the attributes of all these files name a filter."""
+        listing = self.git.run("check-attr", "-z", "--stdin", "filter", stdin=b"".join(path + b"\0" for path in paths))
+        return not {b"unspecified", b"unset"} & set(listing.split(b"\0")[2::3])
+
+
+def locate(path: Path) -> Location | None:
+    """The repository that `path` is in: the nearest one, at the path or above it."""
+    start = path.resolve()
+    for folder in (start, *start.parents):
+        if found := _at(folder):
+            return found
+    return None
+
+
+def _at(folder: Path) -> Location | None:
+    """The repository that has its root at a folder, or that is the folder."""
+    marker = folder / ".git"
+    if _kind(marker) == stat.S_IFDIR and _is_git_dir(marker):
+        return Location(folder, marker, _common(marker))
+    if _kind(marker) == stat.S_IFREG:
+        line = os.fsdecode((_content(marker) or b"").rstrip(b"\r\n"))
+        directory = folder / line.removeprefix("gitdir:").strip()
+        if line.startswith("gitdir:") and _is_git_dir(directory):
+            return Location(folder, directory, _common(directory))
+    return Location(None, folder, folder) if _is_git_dir(folder) else None
+
+
+def _is_git_dir(directory: Path) -> bool:
+    folders = [_common(directory) / name for name in ("objects", "refs")]
+    has_head = (directory / "HEAD").is_symlink() or _kind(directory / "HEAD") == stat.S_IFREG
+    return has_head and all(_kind(folder) == stat.S_IFDIR for folder in folders)
+
+
+def _common(git_dir: Path) -> Path:
+    """The directory that the work trees of a repository have in common."""
+    named = _content(git_dir / "commondir")
+    return git_dir / os.fsdecode(named.rstrip(b"\r\n")) if named else git_dir
+
+
+@contextmanager
+def opened(location: Location, *, writable: bool = False) -> Iterator[View]:
+    """A view of a repository, for a block. `writable`: what git makes is put into the repository itself.
+
+    Raises:
+        SandboxError: its settings cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="ramify-git-") as directory:
+        place = Path(directory)
+        settings = _settings(location, place / "settings")
+        git_dir = place / "git"
+        git_dir.mkdir()
+        (git_dir / "config").write_text(_config(settings))
+        (git_dir / "HEAD").write_bytes(_head(location.git_dir))
+        _borrow_objects(location.common_dir, git_dir, writable=writable)
+        for name in _REFERENCES:
+            if _kind(location.common_dir / name):
+                (git_dir / name).symlink_to((location.common_dir / name).absolute())
+        _copy_rules(location, git_dir)
+        _copy_index(location.git_dir, git_dir)
+        yield View(Git(git_dir, location.work_tree, guarded=True), settings)
+
+
+def _settings(location: Location, scratch: Path) -> dict[str, str]:
+    git = Git(scratch)
+    found = _parsed(git, location.common_dir / "config")
+    if found.get("extensions.worktreeconfig", "").lower() in ("true", "yes", "on", "1"):
+        found |= _parsed(git, location.git_dir / "config.worktree")
+    return found
+
+
+def _parsed(git: Git, file: Path) -> dict[str, str]:
+    text = _content(file)
+    if not text:
+        return {}
+    try:
+        listing = git.run("config", "--file", "-", "--no-includes", "--null", "--list", stdin=text)
+    except SandboxError as error:
+        raise SandboxError(f"{file} is damaged ({error}); repair it, or clone the repository anew") from error
+    entries = [os.fsdecode(entry).partition("\n") for entry in listing.split(b"\0") if entry]
+    return {name: value if there else "true" for name, there, value in entries}
+
+
+def _config(settings: Mapping[str, str]) -> str:
+    """The settings of a view. The programs that fetch see no others, so that hooks are switched off here, too."""
+    kept = {"hooksPath": os.devnull, "fsmonitor": "false", "bare": "false"}
+    kept |= {name: _plain(settings[f"core.{name}"]) for name in _TAKEN_OVER if f"core.{name}" in settings}
+    formats = {name: _plain(settings[f"extensions.{name}"]) for name in _FORMATS if f"extensions.{name}" in settings}
+    kept["repositoryformatversion"] = "1" if formats else "0"
+    sections = {"core": kept, "extensions": formats}
+    return "".join(
+        f"[{section}]\n" + "".join(f"\t{name} = {value}\n" for name, value in entries.items())
+        for section, entries in sections.items()
+    )
+
+
+def _plain(value: str) -> str:
+    """A setting's value, which is one word: a truth, a number, or a name."""
+    return value if re.fullmatch(r"[A-Za-z0-9]{1,20}", value) else "false"
+
+
+def _head(git_dir: Path) -> bytes:
+    """What is checked out. In old repositories it is a link."""
+    head = git_dir / "HEAD"
+    return b"ref: " + os.fsencode(head.readlink()) + b"\n" if head.is_symlink() else _content(head) or b"\n"
+
+
+def _borrow_objects(common_dir: Path, git_dir: Path, *, writable: bool) -> None:
+    theirs, ours = (common_dir / "objects").absolute(), git_dir / "objects"
+    if writable:
+        ours.symlink_to(theirs)
+        return
+    (ours / "info").mkdir(parents=True)
+    quoted = os.fsencode(theirs).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    (ours / "info" / "alternates").write_bytes(b'"' + quoted + b'"\n')
+
+
+def _copy_rules(location: Location, git_dir: Path) -> None:
+    """What says which commits lack parents, which files are ignored, and how their lines end. The drivers that
+    attributes name are in settings, of which the view has none."""
+    (git_dir / "info").mkdir()
+    for folder, name in (
+        (location.common_dir, "shallow"),
+        (location.common_dir, "info/exclude"),
+        (location.common_dir, "info/attributes"),
+        (location.git_dir, "info/sparse-checkout"),
+    ):
+        if text := _content(folder / name):
+            (git_dir / name).write_bytes(text)
+
+
+def _copy_index(theirs: Path, ours: Path) -> None:
+    """With its time, by which git knows which files it cannot tell from their times alone."""
+    for file in (theirs / "index", *theirs.glob("sharedindex.*")):
+        if _kind(file) == stat.S_IFREG:
+            try:
+                shutil.copy2(file, ours / file.name)
+            except OSError as error:
+                raise SandboxError(f"cannot read {file} ({error.strerror or error})") from error
+
+
+def _content(path: Path) -> bytes | None:
+    """A file's content, without its end if it is much too large; None where there is no file. Nothing is waited for."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            return file.read(_SMALL_BYTES) if regular else None
+    except (OSError, ValueError):  # a name may hold a NUL
+        return None
+
+
+def _kind(path: Path) -> int:
+    """What is there, or where a link leads to; 0 where nothing is."""
+    try:
+        return stat.S_IFMT(path.stat().st_mode)
+    except (OSError, ValueError):
+        return 0

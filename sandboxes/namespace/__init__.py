@@ -1,0 +1,1 @@
+"""The `namespace` sandbox: Linux user namespaces and cgroups of this machine, without an engine."""

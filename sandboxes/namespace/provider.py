@@ -1,0 +1,287 @@
+"""Sandboxes on this machine without Docker: the guest in user namespaces, over this machine's own programs.
+
+What is covered: files, processes, IPC, network, privileges, and the user's HOME and environment. What is not: the
+kernel is shared, and the programs under `/usr` can be read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from sandboxes import Limits, SandboxError, SandboxUnavailable, Workspace
+from sandboxes.cleanup import Leftover
+from sandboxes.forking import environment_cache as caching
+from sandboxes.forking.guest_bundle import LOADER, STARTED, package
+from sandboxes.forking.launcher import Layout
+from sandboxes.forking.provider import Forks
+from sandboxes.namespace import beneath, cgroups
+from sandboxes.namespace import pythons as programs
+from sandboxes.namespace import rootfs as skeleton
+
+__all__ = ["NamespaceProvider", "probe", "proven", "shared_leftovers"]
+
+log = logging.getLogger(__name__)
+
+_OLDEST_KERNEL = (5, 11)
+_STDERR_BYTES = 4000
+_END_TIMEOUT_S = 5.0
+_JOIN = 'for file in $JOIN; do echo $$ >"$file" || exit 1; done; unset JOIN; exec "$@"'
+
+
+def NamespaceProvider(  # noqa: N802 - it reads as a Provider's class
+    store: Path,
+    limits: Limits = Limits(),  # noqa: B008
+    expose: Sequence[Path] = (),
+    *,
+    paranoid: bool = False,
+) -> Forks:
+    """States in `store`, a directory on a disk of this machine; `expose` are further directories that are seen inside
+    as they are outside, and can be changed there without an effect outside. `paranoid` as in `Forks`."""
+    return Forks(NamespaceLauncher(store, limits, expose), limits, paranoid=paranoid)
+
+
+def proven(store: Path, limits: Limits, *, paranoid: bool = False) -> Forks:
+    """As `NamespaceProvider`, once a command has run in it.
+
+    Raises:
+        SandboxUnavailable: such a sandbox does not work here; the message says what to change.
+    """
+    release = tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2])
+    if sys.platform != "linux" or release < _OLDEST_KERNEL:
+        raise SandboxUnavailable(
+            f"namespace sandboxes need Linux 5.11, this is {platform.system()} {platform.release()}; use Docker"
+        )
+    try:
+        with contextlib.ExitStack() as failed, tempfile.TemporaryDirectory(prefix="ramify-probe-") as empty:
+            provider = failed.enter_context(NamespaceProvider(store, limits, paranoid=paranoid))
+            provider.prove(Workspace(path=Path(empty)))
+            failed.pop_all()
+            return provider
+    except (SandboxError, OSError) as error:
+        raise SandboxUnavailable(f"{error}; {_remedy()}") from error
+
+
+def probe(place: Path | None = None) -> str:
+    """Why such a sandbox does not work here and what to change, in one line; "" when it works. `place` is a directory
+    on the disk that is meant."""
+    with tempfile.TemporaryDirectory(prefix="ramify-probe-", dir=place) as directory:
+        try:
+            proven(Path(directory, "store"), Limits()).close()
+        except SandboxUnavailable as error:
+            return str(error)
+    return ""
+
+
+def _remedy() -> str:
+    """What most likely stands in the way."""
+    for name, bad in (
+        ("user/max_user_namespaces", "0"),
+        ("kernel/unprivileged_userns_clone", "0"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1"),
+    ):
+        path = Path("/proc/sys", name)
+        if path.exists() and path.read_text().strip() == bad and (os.geteuid() != 0 or bad == "0"):
+            return f"{name.replace('/', '.')} is {bad}: set it to {1 - int(bad) or 10000} with sysctl, or use Docker"
+    return "use Docker, or a store on ext4, xfs or btrfs"
+
+
+def shared_leftovers(unused_s: float) -> Iterator[Leftover]:
+    """Environments and set-ups on this machine that no store's states stand on and nobody used for so long.
+
+    Raises:
+        SandboxUnavailable: such a sandbox does not work here.
+    """
+    with tempfile.TemporaryDirectory(prefix="ramify-clean-") as store:
+        yield from caching.leftovers(NamespaceLauncher(Path(store, "own"), Limits(), ()), "", unused_s)
+
+
+class NamespaceLauncher:
+    """Starts guests as child processes of this one."""
+
+    def __init__(self, store: Path, limits: Limits, expose: Sequence[Path]) -> None:
+        self._store = store.resolve()
+        self._limits = limits
+        self._expose = tuple(expose)
+        self._store.mkdir(parents=True, exist_ok=True)
+        self._store.chmod(0o700)
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        self._environments = cache / "ramify" / "environments"
+        self._said: set[str] = set()
+        self._look_beneath()
+
+    @property
+    def tier(self) -> str:
+        """As `Provider.tier`."""
+        return (
+            f"namespace: user namespaces on this machine's own programs, shared kernel; states are exact; {_bounds()}"
+        )
+
+    def layout(self, workspace: Workspace) -> Layout:
+        """As `Launcher.layout`."""
+        if workspace.path is None:
+            raise SandboxUnavailable("a namespace sandbox needs a checkout on this machine; give a path, or use Docker")
+        path = workspace.path.resolve()
+        if not path.is_dir():
+            raise SandboxError(f"{path} is no directory")
+        found = programs.pythons(path)
+        system = skeleton.system_directories()
+        workdir = workspace.mount or str(path)
+        there = (*skeleton.PROGRAMS, workdir)
+        folders = _outermost([*_exposed(self._expose), *programs.folders(found, path)], there)
+        links = [link for link in programs.links(found) if not _inside(str(link), [*there, *folders])]
+        mounts = [("/", str(skeleton.make(self._store, links))), *((name, name) for name in system)]
+        mounts += [(name, os.path.realpath(name)) for name in folders]
+        lowers = [lower for _, lower in mounts[1:]]
+        beneath.note(self._store, lowers)
+        return Layout(
+            place="",
+            mounts=tuple(mounts),
+            workdir=workdir,
+            env={"PATH": ":".join([*programs.search_path(found, path, workdir)]), "HOME": "/root"},
+            key=" ".join(
+                [
+                    platform.platform(),
+                    sys.version,
+                    *map(beneath.stamp, lowers),
+                    *map(str, links),
+                ]
+            ),
+            leave_out=(self._store,),
+        )
+
+    def start(self, place: str, *, network: bool) -> Process:
+        """As `Launcher.start`."""
+        if place:
+            raise SandboxUnavailable(f"the snapshot belongs to {place}, not to this machine's own files")
+        self._look_beneath()
+        self._environments.mkdir(parents=True, exist_ok=True)
+        group = cgroups.make(self._limits)
+        config: dict[str, object] = {
+            "store": str(self._store),
+            "name": str(self._store),
+            "environments": str(self._environments),
+            "network": network,
+        }
+        if group.memory_events:
+            config["memory_events"] = str(group.memory_events)
+        if group.pids_events:
+            config["pids_events"] = str(group.pids_events)
+        process = Process([sys.executable, "-BIS", "-c", LOADER, json.dumps(config)], group)
+        try:
+            process.receive(len(STARTED))
+            process.send(package())
+        except (EOFError, OSError) as error:
+            raise SandboxUnavailable(f"the guest does not start: {process.close() or error}") from error
+        return process
+
+    @property
+    def disk(self) -> Path:
+        """As `Launcher.disk`."""
+        return self._store
+
+    def lives(self, store: str) -> bool:
+        """As `Launcher.lives`."""
+        return Path(store).is_dir()
+
+    def close(self) -> None:
+        """Nothing is shared."""
+        self._look_beneath()
+
+    def _look_beneath(self) -> None:
+        """Say once of each directory that the states stand on that it has changed since."""
+        new = [place for place in beneath.changed(self._store) if place not in self._said]
+        self._said.update(new)
+        if new:
+            log.warning(
+                "%s changed on this machine since the states in %s were made, and all of them show it as it is now: "
+                "what was measured before does not compare with what is measured from now on; begin a new run",
+                ", ".join(new),
+                self._store,
+            )
+
+
+def _bounds() -> str:
+    """What holds the limits of memory and of processes. The kernel excepts root from its limit of processes."""
+    by_group = cgroups.limited()
+    memory = "memory limited" if "memory" in by_group else "memory limited for each process by itself"
+    alone = "processes not limited" if os.geteuid() == 0 else "processes limited"
+    return f"{memory}, {'processes limited' if 'pids' in by_group else alone}"
+
+
+class Process:
+    """A guest that is a child process, as a `Channel`."""
+
+    def __init__(self, command: Sequence[str], group: cgroups.Group) -> None:
+        self._group = group
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", _JOIN, "sh", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={"PATH": os.defpath, "LC_ALL": "C.UTF-8", "JOIN": " ".join(group.joins)},
+            start_new_session=True,
+            cwd="/",
+        )
+
+    def send(self, data: bytes) -> None:
+        """As `Channel.send`."""
+        assert self._process.stdin
+        self._process.stdin.write(data)
+        self._process.stdin.flush()
+
+    def receive(self, size: int) -> bytes:
+        """As `Channel.receive`."""
+        assert self._process.stdout
+        data = self._process.stdout.read(size)
+        if len(data) < size:
+            raise EOFError
+        return data
+
+    def close(self) -> str:
+        """As `Channel.close`."""
+        if self._errors.closed:
+            return ""
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+        try:
+            self._process.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._group.remove()
+        self._errors.seek(0)
+        said = self._errors.read()[-_STDERR_BYTES:].decode(errors="replace")
+        self._errors.close()
+        return said
+
+
+def _exposed(paths: Iterable[Path]) -> Iterator[str]:
+    for path in paths:
+        if not path.is_dir():
+            raise SandboxError(f"{path} cannot be exposed: it is no directory")
+        yield os.path.normpath(Path.cwd() / path)
+
+
+def _outermost(folders: Iterable[str], covered: Sequence[str]) -> tuple[str, ...]:
+    """Those that lie in no other and in nothing that is there anyway, parents first."""
+    kept: list[str] = []
+    for folder in sorted(set(folders), key=len):
+        if folder != "/" and not _inside(folder, [*covered, *kept]):
+            kept.append(folder)
+    return tuple(kept)
+
+
+def _inside(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(folder + "/") for folder in folders)
