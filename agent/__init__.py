@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from agent.build.composition import start as solve
     from agent.build.streaming import iter_solve
     from agent.config import load
-    from agent.engine.selection import Order
     from agent.errors import RamifyError
     from agent.run.command_queue import steer
+    from agent.run.commands import Order
     from agent.run.run import Run
     from agent.settings import Settings
     from agent.solver.solve import Result

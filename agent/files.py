@@ -1,13 +1,20 @@
-"""Files of lines that are only appended to. A line counts once its newline is there: one that a crash tore does not."""
+"""Files that a crash does not damage: lines that are appended, and files that are written whole.
+
+An appended line counts once its newline is there; one that a crash tore does not.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import threading
 from collections.abc import Iterator
+from dataclasses import fields
+from enum import Enum
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-__all__ = ["append", "cut_torn_line", "whole_lines"]
+__all__ = ["append", "cut_torn_line", "to_json", "whole_lines", "write_atomically"]
 
 CHUNK_BYTES = 65536
 
@@ -57,3 +64,25 @@ def cut_torn_line(file: IO[bytes]) -> None:
     if keep != size:
         file.truncate(keep)
         os.fsync(file.fileno())
+
+
+def to_json(record: Any) -> bytes:
+    """A dataclass as ASCII on one line; enumerations by value, lone surrogates escaped.
+
+    Not by pydantic, which replaces the lone surrogates of a key: a test's id may hold them (pydantic 2.14).
+    """
+    return json.dumps(record, default=_plain, ensure_ascii=True, allow_nan=False).encode()
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else {each.name: getattr(value, each.name) for each in fields(value)}
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file whole: a crash leaves the old content or the new, never a part."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agent.evaluate.value import Evaluation
 from agent.run.ballots import Ballot
 from agent.run.rollouts import Candidate, Outcome, Rollout, Summary
+from agent.run.tree.evaluation import Evaluation
 from agent.task import Task
 from sandboxes import Workspace
 

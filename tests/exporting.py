@@ -10,7 +10,6 @@ from typing import Any
 
 from agent.actions import Action, Edit, Observation, RunTests
 from agent.analysis.minimize import NOTE, Shortened
-from agent.evaluate.value import Evaluation
 from agent.learning.export import Exporter, Row
 from agent.learning.export.registry import make
 from agent.measure import Outcome, SuiteReport
@@ -20,6 +19,7 @@ from agent.policy.chat.plans import telling
 from agent.policy.chat.transcript import pack
 from agent.run.events import Added, Asked, Noted, Started
 from agent.run.run import Run
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, Step
 from agent.task import Task, dump_task
 from sandboxes import Snapshot, Workspace

@@ -8,8 +8,8 @@ from random import Random
 
 from agent.actions import Edit
 from agent.policy import Position, Proposal
+from agent.run.tree.choice import Choice
 from agent.run.tree.tree import Tree
-from agent.search import Choice
 from tests.projects import commit
 
 SOURCE = """def low(numbers):

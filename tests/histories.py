@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent.actions import Action, Observation
-from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value import Case
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.run.events import Added, Noted, Started
 from agent.run.run import Run
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, Step
 from agent.task import Task, dump_task
 from sandboxes import Snapshot, Workspace

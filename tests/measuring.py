@@ -9,10 +9,11 @@ from functools import cached_property
 from pathlib import Path
 
 from agent.evaluate.scorer import GoalsFirst
-from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value import Case
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.measurer import Measurer, find_baseline
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node
 from agent.task import Task
 from sandboxes import Provider, Snapshot, Workspace

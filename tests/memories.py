@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.actions import Edit
-from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
 from agent.run.events import Added, Ended, Event, Noted, Started, Summarised
 from agent.run.rollouts import Summary
 from agent.run.run import Run
+from agent.run.tree.choice import Choice
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node, Step
-from agent.search import Choice
 from agent.task import Task, dump_task
 from sandboxes import Snapshot, Workspace
 from tests.trees import node

@@ -12,16 +12,17 @@ from random import Random
 
 from agent.actions import Edit, Observation, Shell
 from agent.budget import Usage
-from agent.engine.selection import Order
-from agent.evaluate.value import Evaluation
+from agent.files import write_atomically
 from agent.measure import Outcome, SuiteReport
 from agent.models import Completion
 from agent.run.ballots import Ballot
+from agent.run.commands import Order
 from agent.run.events import Added, Asked, Ended, Failed, Merged, Noted, Remeasured, Round, Started, Steered, Voted
-from agent.run.journal import encode, write_atomically
+from agent.run.journal import encode
 from agent.run.message_store import Passage
+from agent.run.tree.choice import Choice, Reason
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node, Step
-from agent.search import Choice, Reason
 from benchmarks.batch.batch import Attempt, Identity
 from benchmarks.grading.verdicts import Verdict, patch_digest
 from benchmarks.reports.site import Site

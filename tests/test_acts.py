@@ -21,7 +21,7 @@ from agent.policy import Position, Proposal
 from agent.run.events import Added, Failed, Merged, Remeasured, Spent
 from agent.run.run import Run
 from agent.run.temporary_snapshots import Drafts
-from agent.search import Choice
+from agent.run.tree.choice import Choice
 from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
 from sandboxes import Snapshot, Workspace

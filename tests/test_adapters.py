@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import UsageError
-from agent.evaluate.guard import protect
 from agent.measure import SuiteReport
 from agent.measure.adapters import Adapter, Left
 from agent.measure.adapters.logs import LOGS, guessed
 from agent.measure.adapters.registry import ADAPTERS, choose
 from agent.measure.logs import PARSERS
+from agent.measure.protection import protect
 from agent.measure.reading import from_told
 from agent.measure.suite import GENEROUS
 from agent.measure.warm.planting import plan

@@ -17,7 +17,6 @@ from agent.actions import Edit, Invalid, Observation, RunTests, View
 from agent.budget import Budget, Stop, Usage
 from agent.engine.components import Parts
 from agent.errors import ModelError, PolicyError, ToolsRefused
-from agent.evaluate.value import Evaluation
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.models import Completion, Message, Model, ToolCall
@@ -31,6 +30,7 @@ from agent.policy.chat.policy import ChatPolicy
 from agent.policy.chat.tagged import write
 from agent.policy.chat.transcript import branch, pack
 from agent.run.run import Run
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, Step
 from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear

@@ -15,8 +15,8 @@ import pytest
 from agent import steer
 from agent.budget import Usage
 from agent.cli import checkout
-from agent.engine.selection import Order
 from agent.errors import RamifyError
+from agent.run.commands import Order
 from agent.run.events import Added, Ended, Spent, Started, Steered
 from agent.run.journal import read_events
 from agent.run.run import Run

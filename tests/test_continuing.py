@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.evaluate.value import Evaluation
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, Step, Tree
 from agent.search.continuing import OpenLines, continued, continues
 from tests.trees import node, tree

@@ -10,16 +10,16 @@ import pytest
 
 from agent.analysis.report.bracket import draw
 from agent.budget import Budget, BudgetSpent, Stop
-from agent.engine.components import Parts
+from agent.engine.components import Parts, WaveParts
 from agent.evaluate.reproduction import FILE_BYTES
 from agent.evaluate.scorer import GoalsFirst
-from agent.evaluate.value import Evaluation
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.measurer import find_baseline
 from agent.run.events import Added, Noted, Spent
 from agent.run.rollouts import Candidate, Rollout, Summary
 from agent.run.run import Run
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import ROOT
 from agent.run.tree.tree import Node
 from agent.search.best_first import BestFirst
@@ -27,7 +27,6 @@ from agent.settings import TournamentSettings
 from agent.solver.candidates import Answers
 from agent.solver.comparison import Comparison
 from agent.solver.cross_testing import CrossCheck, Row, scores
-from agent.solver.round_components import WaveParts
 from agent.solver.session import Sitting
 from agent.solver.tournament import rank
 from agent.solver.tournament.note import key, note

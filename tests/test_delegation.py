@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from agent.budget import Budget, Stop, Usage
 from agent.config import load
 from agent.engine.components import Parts
-from agent.engine.selection import Order
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.probing.spectrum import Spectrum
 from agent.models.scripted import ScriptedModel, answer
 from agent.run.command_queue import steer
+from agent.run.commands import Order
 from agent.run.events import Added, Failed, Spent, Started
 from agent.run.journal import read_events
 from agent.run.paths import store_of

@@ -29,11 +29,10 @@ from agent.analysis.diagnosis import diagnose, diagnose_deeds
 from agent.analysis.diagnosis.commands import read_command
 from agent.analysis.diagnosis.divergence import compare, moments
 from agent.analysis.report.diagnosis import parted, told
-from agent.analysis.trajectories import read_trajectory
+from agent.analysis.trajectories.reading import read_trajectory
 from agent.budget import Budget
 from agent.cli.app import app
 from agent.engine.components import Parts
-from agent.engine.selection import Order, check
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
@@ -41,6 +40,7 @@ from agent.measure.probing.spectrum import Spectrum
 from agent.policy import Proposal
 from agent.run.action_log import deed
 from agent.run.command_queue import steer
+from agent.run.commands import Order, check
 from agent.run.events import Ended, Noted
 from agent.run.run import Run
 from agent.search.linear import Linear

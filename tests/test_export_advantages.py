@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.learning.export.advantages import EPSILON, Advantages, Peers, advantages
-from agent.learning.export.credit import Worth, worths
+from agent.run.credit import Worth, worths
 from agent.run.tree.tree import Tree
 from tests.trees import node, tree
 

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 from agent.actions import Edit, Observation, Shell
 from agent.cli.app import app
 from agent.errors import JournalError, UsageError
-from agent.evaluate.guard import MANIPULATION
 from agent.learning.export.counting import Tally
 from agent.learning.export.duplicates import likeness, sketch, words
 from agent.learning.export.exclusions import Exclusions
@@ -24,6 +23,7 @@ from agent.learning.export.splits import Splits, bucket
 from agent.learning.export.writing import Files
 from agent.models.scripted import answer
 from agent.run.run import Run
+from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.tree import Step
 from tests.exporting import TASK, TOOLS, Recorder, chat_tree, edit, said, small_tree
 

@@ -17,13 +17,13 @@ from agent.analysis.history import HISTORY, NODES
 from agent.budget import Budget
 from agent.cli.app import app
 from agent.engine.components import Parts
-from agent.engine.selection import Order
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.measurer import find_baseline
+from agent.run.commands import Order
 from agent.run.events import Added, Noted, Started, Steered
 from agent.run.run import Run
-from agent.search import Choice
+from agent.run.tree.choice import Choice
 from agent.solver.solve import solve
 from sandboxes import Snapshot, Workspace
 from sandboxes.namespace.provider import NamespaceProvider

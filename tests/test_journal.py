@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from agent.actions import Edit, Invalid, Observation, Replacement, Submit
 from agent.budget import Usage
-from agent.engine.selection import Order
 from agent.errors import JournalError
-from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
+from agent.run.commands import Order
 from agent.run.events import Added, Begun, Ended, Exhausted, Failed, Merged, Noted, Remeasured, Spent, Started, Steered
 from agent.run.journal import Journal, decode, encode
 from agent.run.run import Run
 from agent.run.schedule import Flight
+from agent.run.tree.choice import Choice, Reason
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, Step
-from agent.search import Choice, Reason
 from sandboxes import Snapshot
 from tests.trees import node
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.budget import BudgetSpent, Stop
 from agent.errors import ModelError, PolicyError, TooLong
 from agent.evaluate.guard import Flag, cap
-from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value import Case
 from agent.evaluate.value.blend import Blend
 from agent.evaluate.value.checklist import Checklist
 from agent.evaluate.value.debate import Debate
@@ -23,6 +23,7 @@ from agent.measure import Outcome, SuiteReport
 from agent.models import directly
 from agent.models.conversing import Unreadable, last_object
 from agent.models.scripted import ScriptedModel, answer
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node
 from agent.task import Task
 from sandboxes import Snapshot, Workspace

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.search import Choice
+from agent.run.tree.choice import Choice
 from agent.search.best_first import BestFirst
 from agent.search.clade import Clade
 from agent.search.linear import Linear

@@ -15,13 +15,14 @@ from agent.actions import Edit
 from agent.budget import Budget
 from agent.engine.components import Parts
 from agent.errors import MeasureError, UsageError
-from agent.evaluate.guard import inspect, protect
+from agent.evaluate.guard import inspect
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.adapters.inner import inner_tests
 from agent.measure.adapters.registry import ADAPTERS
 from agent.measure.adapters.running import run_adapted
 from agent.measure.measurer import find_baseline
+from agent.measure.protection import protect
 from agent.measure.suite import GENEROUS
 from agent.policy import Proposal
 from agent.run.run import Run

@@ -17,7 +17,7 @@ import pytest
 
 from agent.analysis.report.summary import as_text
 from agent.budget import Budget, Stop
-from agent.engine.components import Parts
+from agent.engine.components import Parts, WaveParts
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.timing import Timing
 from agent.models.openai import OpenAIModel
@@ -28,7 +28,6 @@ from agent.search.auto import Auto
 from agent.search.best_of_n import BestOfN
 from agent.search.registry import SEARCHES
 from agent.solver.result import Result
-from agent.solver.round_components import WaveParts
 from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.clients import KEY, Client, clients, servers

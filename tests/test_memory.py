@@ -32,7 +32,7 @@ from agent.measure.messages import error_of
 from agent.models.conversing import Unreadable
 from agent.models.scripted import ScriptedModel, answer
 from agent.run.run import Run
-from agent.search import Choice, Reason
+from agent.run.tree.choice import Choice, Reason
 from tests.clients import Serve
 from tests.memories import BROKEN, PATCH, REPAIR, recorded, report, state, task
 from tests.projects import means

@@ -9,12 +9,12 @@ import pytest
 
 from agent.budget import Budget, Stop
 from agent.engine.components import Parts
-from agent.evaluate.value import Evaluation
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.probing.spectrum import Spectrum
 from agent.policy import Position
 from agent.policy.mutate import MutatePolicy
 from agent.run.run import Run
+from agent.run.tree.evaluation import Evaluation
 from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
 from sandboxes.namespace.provider import NamespaceProvider

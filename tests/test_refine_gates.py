@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from agent.engine.selection import Order, choose
-from agent.evaluate.value import Evaluation
+from agent.engine.selection import choose
 from agent.measure import Outcome, SuiteReport
 from agent.policy import Position
 from agent.policy.chat.briefing import situation
+from agent.run.commands import Order
 from agent.run.events import Added, Exhausted, Round, Started, Steered
 from agent.run.rollouts import Candidate, Rollout, Summary
 from agent.run.run import Run
+from agent.run.tree.evaluation import Evaluation
 from agent.search.best_first import BestFirst
 from agent.solver.refine.gates import needed
 from agent.solver.refine.local import last_right, repairs

@@ -15,7 +15,7 @@ from agent.actions.canonical import canonical
 from agent.analysis.report.summary import as_json
 from agent.analysis.report.tree import facts
 from agent.budget import Budget, Stop
-from agent.engine.components import Parts
+from agent.engine.components import Parts, WaveParts
 from agent.evaluate.value.tests import PassingTests
 from agent.models import Completion, Message
 from agent.models.scripted import ScriptedModel, answer
@@ -26,7 +26,6 @@ from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.settings import RefineSettings
 from agent.solver.refine.plan import Planner
-from agent.solver.round_components import WaveParts
 from agent.solver.solve import Result, solve
 from sandboxes import Provider
 from tests.policies import Scripted

@@ -21,12 +21,12 @@ from agent.cli.app import app
 from agent.cli.replay import as_text
 from agent.config import load
 from agent.engine.model_calls import Asker, Request
-from agent.engine.selection import Order
 from agent.errors import PolicyError, TooLong, ToolsRefused, UsageError
 from agent.models.parameters import Parameters
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.dialects import TEXT
 from agent.run.command_queue import put
+from agent.run.commands import Order
 from agent.run.events import Added, Asked, Ended, Failed, Spent, Started
 from agent.run.journal import decode, encode, read_events
 from agent.run.run import Run

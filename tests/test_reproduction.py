@@ -7,13 +7,13 @@ import pytest
 from agent.budget import Budget
 from agent.engine.components import Parts
 from agent.evaluate.reproduction import WORTH, Finding, OwnTests, found, valued
-from agent.evaluate.value import Evaluation
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.measurer import find_baseline
 from agent.measure.suite import rules_for
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
+from agent.run.tree.evaluation import Evaluation
 from agent.search.best_of_n import BestOfN
 from agent.solver.solve import solve
 from tests.memories import report

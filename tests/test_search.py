@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from agent.run.journal import to_json
-from agent.search import Choice
+from agent.files import to_json
+from agent.run.tree.choice import Choice
 from agent.search.registry import SEARCHES
 from tests.test_tree import trees
 from tests.trees import Grown, histories, node, tree

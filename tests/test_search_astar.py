@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from agent.actions import RunTests, View
 from agent.budget import Usage
-from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Step
 from agent.search.astar import AStar
 from tests.test_search import chosen

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.evaluate.value import Evaluation
 from agent.measure import SuiteReport
-from agent.search import Choice
+from agent.run.tree.choice import Choice
+from agent.run.tree.evaluation import Evaluation
 from agent.search.clade import HIGH, Clade, _Belief
 from tests.test_tree import trees
 from tests.trees import node, tree

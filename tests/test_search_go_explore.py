@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
-from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
+from agent.run.tree.evaluation import Evaluation
 from agent.search.best_first import BestFirst
 from agent.search.go_explore import GoExplore
 from tests.test_search import chosen

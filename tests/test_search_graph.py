@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from agent.actions import Submit
 from agent.budget import Budget
 from agent.engine.components import Parts
-from agent.engine.selection import Order, Steering, choose
+from agent.engine.selection import choose
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.policy import Position, Proposal
+from agent.run.commands import Order, Steering
 from agent.run.run import Run
 from agent.search.graph import Graph
 from agent.search.support.repairs import Repairs

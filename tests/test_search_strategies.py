@@ -14,11 +14,11 @@ from agent.build.composition import start
 from agent.config import load
 from agent.engine.components import Parts
 from agent.errors import ConfigError
-from agent.evaluate.value import Evaluation
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Proposal
 from agent.run.events import Spent
 from agent.run.run import Run
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Step
 from agent.search.strategies import Strategies
 from agent.solver.solve import solve

@@ -16,7 +16,6 @@ from agent.actions import Edit, Observation, RunTests, Search, Shell, View
 from agent.actions.canonical import respelled
 from agent.budget import Budget
 from agent.engine.components import Parts
-from agent.evaluate.value import MANIPULATION, Evaluation
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.models import Ask, Completion, Message, Model
@@ -26,6 +25,7 @@ from agent.policy.chat.policy import ChatPolicy
 from agent.policy.chat.repeats import times
 from agent.policy.chat.variation import ANGLES, variation
 from agent.run.run import Run
+from agent.run.tree.evaluation import MANIPULATION, Evaluation
 from agent.run.tree.tree import Node, Step
 from agent.search.best_of_n import BestOfN
 from agent.solver.solve import solve

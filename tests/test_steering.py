@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.engine.selection import HINT_BYTES, Order, Steering, check, choose
+from agent.engine.selection import choose
 from agent.errors import UsageError
-from agent.evaluate.value import Evaluation
 from agent.run.command_queue import INBOX, new_orders, put, steer
+from agent.run.commands import HINT_BYTES, Order, Steering, check
 from agent.run.events import Added, Ended, Exhausted, Failed, Merged, Started, Steered
 from agent.run.run import Run
+from agent.run.tree.choice import Choice
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.part import Subtree
-from agent.search import Choice
 from agent.search.linear import Linear
 from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES

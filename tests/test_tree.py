@@ -8,7 +8,7 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.evaluate.value import Evaluation
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Attempt
 from agent.search.support.below import and_above
 from tests.trees import node, tree

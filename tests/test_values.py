@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from agent.errors import UsageError
 from agent.evaluate.goal_tests import resolve_goals
-from agent.evaluate.guard import cap, protect
+from agent.evaluate.guard import cap
 from agent.evaluate.tampering import suspicions
-from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value import Case
 from agent.evaluate.value.tests import BASE_VALUE, PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.measure.diffs import parse
+from agent.measure.protection import protect
 from agent.measure.regressions import must_pass, regressions
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node
 from agent.task import Task
 from sandboxes import Change, Snapshot, Workspace

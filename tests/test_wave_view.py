@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.engine.completion import Finished
-from agent.engine.selection import Order, Steering, choose
+from agent.engine.selection import choose
+from agent.run.commands import Order, Steering
 from agent.run.events import Added, Merged, Round
 from agent.run.run import Run
 from agent.run.tree.part import Since, Subtree

@@ -17,7 +17,7 @@ from agent.actions import Edit, Submit, View, Write
 from agent.analysis.report.bracket import brackets
 from agent.analysis.report.tree import facts
 from agent.budget import Budget, Stop
-from agent.engine.components import Parts
+from agent.engine.components import Parts, WaveParts
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.models.scripted import ScriptedModel, answer
@@ -27,7 +27,6 @@ from agent.run.journal import read_events
 from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.settings import RefineSettings, TournamentSettings
-from agent.solver.round_components import WaveParts
 from agent.solver.solve import solve
 from agent.solver.summaries import ModelSummariser
 from agent.solver.tournament.note import notes

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.errors import JournalError, UsageError
-from agent.evaluate.guard import MANIPULATION
 from agent.run.run import Run
+from agent.run.tree.evaluation import MANIPULATION
 from benchmarks.cli.site import app
 from benchmarks.reports.site import Site
 from tests.exporting import Recorder, edit

@@ -12,13 +12,14 @@ from rich.console import Console
 
 from agent.analysis.report.tree import draw
 from agent.analysis.report.why import explain
-from agent.engine.selection import Order, Steering, choose
+from agent.engine.selection import choose
 from agent.errors import UsageError
-from agent.evaluate.value import Evaluation
 from agent.measure import SuiteReport
+from agent.run.commands import Order, Steering
 from agent.run.events import Added, Failed, Merged, Remeasured
 from agent.run.run import Run
-from agent.search import Choice, Reason
+from agent.run.tree.choice import Choice, Reason
+from agent.run.tree.evaluation import Evaluation
 from agent.search.mcts import Mcts
 from tests.trees import node, tree
 

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from agent.actions import Observation, Shell
-from agent.evaluate.value import Evaluation
 from agent.measure import SuiteReport
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, Step, Tree
 from sandboxes import Snapshot
 

@@ -18,11 +18,11 @@ from agent.analysis.recorded_model import Archive, Recorded
 from agent.budget import Stop
 from agent.build import composition as build
 from agent.config import restore
-from agent.engine.selection import Order
 from agent.errors import UsageError
 from agent.models import Model
 from agent.models.parameters import Parameters
 from agent.run.command_queue import put
+from agent.run.commands import Order
 from agent.run.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Started, Steered
 from agent.run.paths import journal_of
 from agent.run.run import Run

@@ -66,7 +66,7 @@ def _compare(one: Path, other: Path, node: int | None, as_json: bool) -> None:
 
 def _moments(source: Path) -> list[Moment]:
     from agent.analysis.diagnosis.divergence import moments, moments_of
-    from agent.analysis.trajectories import read_trajectory
+    from agent.analysis.trajectories.reading import read_trajectory
     from agent.run.paths import journal_of
     from agent.run.run import Run
 
@@ -87,7 +87,7 @@ def _of_run(directory: Path, node: int | None) -> Diagnosis:
 
 def _of_file(path: Path, node: int | None) -> Diagnosis:
     from agent.analysis.diagnosis import diagnose_deeds
-    from agent.analysis.trajectories import read_trajectory
+    from agent.analysis.trajectories.reading import read_trajectory
 
     if node is not None:
         raise UsageError(f"--node is for runs of ramify; {path} is a trajectory, which has no nodes")

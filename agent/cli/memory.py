@@ -144,8 +144,8 @@ def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Written whole; one JSON object a line.")],
 ) -> None:
     """Write all runs and items as JSON lines: runs first, then items, in the order of ids."""
+    from agent.files import write_atomically
     from agent.learning.memory.items import to_json
-    from agent.run.journal import write_atomically
 
     store = _existing(memory).store
     records = [to_json(source) for source in sorted(store.sources().values(), key=lambda each: each.id)]

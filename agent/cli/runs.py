@@ -81,8 +81,8 @@ def pin(
 
 
 def _steer(run: Path, act: Literal["fork", "prune", "pin", "unpin"], node: int, hint: str = "") -> None:
-    from agent.engine.selection import Order
     from agent.run.command_queue import steer
+    from agent.run.commands import Order
 
     if steer(run, Order(act, node, hint)) == "recorded":
         told = f"recorded: the run is stopped; go on with it: ramify resume {run}"
@@ -116,7 +116,7 @@ def _draw(run: Run) -> None:
 
 def _write_page(run: Path, name: str) -> None:
     from agent.analysis.report.web import as_html
-    from agent.run.journal import write_atomically
+    from agent.files import write_atomically
 
     page = as_html(run)
     if name == "-":

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from agent.actions import Debug, Kind
 from agent.budget import Budget
 from agent.evaluate.reproduction import Finding
-from agent.evaluate.value import Evaluation, Once, Value
+from agent.evaluate.value import Value
 from agent.measure import SuiteReport
 from agent.measure.timing import Timing
+from agent.models import Ask
 from agent.models.halt import Halt
 from agent.policy import Policy
+from agent.run.ballots import Judge
+from agent.run.memo import Once
+from agent.run.rollouts import Plan, Rollout, Summary
+from agent.run.run import Run
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node
 from agent.search import Search
-from agent.solver.round_components import WaveParts
+from agent.settings import RefineSettings, TournamentSettings
 from agent.task import Task
 from sandboxes import Provider, Snapshot
 
-__all__ = ["Parts", "Recall", "Scorer"]
+__all__ = ["Parts", "Planner", "Recall", "Scorer", "Summariser", "WaveParts"]
 
 Recall = Callable[[Task, tuple[Node, ...], Once], str]
 """What is remembered that fits the last state of a path. It is looked up once, and noted."""
@@ -65,6 +71,53 @@ class Scorer(Protocol):
             agent.errors.MeasureError: what is wanted cannot be looked at; nothing was run.
         """
         ...
+
+
+class Summariser(Protocol):
+    """Puts a rollout into words."""
+
+    def summarise(self, task: Task, run: Run, provider: Provider | None, rollout: Rollout, ask: Ask) -> Summary:
+        """What the rollout tried and what came of it.
+
+        Raises:
+            agent.budget.BudgetSpent, agent.errors.Stopped: a limit was reached, or the run cancelled.
+            agent.errors.ModelError, agent.errors.ConfigError: the provider of the model failed.
+            sandboxes.SandboxError: a state could not be read.
+        """
+        ...
+
+
+class Planner(Protocol):
+    """Draws the plan of the next round from what the rollouts came to."""
+
+    def draw(self, task: Task, summaries: Sequence[Summary], ask: Ask) -> Plan | None:
+        """A plan for the task; None: none could be made.
+
+        Raises:
+            agent.budget.BudgetSpent: the question does not fit in what the run may spend.
+            agent.errors.ModelError, agent.errors.ConfigError: the provider of the model failed.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WaveParts:
+    """How many rollouts there are, and who sums them up, compares them and plans what is next."""
+
+    rollouts: int = 1
+    """To finish in each wave, at least 1."""
+    rounds: int = 1
+    """Waves, at most, at least 1."""
+    single_edits: bool = False
+    """The policy proposes single edits: a rollout is finished where it solves the task, and nowhere else."""
+    tournament: TournamentSettings = field(default_factory=TournamentSettings)
+    refine: RefineSettings = field(default_factory=RefineSettings)
+    judge: Callable[[Ask], Judge] | None = None
+    """Compares rollouts, asking its model in that way; None: rules alone do."""
+    summariser: Summariser | None = None
+    """Puts rollouts into words; None: what is recorded is put into words without a model."""
+    planner: Planner | None = None
+    """Draws the plan of a wave; None: it has none."""
 
 
 @dataclass(frozen=True, slots=True)

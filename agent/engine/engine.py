@@ -25,19 +25,19 @@ from agent.engine.model_calls import Asker
 from agent.engine.scheduled_replay import follow
 from agent.engine.selection import choose
 from agent.errors import PolicyError, RamifyError, Stopped
-from agent.evaluate.value import Once
 from agent.policy.panel import Panel
 from agent.prompts import handed_on
 from agent.run.command_queue import new_orders
 from agent.run.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Spent
 from agent.run.eviction import make_room
 from agent.run.in_progress import TRIES
+from agent.run.memo import Once
 from agent.run.run import Run
 from agent.run.schedule import Flight, Formations
 from agent.run.temporary_snapshots import Drafts, drafts
+from agent.run.tree.choice import Choice
 from agent.run.tree.proposals import proposal_of
 from agent.run.tree.tree import Node, NodeId
-from agent.search import Choice
 from agent.search.continuing import OpenLines
 from agent.task import Task
 from sandboxes import SandboxError, StateDamaged, StoreFull

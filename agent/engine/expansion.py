@@ -18,11 +18,11 @@ from agent.engine.review import Review
 from agent.engine.turns import Taken, Turns
 from agent.errors import MeasureError, RamifyError
 from agent.evaluate.improvement import improves_strictly
-from agent.evaluate.value import Once
 from agent.policy import Position, Tried
 from agent.policy.chat.conventions import conventions
 from agent.policy.chat.layout import layout
 from agent.run.events import Remeasured
+from agent.run.memo import Once
 from agent.run.run import Run
 from agent.run.temporary_snapshots import Drafts
 from agent.run.tree.node import ROOT

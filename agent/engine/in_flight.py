@@ -9,8 +9,8 @@ from agent.run.events import Begun
 from agent.run.in_progress import SUSPECT
 from agent.run.run import Run
 from agent.run.schedule import Flight
+from agent.run.tree.choice import Choice
 from agent.run.tree.tree import NodeId, Work
-from agent.search import Choice
 
 __all__ = ["InFlight", "Ticket"]
 

@@ -18,13 +18,13 @@ from functools import partial
 from hashlib import sha256
 
 from agent.actions.excerpt import excerpt
-from agent.evaluate.guard import TEST_FILES
-from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of
 from agent.measure.messages import error_of, places_of
+from agent.measure.protection import TEST_FILES
 from agent.measure.results import Results
 from agent.measure.suite import Rules, run_restored
+from agent.run.tree.evaluation import Evaluation
 from agent.task import Task
 from sandboxes import Provider, Sandbox, Snapshot
 

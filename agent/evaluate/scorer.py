@@ -18,7 +18,7 @@ from agent.evaluate import value_trace as debugging
 from agent.evaluate.goal_tests import resolve_goals
 from agent.evaluate.negative_controls import Controls
 from agent.evaluate.reproduction import Finding, OwnTests, valued
-from agent.evaluate.value import Case, Evaluation, Once, Value
+from agent.evaluate.value import Case, Value
 from agent.evaluate.verification import Judgement
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import OF_PYTHON
@@ -32,6 +32,8 @@ from agent.measure.regressions import must_pass, regressions
 from agent.measure.stages import Trial
 from agent.measure.timing import Timing
 from agent.models import Ask
+from agent.run.memo import Once
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, NodeId
 from agent.task import Task
 from sandboxes import Provider, Snapshot

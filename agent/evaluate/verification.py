@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from agent.evaluate.value import Evaluation
 from agent.measure import SuiteReport
 from agent.run.temporary_snapshots import drafts
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node
 from sandboxes import Provider, Sandbox, SandboxError, Snapshot
 from sandboxes.git.diff import Side, applied

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.errors import MeasureError
-from agent.evaluate.guard import Protection
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import named_in
 from agent.measure.adapters.running import UNKNOWN
@@ -18,6 +17,7 @@ from agent.measure.flaky import unsteady
 from agent.measure.ids import file_of
 from agent.measure.naming import likely_file
 from agent.measure.probing.spectrum import Spectrum
+from agent.measure.protection import Protection
 from agent.measure.reading import NO_TESTS
 from agent.measure.regressions import must_pass, regressions
 from agent.measure.results import Results

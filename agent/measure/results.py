@@ -12,9 +12,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from agent.files import to_json, write_atomically
 from agent.measure import SuiteReport
 from agent.parsing import loads
-from agent.run.journal import to_json, write_atomically
 
 __all__ = ["Key", "Results"]
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
-from agent.evaluate.guard import Protection, protect
 from agent.measure import Outcome, SuiteReport
 from agent.measure.adapters.registry import adapter_of, meant
 from agent.measure.adapters.running import UNKNOWN, run_adapted, run_unknown
 from agent.measure.ids import file_of
 from agent.measure.parts import run_in_parts
+from agent.measure.protection import Protection, protect
 from agent.measure.reading import Told, from_exit_code, from_told, read
 from agent.measure.warm.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
 from agent.measure.warm.runner import Warm, find_warm

@@ -28,7 +28,7 @@ def abilities(name: str, base_url: str | None = None) -> Abilities:
     own_server = base_url or os.environ.get("OPENAI_BASE_URL")
     if own_server and name.startswith("openai/"):
         return Abilities()
-    from agent.models.litellm import load
+    from agent.models.library import load
 
     known = load().model_cost
     listed = known.get(name) or known.get(name.partition("/")[2])
@@ -41,7 +41,7 @@ def abilities(name: str, base_url: str | None = None) -> Abilities:
 def reasons(name: str) -> bool:
     """Whether a model of OpenAI's own, without the provider in its name, reasons before it answers. Such a model keeps
     its reasoning between turns by the Responses interface alone, and newer ones take tools only there."""
-    from agent.models.litellm import load
+    from agent.models.library import load
 
     listed = load().model_cost.get(name)
     if listed is None:

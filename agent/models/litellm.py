@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import ssl
 import threading
 import warnings
@@ -20,6 +19,7 @@ from agent.models.draws import draw
 from agent.models.faults import meaning
 from agent.models.halt import Halt
 from agent.models.http import failures
+from agent.models.library import load
 from agent.models.pace import Turn, pace_of
 from agent.models.parameters import Parameters, without
 from agent.models.prices import Price, listed
@@ -30,7 +30,7 @@ from agent.models.wire import completions, sendable, storable
 if TYPE_CHECKING:
     from agent.models.switchboard import Line, Switchboard
 
-__all__ = ["LiteLLMModel", "load"]
+__all__ = ["LiteLLMModel"]
 
 log = logging.getLogger(__name__)
 
@@ -238,13 +238,3 @@ def _switchboard() -> Switchboard:
     litellm.client_session = httpx.Client(transport=board, follow_redirects=True)
     litellm.sync_transport = board
     return board
-
-
-def load() -> Any:
-    """Import litellm (seconds), without its look at the network for a price list and its prints."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    import litellm
-
-    litellm.suppress_debug_info = True
-    litellm.disable_streaming_logging = True
-    return litellm

@@ -69,7 +69,7 @@ def listed(name: str, base_url: str | None) -> Price | None:
     """The price in litellm's list. Of a server of one's own there is none, and the list is not loaded."""
     if name.startswith("openai/") and is_own_server(base_url):
         return None
-    from agent.models.litellm import load
+    from agent.models.library import load
 
     known = load().model_cost
     costs = known.get(name) or known.get(name.partition("/")[2]) or {}

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from agent.actions import Action
 from agent.budget import Usage
-from agent.evaluate.value import Once
 from agent.models import Ask, directly
 from agent.policy.chat.conventions import Convention
+from agent.run.memo import Once
 from agent.run.rollouts import Briefing
 from agent.run.tree.tree import Node, Step
 from agent.task import Task
@@ -57,9 +57,10 @@ class Position:
     continues: bool = False
     """The conversation of the path continues; else the line branches off here, or begins."""
     kind: str = ""
-    """The kind of child that the search wants (`agent.search.Choice.kind`)."""
+    """The kind of child that the search wants (`agent.run.tree.choice.Choice.kind`)."""
     hint: str = ""
-    """What a person wants to be tried in this expansion, or what went wrong before (`agent.search.Choice.hint`)."""
+    """What a person wants to be tried in this expansion, or what went wrong before
+    (`agent.run.tree.choice.Choice.hint`)."""
     briefing: Briefing | None = None
     """What earlier waves of rollouts have learned, at the first expansion of a rollout of a later wave."""
     earlier: frozenset[str] = frozenset()

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from agent.engine.selection import Order, check
 from agent.errors import RunInUse, UsageError
 from agent.files import append, cut_torn_line, whole_lines
+from agent.run.commands import Order, check
 from agent.run.events import Steered
 from agent.run.journal import decode, encode
 from agent.run.paths import journal_of

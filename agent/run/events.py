@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agent.budget import Usage
-from agent.engine.selection import Order
-from agent.evaluate.value import Evaluation
 from agent.measure import SuiteReport
 from agent.models import Completion
 from agent.run.ballots import Ballot
+from agent.run.commands import Order
 from agent.run.message_store import Passage
 from agent.run.rollouts import Briefing, Summary
 from agent.run.schedule import Flight
+from agent.run.tree.choice import Choice
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, NodeId, Work
-from agent.search import Choice
 from sandboxes import Snapshot
 
 __all__ = [

@@ -11,8 +11,8 @@ from enum import IntEnum
 from typing import Any, Literal
 
 from agent.actions import Submit
-from agent.evaluate.value import MANIPULATION
 from agent.measure.ids import holds
+from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.node import Node
 
 __all__ = ["Grade", "Status", "declared", "grade"]

@@ -6,13 +6,9 @@ was in flight, which is known and begun again; a torn last line is cut off on op
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import fields
-from enum import Enum
 from functools import cache
 from math import isfinite
 from pathlib import Path
@@ -20,11 +16,11 @@ from types import TracebackType
 from typing import IO, Annotated, Any, Self
 
 from agent.errors import BlobLost, JournalError, RunInUse
-from agent.files import append, cut_torn_line, whole_lines
+from agent.files import append, cut_torn_line, to_json, whole_lines, write_atomically
 from agent.parsing import loads, reason
 from agent.run.events import Begun, Event
 
-__all__ = ["Journal", "read_events", "to_json"]
+__all__ = ["Journal", "read_events"]
 
 _BLOB = re.compile("[0-9a-f]{64}")
 """A name leads to no other folder, whoever wrote the journal."""
@@ -37,18 +33,6 @@ def _adapter() -> Any:
     from pydantic import Field, TypeAdapter
 
     return TypeAdapter(Annotated[Event, Field(discriminator="kind")])
-
-
-def to_json(record: Any) -> bytes:
-    """A dataclass as ASCII on one line; enumerations by value, lone surrogates escaped.
-
-    Not by pydantic, which replaces the lone surrogates of a key: a test's id may hold them (pydantic 2.14).
-    """
-    return json.dumps(record, default=_plain, ensure_ascii=True, allow_nan=False).encode()
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def encode(event: Event) -> bytes:
@@ -189,13 +173,3 @@ class Journal:
         except OSError as error:
             self._file.close()
             raise RunInUse(f"{self.directory} is in use by another ramify process; wait for it or stop it") from error
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file whole: a crash leaves the old content or the new, never a part."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)

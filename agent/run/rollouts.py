@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.evaluate.value import Evaluation
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, NodeId, Tree
 
 __all__ = ["Briefing", "Candidate", "Outcome", "Plan", "Rollout", "Summary", "is_candidate", "rollouts"]

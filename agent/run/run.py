@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any, Self, assert_never
 
 from agent.budget import Stop, Usage
-from agent.engine.selection import Steering
 from agent.errors import JournalError
 from agent.parsing import reason
 from agent.run.ballots import Ballot
+from agent.run.commands import Steering
 from agent.run.events import (
     Added,
     Asked,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
+from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
-from agent.search import Choice, Reason
 from agent.search.support.below import UNIT, Siblings, exact, sums
 from agent.search.support.posterior import Beta, Normal, Seen
 from agent.search.support.ranking import why_first

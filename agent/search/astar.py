@@ -7,8 +7,8 @@ from random import Random
 from typing import Literal
 
 from agent.actions import Debug, RunTests
+from agent.run.tree.choice import Choice
 from agent.run.tree.tree import Node, NodeId, Tree
-from agent.search import Choice
 from agent.search.support.ranking import Ranking, why_first
 
 __all__ = ["AStar"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
+from agent.run.tree.choice import Choice
 from agent.run.tree.tree import NodeId, Tree
-from agent.search import Choice
 from agent.search.best_first import TIRED, BestFirst
 from agent.search.graph import Graph
 from agent.search.support.ranking import Ranking, exactly, why_first

@@ -7,8 +7,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from random import Random
 
+from agent.run.tree.choice import Choice
 from agent.run.tree.tree import NodeId, Tree
-from agent.search import Choice
 from agent.search.support.frontier import keep
 from agent.search.support.ranking import why_first
 

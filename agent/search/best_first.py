@@ -10,8 +10,8 @@ from math import log2
 from random import Random
 
 from agent.actions import Effect, effect
+from agent.run.tree.choice import Choice
 from agent.run.tree.tree import Node, NodeId, Tree
-from agent.search import Choice
 from agent.search.support.ranking import Ranking, exactly, why_first
 
 __all__ = ["TIRED", "BestFirst"]

@@ -10,8 +10,8 @@ from random import Random
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
+from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
-from agent.search import Choice, Reason
 from agent.search.support.below import Siblings
 from agent.search.support.measurements import Measurements
 from agent.search.support.ranking import why_first

@@ -6,8 +6,8 @@ continues from it. So a line is a path of nodes, and a search chooses the state 
 
 from __future__ import annotations
 
+from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
-from agent.search import Choice, Reason
 
 __all__ = ["RETRIES", "OpenLines", "continued", "continues"]
 

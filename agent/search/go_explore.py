@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from math import sqrt
 from random import Random
 
+from agent.run.tree.choice import Choice
 from agent.run.tree.tree import NodeId, Tree
-from agent.search import Choice
 from agent.search.support.ranking import Facts, Ranking, why_first
 from agent.search.support.signature import ending
 

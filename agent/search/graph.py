@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations, islice, product
 from random import Random
 
+from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
-from agent.search import Choice, Reason
 from agent.search.mcts import Mcts
 from agent.search.support.repairs import Repairs
 

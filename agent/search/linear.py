@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from random import Random
 
+from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
-from agent.search import Choice, Reason
 
 __all__ = ["Linear"]
 

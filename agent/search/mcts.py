@@ -11,8 +11,8 @@ from random import Random
 from typing import Literal
 
 from agent.run.tree.aggregates import Carried
+from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
-from agent.search import Choice, Reason
 from agent.search.support.below import Stirred
 from agent.search.support.blend import MEASURED, Measured, faded, measured
 from agent.search.support.ranking import Facts, Ranking, why_first

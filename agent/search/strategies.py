@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
-from agent.search import Choice, Reason
 from agent.search.continuing import continues
 from agent.search.support.ranking import why_first
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import exp, log, sqrt
 from random import Random
 
+from agent.run.tree.choice import Choice
 from agent.run.tree.tree import NodeId, Tree
-from agent.search import Choice
 from agent.search.support.below import and_above
 from agent.search.support.ranking import Ranking, exactly, why_first
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agent.budget import Usage
+from agent.engine.components import WaveParts
 from agent.run.events import Noted, Summarised, Voted
 from agent.run.rollouts import Candidate, Rollout, Summary, is_candidate
 from agent.run.run import Run
@@ -16,7 +17,6 @@ from agent.run.tree.node import ROOT, Node, NodeId
 from agent.solver.candidates import CANDIDATES, Answers
 from agent.solver.cross_testing import CrossCheck
 from agent.solver.refine import summary_of
-from agent.solver.round_components import WaveParts
 from agent.solver.session import Sitting
 from agent.solver.summaries import summarise
 from agent.solver.tournament import Ranking, rank

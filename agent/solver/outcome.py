@@ -9,10 +9,10 @@ from typing import Any
 
 from agent.budget import Stop, Usage
 from agent.errors import RamifyError
+from agent.files import write_atomically
 from agent.measure import SuiteReport
 from agent.run.events import Ended, Noted
 from agent.run.grade import Grade, Status, declared, grade
-from agent.run.journal import write_atomically
 from agent.run.run import Run
 from agent.run.tree.tree import Node, Tree
 from agent.solver.refine.worth import waves

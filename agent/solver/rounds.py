@@ -11,6 +11,7 @@ from typing import Any
 
 from agent.budget import BudgetSpent, Stop
 from agent.engine.completion import Finished
+from agent.engine.components import WaveParts
 from agent.errors import RamifyError, Stopped
 from agent.run.events import Round
 from agent.run.rollouts import Plan, Summary
@@ -22,7 +23,6 @@ from agent.solver.growth import Growth
 from agent.solver.refine import brief
 from agent.solver.refine.gates import gate_key, needed
 from agent.solver.refine.local import repairs
-from agent.solver.round_components import WaveParts
 from agent.solver.session import Sitting
 from agent.solver.tournament import Ranking
 from sandboxes import SandboxError

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent.run.journal import write_atomically
+from agent.files import write_atomically
 from agent.solver.candidates import Answers
 from agent.solver.session import Sitting
 from sandboxes import SandboxError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.evaluate.guard import MANIPULATION
 from agent.evaluate.value.weighing import ABSTAINED
 from agent.measure import Outcome, SuiteReport
 from agent.measure.messages import error_of
 from agent.run.run import Run
+from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.node import Node, NodeId
 from agent.solver.delegation.attempts import unmerged
 

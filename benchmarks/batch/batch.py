@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent.budget import Usage
 from agent.errors import UsageError
-from agent.run.journal import write_atomically
+from agent.files import write_atomically
 from benchmarks.data.instances import Instance, Mode
 from benchmarks.data.jsonl_ledger import Ledger, read_rows
 from benchmarks.data.predictions import Prediction, write_predictions

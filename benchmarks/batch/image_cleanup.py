@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.run.journal import write_atomically
+from agent.files import write_atomically
 from benchmarks.batch.batch import Attempt
 from benchmarks.data.instances import Instance
 from sandboxes import SandboxError

@@ -16,8 +16,9 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from agent.errors import RamifyError
+from agent.files import write_atomically
 from agent.run.events import Added
-from agent.run.journal import read_events, write_atomically
+from agent.run.journal import read_events
 from agent.run.paths import state_dir
 from benchmarks.batch.batch import Attempt, Batch, Identity
 from benchmarks.data.instances import Instance

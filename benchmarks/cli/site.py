@@ -56,7 +56,7 @@ def _serve(site: Site, port: int) -> None:
 
 def _write(site: Site, index: bytes, out: Path) -> None:
     from agent.errors import JournalError
-    from agent.run.journal import write_atomically
+    from agent.files import write_atomically
 
     (out / "runs").mkdir(parents=True, exist_ok=True)
     for page in (pages := site.pages()):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.errors import UsageError
-from agent.run.journal import write_atomically
+from agent.files import write_atomically
 from benchmarks.data.jsonl_ledger import read_lines
 
 __all__ = ["Prediction", "read_predictions", "write_predictions"]

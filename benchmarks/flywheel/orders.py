@@ -16,7 +16,6 @@ from random import Random
 from typing import Any
 
 from agent.actions import Edit, Observation
-from agent.evaluate.value import Evaluation
 from agent.learning.export.licences import licence_of
 from agent.measure import Outcome, SuiteReport
 from agent.models import Ask, directly
@@ -27,6 +26,7 @@ from agent.policy.edit.record import Ranked, key
 from agent.policy.mutate import MutatePolicy
 from agent.run.events import Added, Noted, Started
 from agent.run.run import Run
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import ROOT, Node, Step
 from agent.task import Task, dump_task
 from benchmarks.data.jsonl_ledger import Ledger, read_lines

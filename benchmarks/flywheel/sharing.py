@@ -15,8 +15,8 @@ from threading import Thread
 from typing import NoReturn
 
 from agent.errors import RamifyError, UsageError
+from agent.files import write_atomically
 from agent.learning import serving, training
-from agent.run.journal import write_atomically
 
 __all__ = ["GENERATED", "agreed", "end_with_parent", "ended", "options", "serve", "trained"]
 

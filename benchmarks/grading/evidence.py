@@ -18,8 +18,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from agent.files import to_json, write_atomically
 from agent.measure import SuiteReport
-from agent.run.journal import to_json, write_atomically
 from benchmarks.data.instances import Hidden, Instance
 from benchmarks.data.jsonl_ledger import Ledger, read_lines
 from benchmarks.data.suites import instance_digest

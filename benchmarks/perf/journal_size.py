@@ -16,13 +16,13 @@ from time import process_time
 from agent.actions import Observation, View, schema
 from agent.budget import Budget
 from agent.engine.model_calls import Asker
-from agent.evaluate.value import Evaluation
 from agent.measure import SuiteReport
 from agent.models import Message
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.transcript import pack
 from agent.run.events import Added
 from agent.run.run import Run
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, Step
 from benchmarks.perf.bench import Bench
 from benchmarks.perf.script import main

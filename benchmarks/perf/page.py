@@ -22,12 +22,12 @@ from typing import Any
 
 from agent.actions import Edit, Observation
 from agent.analysis.report.web import as_html
-from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
 from agent.run.events import Added, Event, Started
 from agent.run.journal import encode
+from agent.run.tree.choice import Choice, Reason
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node, Step
-from agent.search import Choice, Reason
 from benchmarks.perf.script import machine
 from benchmarks.perf.table import Row, at_most, markdown
 from sandboxes import Snapshot

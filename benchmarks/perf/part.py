@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agent.evaluate.value import Evaluation
 from agent.run.events import Added, Exhausted, Failed, Merged, Remeasured
+from agent.run.tree.choice import Choice
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Act, NodeId, Tree
-from agent.search import Choice
 
 __all__ = ["Outcome", "Part", "Work"]
 

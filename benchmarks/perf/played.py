@@ -31,11 +31,11 @@ from agent.budget import Stop
 from agent.build.composition import make_parts
 from agent.config import given
 from agent.evaluate.scorer import GoalsFirst
+from agent.files import write_atomically
 from agent.run.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Spent
-from agent.run.journal import write_atomically
 from agent.run.run import Run
+from agent.run.tree.choice import Choice
 from agent.run.tree.tree import NodeId, Tree
-from agent.search import Choice
 from agent.search.registry import SEARCHES, SINGLE_EDITS
 from agent.solver import solve as solver
 from agent.solver.candidates import Answers

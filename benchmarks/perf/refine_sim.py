@@ -21,9 +21,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from agent.evaluate.value import Evaluation
 from agent.run.ballots import Ballot
 from agent.run.rollouts import Candidate, Rollout, Summary
+from agent.run.tree.evaluation import Evaluation
 from agent.solver.refine.gates import needed
 from agent.solver.tournament import rank
 from agent.task import Task

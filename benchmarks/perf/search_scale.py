@@ -23,8 +23,8 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from agent.evaluate.value import Evaluation
 from agent.measure import SuiteReport
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, Tree
 from agent.search import Search
 from agent.search.beam import Beam

@@ -11,10 +11,11 @@ from heapq import heappop, heappush
 from random import Random
 
 from agent.actions import Write
-from agent.evaluate.value import Evaluation
 from agent.measure import Outcome, SuiteReport
+from agent.run.tree.choice import Choice
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Act, Node, NodeId, Step, Tree
-from agent.search import Choice, Search
+from agent.search import Search
 from benchmarks.perf.landscape import Curve, Landscape, Move, State, digest, measured
 from sandboxes import Snapshot
 

@@ -32,9 +32,9 @@ from math import sqrt
 from random import Random
 from statistics import NormalDist
 
-from agent.evaluate.value import Evaluation
 from agent.run.ballots import Ballot
 from agent.run.rollouts import Candidate, Rollout, Summary
+from agent.run.tree.evaluation import Evaluation
 from agent.solver.tournament import comparisons, rank
 from agent.task import Task
 from benchmarks.reports.report import wilson

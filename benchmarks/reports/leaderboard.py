@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from agent.errors import UsageError
+from agent.files import write_atomically
 from agent.learning.export.documents import export as write_documents
-from agent.run.journal import write_atomically
 from benchmarks.batch.batch import read_identity
 from benchmarks.data.predictions import Prediction, read_predictions
 from benchmarks.grading.verdicts import Verdict, patch_digest, read_verdicts

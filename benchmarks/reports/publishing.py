@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from agent.files import write_atomically
 from agent.learning.export import Row
 from agent.learning.export.dataset import runs_in
 from agent.learning.export.parquet import require, tabulate
 from agent.learning.export.scrubbing import clean, scrubbed
 from agent.learning.export.trajectories import Trajectories
 from agent.learning.export.writing import as_line, new_folder
-from agent.run.journal import write_atomically
 from agent.run.run import Run
 from benchmarks.batch.batch import Attempt, Identity, read_identity
 from benchmarks.grading.verdicts import Verdicts, patch_digest

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from agent.evaluate.guard import runners_go_by
+from agent.measure.protection import runners_go_by
 from benchmarks.batch.batch import Attempt
 from benchmarks.data.clones import GitRefused, paths_of
 from benchmarks.grading.verdicts import Verdicts, patch_digest

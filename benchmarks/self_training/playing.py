@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.errors import RamifyError
+from agent.files import write_atomically
 from agent.learning.managed_process import gone_after, leaving_by_signals
-from agent.run.journal import write_atomically
 
 __all__ = ["Conditions", "PlayFailed", "SomeFailed", "flags_of", "play"]
 

@@ -20,9 +20,8 @@ from sandboxes.forking.launcher import Layout
 from sandboxes.forking.lease import Fork
 from sandboxes.forking.workspace_files import Repository, pack, repository
 from sandboxes.forking.workspace_setup import SETUP_TIMEOUT_S, give, listed, run_all, settled_in
-from sandboxes.namespace.rootfs import HOSTS
 
-__all__ = ["ENV", "SETUP_DISK_BYTES", "SHARED", "Founding", "variables"]
+__all__ = ["ENV", "HOSTS", "SETUP_DISK_BYTES", "SHARED", "Founding", "variables"]
 
 SHARED = "environments"
 """The area of a guest's states that all runs of this machine share."""
@@ -33,6 +32,8 @@ ENV = {
     "PYTHONDONTWRITEBYTECODE": "1",  # an edit within a second of the last one would meet stale byte code
     "PYTHONHASHSEED": "0",
 }
+HOSTS = "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n"
+"""The names that every sandbox knows: its own."""
 SETUP_DISK_BYTES = 32 << 30
 _COMPILE_TIMEOUT_S = 120
 _COMPILE = """

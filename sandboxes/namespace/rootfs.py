@@ -9,10 +9,9 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["HOSTS", "PROGRAMS", "make", "system_directories"]
+from sandboxes.forking.base_state import HOSTS
 
-HOSTS = "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n"
-"""The names that every sandbox knows: its own."""
+__all__ = ["PROGRAMS", "make", "system_directories"]
 
 _LINKED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 PROGRAMS = ("/usr", *(f"/{name}" for name in _LINKED))

@@ -22,7 +22,7 @@ from agent.engine.components import Parts
 from agent.errors import RamifyError
 from agent.evaluate.value.tests import PassingTests
 from agent.run.run import Run
-from agent.search import Choice
+from agent.run.tree.choice import Choice
 from agent.solver.solve import solve
 from benchmarks.data import clones
 from benchmarks.data.instances import InstanceBroken

@@ -18,12 +18,12 @@ from agent.analysis.diagnosis.chain import dependents
 from agent.analysis.diagnosis.onset import Onset, find_onset
 from agent.analysis.diagnosis.printed import find_printed_onset
 from agent.analysis.diagnosis.steps import Stage, TraceStep, stages, trace
-from agent.engine.selection import require_node
 from agent.errors import UsageError
 from agent.evaluate.goal_tests import resolve_goals
 from agent.evaluate.test_transitions import shifts
 from agent.measure.probing.spectrum import Spectrum
 from agent.run.action_log import Deed, deeds, task_of
+from agent.run.commands import require_node
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree

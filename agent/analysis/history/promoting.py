@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent.analysis.history.lineage import BASE, History, began, sign
-from agent.engine.selection import require_node
 from agent.errors import RamifyError, UsageError
+from agent.run.commands import require_node
 from agent.run.run import Run
 from agent.run.tree.tree import NodeId
 from sandboxes import GitFailed

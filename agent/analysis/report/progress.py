@@ -20,8 +20,8 @@ from agent.budget import Usage
 from agent.models.prices import REMEDY
 from agent.run.events import Added, Asked, Event, Round, Steered
 from agent.run.run import Run
+from agent.run.tree.choice import Choice
 from agent.run.tree.tree import Node
-from agent.search import Choice
 from agent.untrusted import escaped
 
 __all__ = ["Progress"]

@@ -11,11 +11,12 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from agent.engine.selection import PINNED, require_node
-from agent.evaluate.value import Evaluation
+from agent.engine.selection import PINNED
+from agent.run.commands import require_node
 from agent.run.events import Added, Event, Failed, Merged, Remeasured
+from agent.run.tree.choice import Choice, Reason
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import NodeId
-from agent.search import Choice, Reason
 from agent.untrusted import escaped_lines
 
 __all__ = ["Selection", "Why", "explain", "selections"]

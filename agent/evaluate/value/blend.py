@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value import Case
 from agent.evaluate.value.checklist import Checklist
 from agent.evaluate.value.debate import Debate
 from agent.evaluate.value.judge import Judge
 from agent.evaluate.value.weighing import judged
 from agent.models import Model
+from agent.run.tree.evaluation import Evaluation
 
 __all__ = ["Blend"]
 

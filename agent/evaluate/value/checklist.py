@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value import Case
 from agent.evaluate.value.exhibit import assessment, case_messages, issue_messages
 from agent.evaluate.value.hearing import hear
 from agent.evaluate.value.judge import require_mends
@@ -15,6 +15,7 @@ from agent.evaluate.value.weighing import Opinion, judged
 from agent.models import Model
 from agent.models.conversing import Abstained, Unreadable, last_object
 from agent.prompts import render
+from agent.run.tree.evaluation import Evaluation
 
 __all__ = ["CHECKLIST", "Checklist"]
 

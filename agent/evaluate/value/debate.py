@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value import Case
 from agent.evaluate.value.exhibit import case_messages, fenced
 from agent.evaluate.value.hearing import hear
 from agent.evaluate.value.judge import read_verdict, require_mends
@@ -13,6 +13,7 @@ from agent.evaluate.value.weighing import Opinion, judged
 from agent.models import Model
 from agent.models.conversing import words
 from agent.prompts import render
+from agent.run.tree.evaluation import Evaluation
 
 __all__ = ["Debate"]
 

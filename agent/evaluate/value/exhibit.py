@@ -7,9 +7,10 @@ head and tail, with the number of bytes that are missing.
 from __future__ import annotations
 
 from agent.actions.excerpt import excerpt, printable
-from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value import Case
 from agent.models import Message
 from agent.prompts import render
+from agent.run.tree.evaluation import Evaluation
 from agent.task import Task
 from agent.untrusted import fence, issue_text, terminal_text, visible
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value import Case
 from agent.evaluate.value.exhibit import assessment, case_messages
 from agent.evaluate.value.hearing import hear
 from agent.evaluate.value.weighing import VERDICTS, Opinion, judged
 from agent.models import Model
 from agent.models.conversing import Unreadable, last_object
 from agent.prompts import render
+from agent.run.tree.evaluation import Evaluation
 
 __all__ = ["Judge", "read_verdict", "require_mends"]
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from agent.actions.comparison import stopped_early
 from agent.actions.excerpt import excerpt
-from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value import Case
 from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import compare
 from agent.measure.regressions import regressions
+from agent.run.tree.evaluation import Evaluation
 
 __all__ = ["BASE_VALUE", "BEST_UNSOLVED", "GETS_FURTHER", "PassingTests"]
 

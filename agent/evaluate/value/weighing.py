@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal, get_args
 
-from agent.evaluate.value import Case, Evaluation
+from agent.evaluate.value import Case
 from agent.evaluate.value.tests import BASE_VALUE, BEST_UNSOLVED, GETS_FURTHER, PassingTests
 from agent.models.conversing import Abstained
+from agent.run.tree.evaluation import Evaluation
 
 __all__ = ["ABSTAINED", "VERDICTS", "Critic", "Opinion", "Verdict", "judged", "lifted"]
 

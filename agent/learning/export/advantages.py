@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-from agent.learning.export.credit import Worth
+from agent.run.credit import Worth
 from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.errors import UsageError
+from agent.files import write_atomically
 from agent.learning.export import Compares, Exporter
 from agent.learning.export.card import card
 from agent.learning.export.counting import Tally
@@ -24,7 +25,6 @@ from agent.learning.export.provenance import journal_digest
 from agent.learning.export.registry import FORMATS
 from agent.learning.export.splits import Splits, bucket
 from agent.learning.export.writing import Files, new_folder
-from agent.run.journal import write_atomically
 from agent.run.run import Run
 
 __all__ = ["Order", "export", "runs_in"]

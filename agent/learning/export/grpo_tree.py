@@ -9,11 +9,11 @@ from typing import Literal
 
 from agent.learning.export import Row
 from agent.learning.export.advantages import Advantages, Peers, advantages
-from agent.learning.export.credit import Outcome, Worth, outcome, require_outcome, worths
 from agent.learning.export.provenance import journal_digest, provenance, task_key
 from agent.learning.export.turns import Turn, Turns
 from agent.learning.export.weaving import whole
 from agent.run.action_log import task_of
+from agent.run.credit import Outcome, Worth, outcome, require_outcome, worths
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
 

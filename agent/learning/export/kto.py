@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from agent.learning.export import Row
-from agent.learning.export.credit import outcome, worths
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import Turn, Turns, said
+from agent.run.credit import outcome, worths
 from agent.run.run import Run
 
 __all__ = ["Kto"]

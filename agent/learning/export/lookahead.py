@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.learning.export import Row
-from agent.learning.export.credit import Worth, outcome, worths
 from agent.learning.export.provenance import never_said, provenance
 from agent.learning.export.turns import Turn, Turns
 from agent.prompts import render
+from agent.run.credit import Worth, outcome, worths
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.untrusted import visible

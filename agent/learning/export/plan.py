@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent.learning.export import Row
-from agent.learning.export.credit import outcome, worths
 from agent.learning.export.provenance import never_said, of_answers
 from agent.learning.export.turns import as_template
 from agent.models.conversing import Unreadable
 from agent.policy.chat import plans
 from agent.policy.chat.transcript import unpack
 from agent.run import rollouts
+from agent.run.credit import outcome, worths
 from agent.run.events import Asked, Round
 from agent.run.run import Run
 from agent.run.tree.node import NodeId

@@ -9,11 +9,11 @@ from statistics import fmean
 from typing import Literal
 
 from agent.learning.export import Row, refused
-from agent.learning.export.credit import outcome, worths
 from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.provenance import never_said, provenance
 from agent.learning.export.turns import Turn, Turns, bare
 from agent.models import Message
+from agent.run.credit import outcome, worths
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 

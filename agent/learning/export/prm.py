@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agent.learning.export import Row
-from agent.learning.export.credit import Outcome, outcome, require_outcome, worths
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import Turns
 from agent.learning.export.weaving import whole
+from agent.run.credit import Outcome, outcome, require_outcome, worths
 from agent.run.run import Run
 
 __all__ = ["Prm"]

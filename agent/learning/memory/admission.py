@@ -12,10 +12,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from agent.budget import Stop
+from agent.files import to_json
 from agent.learning.memory.issue import Issue
 from agent.learning.memory.items import Outcome, Source
 from agent.run.action_log import task_of
-from agent.run.journal import to_json
 from agent.run.run import Run
 from agent.task import Task
 

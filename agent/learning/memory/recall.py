@@ -15,13 +15,13 @@ from functools import partial
 from itertools import chain, zip_longest
 
 from agent.errors import MemoryUnusable
-from agent.evaluate.value import Once
 from agent.learning.memory import Memory
 from agent.learning.memory.clusters import cluster_of, errors_of, shape_of
 from agent.learning.memory.composing import Remembered, compose
 from agent.learning.memory.issue import Issue
 from agent.learning.memory.items import Item, Kind
 from agent.measure import SuiteReport
+from agent.run.memo import Once
 from agent.run.run import Run
 from agent.run.tree.tree import Node
 from agent.task import Task

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from agent.actions import Edit, Replacement, Write
 from agent.actions.excerpt import excerpt
-from agent.evaluate import guard
 from agent.learning.memory.clusters import cluster_of, errors_of, shape_of
 from agent.learning.memory.items import Episode, Experience, Item, Reflection, Source, name_of
 from agent.measure.diffs import parse
 from agent.run.events import Added
 from agent.run.run import Run
+from agent.run.tree.choice import Choice
+from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.tree import Node, Step, Tree
-from agent.search import Choice
 from agent.untrusted import one_line, terminal_text, visible
 
 __all__ = ["episode", "experiences", "recollections", "reflections"]
@@ -126,7 +126,7 @@ def _patch(run: Run) -> bytes:
     if run.ended.patch_blob:
         return run.journal.get_blob(run.ended.patch_blob)
     verdicts = [note for (_, key), note in sorted(run.notes.items()) if key == "verdict"]
-    honest = [note["patch"] for note in verdicts if not note["why"].startswith(guard.MANIPULATION)]
+    honest = [note["patch"] for note in verdicts if not note["why"].startswith(MANIPULATION)]
     return run.journal.get_blob(honest[0]) if honest else b""
 
 

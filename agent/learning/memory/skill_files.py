@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from agent.errors import UsageError
+from agent.files import write_atomically
 from agent.learning.memory.items import Source, load_source
 from agent.learning.memory.skills import Book, Skill
 from agent.parsing import loads
-from agent.run.journal import write_atomically
 
 __all__ = ["read", "write"]
 

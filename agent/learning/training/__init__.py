@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent.errors import RamifyError, UsageError
+from agent.files import write_atomically
 from agent.learning.managed_process import gone_after, leaving_by_signals
-from agent.run.journal import write_atomically
 
 __all__ = ["METHODS", "Data", "Method", "Plan", "TrainingFailed", "Wanted", "plan", "require_checkpoint", "train"]
 

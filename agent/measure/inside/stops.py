@@ -41,7 +41,7 @@ def next_message(connection: socket.socket) -> Tuple[Dict[str, Any], Tuple[int, 
 
 def is_source(workspace: str, path: str) -> bool:
     """Whether a path is in the workspace, and not what is installed there: that is always as in the base state, like
-    all that is protected (`agent.evaluate.guard.BUILT`)."""
+    all that is protected (`agent.measure.protection.BUILT`)."""
     return path.startswith(workspace + os.sep) and "site-packages/" not in path[len(workspace) :]
 
 

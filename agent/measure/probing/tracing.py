@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agent.evaluate.guard import Protection
 from agent.measure import SuiteReport
 from agent.measure.probing.spectrum import Lines, Spectrum
+from agent.measure.protection import Protection
 from agent.measure.reading import from_told
 from agent.measure.suite import rules_for, run_planned
 from agent.measure.warm.planting import plan, plant_reporter, plant_tracer

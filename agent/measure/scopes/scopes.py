@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agent.evaluate.guard import Protection
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import OF_PYTHON
 from agent.measure.baseline import Baseline
@@ -22,6 +21,7 @@ from agent.measure.diffs import parse
 from agent.measure.ids import file_of
 from agent.measure.probing.selection import affected
 from agent.measure.probing.spectrum import Spectrum
+from agent.measure.protection import Protection
 from agent.measure.scopes.related import Changed, Index, Near, changed_of, read_index, related
 from agent.measure.timing import Timing
 from sandboxes import Change, Provider, Sandbox, SandboxError, Snapshot

@@ -14,8 +14,8 @@ from agent.policy.chat.conventions import Convention
 from agent.policy.chat.house_rules import repository_conventions, user_instructions
 from agent.policy.chat.variation import ANGLES, Variation
 from agent.prompts import digest, names, render
+from agent.run.tree.choice import REPAIR
 from agent.run.tree.tree import Node
-from agent.search import REPAIR
 from agent.task import Task
 from agent.untrusted import fence, issue_text, terminal_text, visible
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agent.actions.excerpt import printable
-from agent.evaluate.value import Once
+from agent.run.memo import Once
 from agent.untrusted import issue_text
 from sandboxes import Provider, Sandbox, Snapshot
 

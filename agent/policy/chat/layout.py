@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.actions.excerpt import printable
-from agent.evaluate.value import Once
+from agent.run.memo import Once
 from sandboxes import Provider, Snapshot
 
 __all__ = ["layout"]

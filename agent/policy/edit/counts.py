@@ -18,11 +18,11 @@ from typing import Any
 
 from agent.actions import Edit
 from agent.errors import ConfigError
-from agent.learning.export.credit import outcome, worths
+from agent.files import write_atomically
 from agent.parsing import loads
 from agent.policy.edit.features import features
 from agent.policy.edit.record import Ranked
-from agent.run.journal import write_atomically
+from agent.run.credit import outcome, worths
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
 

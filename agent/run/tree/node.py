@@ -7,8 +7,8 @@ from typing import Literal
 
 from agent.actions import Action, Observation, Submit
 from agent.budget import Usage
-from agent.evaluate.value import Evaluation
 from agent.measure import SuiteReport
+from agent.run.tree.evaluation import Evaluation
 from sandboxes import Snapshot
 
 __all__ = ["ROOT", "Act", "Attempt", "Node", "NodeId", "Step", "Work"]
@@ -16,7 +16,7 @@ __all__ = ["ROOT", "Act", "Attempt", "Node", "NodeId", "Step", "Work"]
 NodeId = int
 ROOT: NodeId = 0
 Act = Literal["expand", "fuse", "measure"]
-"""What may be done at a node (`agent.search.Choice.act`)."""
+"""What may be done at a node (`agent.run.tree.choice.Choice.act`)."""
 Work = tuple[NodeId, Act, NodeId | None, str]
 """At which node, what, with which other branch, and by which policy."""
 

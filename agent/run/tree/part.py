@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from agent.evaluate.value import Evaluation
+from agent.run.tree.choice import Choice
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Act, Attempt, NodeId, Tree
-from agent.search import Choice
 
 __all__ = ["Since", "Subtree"]
 

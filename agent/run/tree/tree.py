@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from agent.evaluate.value import Evaluation
 from agent.measure import SuiteReport
 from agent.measure.baseline import joined
 from agent.run.tree.ancestry import Lineage
 from agent.run.tree.edges import Edges
+from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.indexes import View, Views
 from agent.run.tree.node import ROOT, Act, Attempt, Node, NodeId, Step, Work
 from agent.run.tree.proposals import Proposals, proposal_of

@@ -6,8 +6,8 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
+from agent.run.tree.choice import Reason
 from agent.run.tree.tree import NodeId
-from agent.search import Reason
 
 __all__ = ["Facts", "Ranking", "exactly", "why_first"]
 

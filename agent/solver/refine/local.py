@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.engine.selection import Order
 from agent.evaluate.test_transitions import Shift, shifts
 from agent.prompts import render
+from agent.run.commands import Order
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.untrusted import visible

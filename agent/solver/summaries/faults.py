@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from agent.actions import Edit, Shell, Write
-from agent.evaluate.guard import MANIPULATION
 from agent.evaluate.test_transitions import Shift
 from agent.measure import Outcome, SuiteReport
 from agent.policy.chat.repeats import times
 from agent.run.action_log import Deed
+from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.node import Node
 from agent.solver.summaries.record import Record
 from agent.solver.summaries.wording import command, listed, named

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.evaluate.goal_tests import resolve_goals
-from agent.evaluate.guard import Protection, protect
 from agent.evaluate.test_transitions import Shift, shifts
 from agent.measure.diffs import FilePatch, parse
 from agent.measure.probing.spectrum import Spectrum
+from agent.measure.protection import Protection, protect
 from agent.run.action_log import Deed, deeds, task_of
 from agent.run.eviction import kept_patch
 from agent.run.rollouts import Rollout

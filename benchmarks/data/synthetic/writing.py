@@ -12,8 +12,8 @@ from typing import Any
 
 from agent.build.sandboxes import make_provider
 from agent.errors import UsageError
+from agent.files import write_atomically
 from agent.learning.export.writing import new_folder
-from agent.run.journal import write_atomically
 from agent.settings import Settings
 from benchmarks.data.synthetic.making import Material, Recipe, rows
 from benchmarks.data.synthetic.splitting import NAMES, Splitting

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.errors import RamifyError, UsageError
-from agent.run.journal import write_atomically
+from agent.files import write_atomically
 from benchmarks.data.instances import Instance
 from benchmarks.data.predictions import Prediction, write_predictions
 from benchmarks.grading.harness.reports import read_reports

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from agent.errors import UsageError
+from agent.files import write_atomically
 from agent.learning.export.documents.atif import Atif
 from agent.learning.export.documents.traj import Traj
 from agent.learning.export.registry import Format, construct
 from agent.learning.export.scrubbing import clean
-from agent.run.journal import write_atomically
 from agent.run.run import Run
 
 __all__ = ["DOCUMENTS", "Document", "Kind", "export"]

@@ -1,0 +1,131 @@
+"""Which files decide what tests say, and are put back to the base state before tests are run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from agent.measure import SuiteReport
+from agent.measure.adapters import Adapter
+from agent.measure.adapters.logs import LOG
+from agent.measure.adapters.registry import ADAPTERS, adapter_of, meant
+from agent.measure.ids import file_of, is_source_doctest
+from agent.task import Task
+from sandboxes import Change
+
+__all__ = ["BUILT", "SETTINGS_FILES", "TEST_FILES", "Protection", "matches", "protect", "runners_go_by"]
+
+TEST_FILES = ("test_*.py", "*_test.py")
+INI_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
+RUNNER_FILES = ("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth", *INI_FILES)
+SETTINGS_FILES = ("setup.cfg", "pyproject.toml", "tox.ini")
+BUILT = ("*.pyc", "*.egg-info/*", "*.dist-info/*", "*site-packages/*", "*dist-packages/*", ".venv/*", "venv/*")
+RUNNERS = {
+    "pytest",
+    "_pytest",
+    "pluggy",
+    "iniconfig",
+    "packaging",
+    "pygments",
+    "exceptiongroup",
+    "tomli",
+    "coverage",
+    "py",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """Which paths decide what the tests say. Paths are relative to the workspace."""
+
+    test_files: frozenset[str]
+    """The files that held a test in the base state."""
+    patterns: tuple[str, ...]
+    """The task's own, and the scripts that its command runs."""
+    roots: tuple[str, ...]
+    """Folders that modules are imported from; the empty one is the workspace."""
+    adapter: Adapter | None = None
+    """What else runs the tests than pytest, and which files that goes by."""
+    by_exit_code: bool = False
+    """Whether the exit code of a command is all that is known of its tests, or what it prints, which is no more."""
+
+    def covers(self, change: Change) -> bool:
+        """Whether the change has to be put back before tests are run."""
+        path = change.path
+        more = (*self.adapter.manifests, *self.adapter.built) if self.adapter else ()
+        return self.is_test(path) or self.steers(change) or matches(path, (*SETTINGS_FILES, *BUILT, *more))
+
+    def is_test(self, path: str) -> bool:
+        """Whether the file is a test or lies among tests."""
+        folders = PurePosixPath(path).parts[:-1]
+        return (
+            path in self.test_files
+            or matches(path, (*TEST_FILES, *(self.adapter.tests if self.adapter else ())))
+            or "tests" in folders
+            or folders[:1] in (("test",), ("testing",))
+            or any(_beside(path, file) for file in self.test_files)
+        )
+
+    def steers(self, change: Change) -> bool:
+        """Whether the file tells the runner what to do, or takes the place of a module of the runner's."""
+        more = self.adapter.steering if self.adapter else ()
+        return matches(change.path, (*RUNNER_FILES, *self.patterns, *more)) or self._shadows(change)
+
+    def _shadows(self, change: Change) -> bool:
+        path = PurePosixPath(change.path)
+        if change.kind != "added":
+            return False
+        module, place = (path.parent, path.parent.parent) if path.stem == "__init__" else (path, path.parent)
+        name = module.name.split(".")[0]
+        known = name in sys.stdlib_module_names or name in RUNNERS or name.startswith("pytest_")
+        return known and path.suffix in (".py", ".so", ".pyc") and str(place) in self.roots
+
+
+def protect(task: Task, baseline: SuiteReport) -> Protection:
+    """What is protected in a task with this baseline. A module with doctests is a source, not a test."""
+    files = frozenset(file_of(test) for test in baseline.outcomes if "::" in test and not is_source_doctest(test))
+    paths = re.findall(r"(?<!\w)PYTHONPATH=(\S+)", task.test_command)
+    roots = [entry.strip("\"'").rstrip("/") or "." for path in paths for entry in path.split(":")]
+    patterns = (*task.protected_paths, *_scripts(task.test_command))
+    name = baseline.adapter if baseline.outcomes else meant(task.framework, task.test_command)
+    by_words = baseline.adapter == "exit-code" or name.startswith(LOG)
+    return Protection(files, patterns, (".", "src", "lib", *roots), adapter_of(name), by_words)
+
+
+def runners_go_by(path: str) -> bool:
+    """Whether the name alone says that a file tells a runner of tests, in any language, what to do; it may well say
+    other things, too."""
+    others = (pattern for adapter in ADAPTERS.values() for pattern in (*adapter.steering, *adapter.manifests))
+    return matches(path, (*RUNNER_FILES, *SETTINGS_FILES, *others))
+
+
+def matches(path: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a pattern matches the path, its file name, or a folder that it is in."""
+    name = path.rsplit("/", 1)[-1]
+    return any(fnmatch(path, p) or fnmatch(name, p) or fnmatch(path, f"{p.rstrip('/')}/*") for p in patterns)
+
+
+def _beside(path: str, test_file: str) -> bool:
+    """Whether the path lies in or below a folder named for tests that holds this test file."""
+    parts = PurePosixPath(test_file).parts[:-1]
+    named = [i for i, part in enumerate(parts) if part in ("test", "testing")]
+    return bool(named) and path.startswith("/".join(parts[: named[0] + 1]) + "/")
+
+
+def _scripts(command: str) -> tuple[str, ...]:
+    """Files of the workspace that the command runs as programs."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    found = [word.removeprefix("./") for word in words if word.startswith("./")]
+    pairs = pairwise(words)
+    found += [second for first, second in pairs if re.fullmatch(r"(.*/)?(python[\d.]*|sh|bash)", first)]
+    makefile = ("Makefile", "makefile", "GNUmakefile") if "make" in words else ()
+    tools = tuple(f"{tool}file.py" for tool in ("nox",) if tool in words)
+    return (*[name for name in found if not name.startswith("-")], *makefile, *tools)

@@ -1,0 +1,18 @@
+"""The library litellm, which takes seconds to import: loaded when it is first needed."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+__all__ = ["load"]
+
+
+def load() -> Any:
+    """Import litellm (seconds), without its look at the network for a price list and its prints."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    import litellm
+
+    litellm.suppress_debug_info = True
+    litellm.disable_streaming_logging = True
+    return litellm

@@ -1,0 +1,120 @@
+"""What people, or a wave (`agent.solver.refine.local`), order a search to do, and the choice that obeys them. No
+algorithm knows of it.
+
+Laws: an order is an event like any other, so a resumed search obeys as the first sitting would have; what was pruned is
+never expanded again; work in flight is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from agent.errors import UsageError
+from agent.run.tree.choice import Choice
+from agent.run.tree.tree import NodeId, Tree
+
+__all__ = ["Order", "Steering", "check", "require_node"]
+
+HINT_BYTES = 10_000
+"""A longer hint is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One order, of a person or of a diagnosis."""
+
+    act: Literal["fork", "prune", "pin", "unpin"]
+    """`fork`: expand the node next, once. `prune`: expand neither it nor anything below it any more. `pin`: expand
+    nothing but it and what is below it, while any of that can be expanded. `unpin`: take a pin back."""
+    node: NodeId
+    hint: str = ""
+    """For `fork`: what the policy should try. It belongs to that one expansion."""
+    by: Literal["person", "diagnosis"] = "person"
+    """`diagnosis`: no person orders it, but a later wave, which goes on from a state that an earlier one reached."""
+
+
+class Steering:
+    """The orders of a run, folded to what of them still counts. Only `agent.run.run.Run` changes it."""
+
+    def __init__(self) -> None:
+        self.forks: dict[int, Order] = {}
+        """Expansions that were asked for and have not ended yet, by the number of the order, oldest first."""
+        self.pins: list[NodeId] = []
+        """Pinned nodes; the last one counts that has an expandable node."""
+        self.inbox_bytes = 0
+        """How much of the inbox was taken over."""
+        self._given = 0
+
+    def give(self, order: Order, tree: Tree, inbox_bytes: int) -> None:
+        """An order was recorded. One that means nothing any more changes nothing."""
+        if order.act == "fork":
+            self.forks[self._given] = order
+        elif order.act == "prune":
+            tree.prune(order.node)
+        else:
+            self.pins = [pin for pin in self.pins if pin != order.node]
+            self.pins += [order.node] if order.act == "pin" else []
+        self._given += 1
+        self.inbox_bytes = max(self.inbox_bytes, inbox_bytes)
+
+    def use(self, choice: Choice | None) -> None:
+        """The expansion that a choice began has ended: the order that it obeyed is done."""
+        if choice is not None and choice.order is not None:
+            self.forks.pop(choice.order, None)
+
+    def waiting(self, tree: Tree) -> Iterator[tuple[int, Order]]:
+        """The forks that can still be obeyed, with their numbers, oldest first."""
+        return ((number, order) for number, order in self.forks.items() if tree.expandable(order.node))
+
+    def pin(self, tree: Tree) -> NodeId | None:
+        """The pin that counts now."""
+        return next((pin for pin in reversed(self.pins) if tree.open_below(pin)), None)
+
+
+def check(order: Order, tree: Tree, steering: Steering) -> None:
+    """Whether an order can be obeyed.
+
+    Raises:
+        agent.errors.UsageError: it cannot; the message says why, and what can.
+    """
+    node = order.node
+    require_node(node, len(tree))
+    if len(order.hint.encode("utf-8", "replace")) > HINT_BYTES:
+        raise UsageError(f"the hint has more than {HINT_BYTES} bytes; say it in fewer words")
+    if order.act == "fork" and not tree.expandable(node):
+        raise UsageError(f"node {node} cannot be expanded: {_why_closed(tree, node)}; {_remedy(tree, node, 'fork')}")
+    if order.act == "pin" and not tree.open_below(node):
+        raise UsageError(
+            f"nothing at or below node {node} can be expanded: {_why_closed(tree, node)}; {_remedy(tree, node, 'pin')}"
+        )
+    if order.act == "unpin" and node not in steering.pins:
+        pinned = f"pinned: {', '.join(map(str, steering.pins))}" if steering.pins else "no node is"
+        raise UsageError(f"node {node} is not pinned; {pinned}")
+    if order.act == "prune" and node == tree.root.id:
+        raise UsageError("pruning node 0 would end the search; stop it with Ctrl-C, or prune nodes below the root")
+
+
+def require_node(node_id: NodeId, nodes: int) -> None:
+    """Whether a run of so many nodes has this one.
+
+    Raises:
+        agent.errors.UsageError: it does not.
+    """
+    if not 0 <= node_id < nodes:
+        known = f"this run has nodes 0 to {nodes - 1}" if nodes else "this run has measured none yet"
+        raise UsageError(f"there is no node {node_id}: {known}")
+
+
+def _why_closed(tree: Tree, node_id: NodeId) -> str:
+    if tree[node_id].terminal:
+        return "it is solved or was submitted"
+    if tree[node_id].refused:
+        return "the run's gate does not go on from it"
+    return "it was pruned" if tree.pruned(node_id) else "nothing is left to propose there"
+
+
+def _remedy(tree: Tree, node_id: NodeId, act: str) -> str:
+    above = next((node.id for node in reversed(tree.path(node_id)) if tree.expandable(node.id)), None)
+    return f"{act} node {above} above it" if above is not None else "`ramify show` lists the others"

@@ -1,0 +1,11 @@
+"""Once: what a run finds out a single time and reads from its journal after that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Once"]
+
+Once = Callable[[str, Callable[[], Any]], Any]
+"""What a run knows under a key, as JSON has it; found by the function the first time, and recorded."""
