@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Protocol
 
-__all__ = ["Budget", "BudgetSpent", "Purse", "Stop", "Usage"]
+__all__ = ["Budget", "BudgetSpent", "ParentBudget", "Stop", "Usage"]
 
 
 class Stop(Enum):
@@ -67,7 +67,7 @@ class BudgetSpent(Exception):
         self.stop = stop
 
 
-class Purse(Protocol):
+class ParentBudget(Protocol):
     """What a Budget asks of the one above it, which may be in another process. Its methods are as those of Budget."""
 
     @property
@@ -105,7 +105,7 @@ class Budget:
         whole = Budget(max_usd=20.0)
         of_a_run = Budget(max_usd=3.0, max_nodes=100, parent=whole)
 
-    What earlier sittings spent is said to each by its own `start`: a batch knows that of all its runs before one goes
+    What earlier sessions spent is said to each by its own `start`: a batch knows that of all its runs before one goes
     on. Thread-safe.
     """
 
@@ -118,7 +118,7 @@ class Budget:
         max_tokens: int | None = None,
         max_usd: float | None = None,
         max_seconds: float | None = None,
-        parent: Purse | None = None,
+        parent: ParentBudget | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.max_nodes = max_nodes
@@ -137,20 +137,20 @@ class Budget:
         self._lock = threading.Lock()
 
     def start(self, *, spent: Usage, nodes: int, elapsed_s: float) -> None:
-        """Begin a sitting: what the journal says was spent before it."""
+        """Begin a session: what the journal says was spent before it."""
         with self._lock:
             self._spent, self._nodes, self._elapsed_before = spent, nodes, elapsed_s
             self._began = self._now()
 
     @property
     def spent(self) -> Usage:
-        """What was settled, in all sittings."""
+        """What was settled, in all sessions."""
         with self._lock:
             return self._spent
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds of all sittings together."""
+        """Seconds of all sessions together."""
         return self._elapsed_before + self._now() - self._began
 
     @property

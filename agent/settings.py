@@ -13,7 +13,7 @@ from agent.own_words import read_instructions, read_prompts
 from sandboxes import Limits
 
 __all__ = [
-    "WORDLESS",
+    "MODEL_FREE_POLICIES",
     "BudgetSettings",
     "Choice",
     "Instructions",
@@ -27,7 +27,7 @@ __all__ = [
     "TournamentSettings",
 ]
 
-WORDLESS = ("mutate", "edit")
+MODEL_FREE_POLICIES = ("mutate", "edit")
 """Policies that enumerate edits, and say nothing in words."""
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -320,4 +320,6 @@ class Settings(BaseModel):
     @property
     def proposing(self) -> str | None:
         """The first model among the policies."""
-        return next((choice.name for choice in (self.policy, *self.panel) if choice.name not in WORDLESS), None)
+        return next(
+            (choice.name for choice in (self.policy, *self.panel) if choice.name not in MODEL_FREE_POLICIES), None
+        )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent.actions import Action, Observation
-from agent.evaluate.value import Case
+from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.run.events import Added, Noted, Started
@@ -63,8 +63,8 @@ class History:
         return number
 
 
-def _case(path: tuple[Node, ...], report: SuiteReport) -> Case:
-    return Case(TASK, path, report)
+def _case(path: tuple[Node, ...], report: SuiteReport) -> EvaluationInput:
+    return EvaluationInput(TASK, path, report)
 
 
 def _named(ends: Mapping[str, Outcome]) -> dict[str, Outcome]:

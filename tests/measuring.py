@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from agent.evaluate.scorer import GoalsFirst
-from agent.evaluate.value import Case
+from agent.evaluate.scorer import StagedScorer
+from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.measurer import Measurer, find_baseline
@@ -113,13 +113,13 @@ class Lab:
         return find_baseline(self.provider, self.task, self.base)
 
     @cached_property
-    def scorer(self) -> GoalsFirst:
+    def scorer(self) -> StagedScorer:
         """What a search measures and verifies states by."""
-        return GoalsFirst(self.provider, self.task, self.base, self.baseline, PassingTests())
+        return StagedScorer(self.provider, self.task, self.base, self.baseline, PassingTests())
 
     def evaluate(self, report: SuiteReport) -> tuple[Evaluation, Evaluation]:
         """The worth of a state with this report, and that of the base state."""
-        return PassingTests().evaluate(Case(self.scorer.task, (self.root,), report)), self.scorer.root
+        return PassingTests().evaluate(EvaluationInput(self.scorer.task, (self.root,), report)), self.scorer.root
 
     def judge(self, snapshot: Snapshot) -> tuple[Evaluation, Evaluation]:
         """The guarded evaluation of a state by all tests, and that of the base state."""

@@ -13,14 +13,14 @@ from rich.console import Console
 from agent.actions import Edit, RunTests, Shell, Submit, View
 from agent.analysis.report.tree import draw
 from agent.budget import Budget, Stop
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.engine.turns import Turns
 from agent.errors import ModelError, PolicyError
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
 from agent.run.events import Added, Failed, Merged, Remeasured, Spent
 from agent.run.run import Run
-from agent.run.temporary_snapshots import Drafts
+from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.choice import Choice
 from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
@@ -44,7 +44,7 @@ def attempt(tmp_path):
         with Run.open(tmp_path / "run") as run:
             provider = NamespaceProvider(tmp_path / "run" / "store")
             budget = Budget(**limits)
-            parts = Parts(provider, policy, search, PassingTests(), budget, baseline_runs=1, **settings)
+            parts = Components(provider, policy, search, PassingTests(), budget, baseline_runs=1, **settings)
             try:
                 wanted = task(repo if repo.exists() else halves(repo))
                 return solve(wanted, parts, run, cancel=cancel, on_event=events.append), run, events
@@ -215,7 +215,7 @@ def test_what_a_sibling_proposed_is_merged_unseen_and_counted(attempt, tmp_path)
 
 def turns_of(provider, repo, policy, known=lambda step: None):
     """From which state the turns of an expansion began, what they came to, and the states that were frozen for them."""
-    made = Drafts()
+    made = TemporarySnapshots()
     unasked = SimpleNamespace(tested=lambda *_: pytest.fail("no test"), submitted=lambda *_: pytest.fail("no submit"))
     turns = Turns(provider, policy, 1, made, lambda steps: unasked, lambda turns: False, known)
     base = provider.create(Workspace(path=halves(repo), mount="/workspace"))

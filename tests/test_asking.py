@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.budget import Budget, BudgetSpent, Stop, Usage
-from agent.engine.model_calls import Asker, Forecast, Request
+from agent.engine.model_calls import Forecast, ModelGateway, Request
 from agent.errors import ModelError
 from agent.models import Completion
 from agent.models.prices import Price
@@ -73,27 +73,27 @@ class TestAConversation:
 
 
 @pytest.fixture
-def sitting(tmp_path):
-    """Opens the run and asks on its behalf; a second call is a second sitting."""
+def session(tmp_path):
+    """Opens the run and asks on its behalf; a second call is a second session."""
     opened = []
 
-    def sitting(**limits):
+    def session(**limits):
         while opened:
             opened.pop().close()
         run = Run.open(tmp_path / "run")
         opened.append(run)
         budget = Budget(**limits)
         budget.start(spent=run.usage, nodes=0, elapsed_s=0.0)
-        return run, Asker(run, budget)
+        return run, ModelGateway(run, budget)
 
-    yield sitting
+    yield session
     while opened:
         opened.pop().close()
 
 
 class TestACall:
-    def test_is_recorded_with_all_that_its_answer_depends_on_and_what_it_cost(self, sitting):
-        run, asker = sitting()
+    def test_is_recorded_with_all_that_its_answer_depends_on_and_what_it_cost(self, session):
+        run, asker = session()
         said = Completion("yes", usage=Usage(model_calls=1, tokens_in=7, cost_usd=0.5), raw={"role": "assistant"})
         tools = [{"type": "function", "function": {"name": "view"}}]
         got = asker.at(3, "policy")(ScriptedModel([said], "m"), [user("?")], tools, seed=5)
@@ -111,8 +111,8 @@ class TestACall:
         assert event.request == Request("m", (user("?"),), tuple(tools), {"seed": 5}).digest(event.conversation.digest)
         assert run.usage == said.usage
 
-    def test_stores_an_answer_once_however_often_it_is_sent_back(self, sitting, tmp_path):
-        run, asker = sitting()
+    def test_stores_an_answer_once_however_often_it_is_sent_back(self, session, tmp_path):
+        run, asker = session()
         long = answer("x" * 10_000, ("view", {"path": "y" * 10_000}))
         asker.at(0, "")(ScriptedModel([long]), [user("?")])
         before = run.journal.path.stat().st_size
@@ -120,17 +120,17 @@ class TestACall:
             asker.at(0, "")(ScriptedModel([answer()]), [user("?"), long.message, user(str(n))])
         assert run.journal.path.stat().st_size - before < 3000
 
-    def test_that_fails_costs_nothing_and_leaves_room_for_another(self, sitting):
-        run, asker = sitting(max_calls=1)
+    def test_that_fails_costs_nothing_and_leaves_room_for_another(self, session):
+        run, asker = session(max_calls=1)
         with pytest.raises(ModelError):
             asker.at(0, "")(ScriptedModel([]), [user("?")])
         asker.at(0, "")(ScriptedModel([answer()]), [user("?")])
         assert run.usage.model_calls == 1
 
-    def test_that_an_earlier_sitting_paid_for_is_not_paid_for_again(self, sitting):
-        _, asker = sitting()
+    def test_that_an_earlier_session_paid_for_is_not_paid_for_again(self, session):
+        _, asker = session()
         asker.at(0, "")(ScriptedModel([answer("first"), answer("second")]), [user("?")], seed=1)
-        run, asker = sitting(max_calls=2)
+        run, asker = session(max_calls=2)
         model = ScriptedModel([answer("other seed"), answer("once more")])
         assert asker.at(0, "")(model, [user("?")], seed=1).text == "first"
         assert asker.at(0, "")(model, [user("?")], seed=2).text == "other seed"
@@ -138,8 +138,8 @@ class TestACall:
         with pytest.raises(BudgetSpent):
             asker.at(0, "")(model, [user("?")], seed=1)
 
-    def test_is_refused_before_it_is_made_where_its_estimate_does_not_fit(self, sitting):
-        _, asker = sitting(max_tokens=2000)
+    def test_is_refused_before_it_is_made_where_its_estimate_does_not_fit(self, session):
+        _, asker = session(max_tokens=2000)
         model = ScriptedModel(lambda heard: Completion("", usage=Usage(model_calls=1, tokens_in=1500, tokens_out=100)))
         asker.at(0, "")(model, [user("?")])
         asker.at(0, "")(model, [user("?")], max_tokens=50)
@@ -148,8 +148,8 @@ class TestACall:
         assert refused.value.stop is Stop.TOKENS
         assert len(model.heard) == 2
 
-    def test_is_estimated_in_dollars_by_the_dearest_before_it(self, sitting):
-        _, asker = sitting(max_usd=1.0)
+    def test_is_estimated_in_dollars_by_the_dearest_before_it(self, session):
+        _, asker = session(max_usd=1.0)
         said = Completion("", usage=Usage(model_calls=1, tokens_in=10, tokens_out=10, cost_usd=0.8))
         asker.at(0, "")(ScriptedModel([said], "dear"), [user("?")])
         with pytest.raises(BudgetSpent) as refused:
@@ -157,8 +157,8 @@ class TestACall:
         assert refused.value.stop is Stop.COST
         asker.at(0, "")(ScriptedModel([said], "unknown"), [user("?")])
 
-    def test_is_estimated_in_dollars_by_the_price_before_the_first_answer(self, sitting):
-        _, asker = sitting(max_usd=1.0)
+    def test_is_estimated_in_dollars_by_the_price_before_the_first_answer(self, session):
+        _, asker = session(max_usd=1.0)
         dear = ScriptedModel(lambda heard: answer(), price=Price(0.0, 1000.0))
         with pytest.raises(BudgetSpent) as refused:
             asker.at(0, "")(dear, [user("?")], max_tokens=1001)
@@ -167,11 +167,11 @@ class TestACall:
         asker.at(0, "")(dear, [user("?")], max_tokens=1000)
 
     @pytest.mark.parametrize("cached", [100, 0])
-    def test_near_the_limit_of_dollars_fits_where_its_beginning_is_cached(self, sitting, cached):
+    def test_near_the_limit_of_dollars_fits_where_its_beginning_is_cached(self, session, cached):
         """A prompt of 30,000 characters is taken for 10,000 tokens: 10 cents, or 1 from a cache."""
         long, tools, price = [user("x" * 30_000)], [{"name": "view"}], Price(10.0, 0.0, 1.0)
         usage = Usage(1, 10_000, 1, cached, cost_usd=((10_000 - cached) * 10.0 + cached * 1.0) / 1e6)
-        _, asker = sitting(max_usd=0.15)
+        _, asker = session(max_usd=0.15)
         model = ScriptedModel([Completion("", usage=usage)] * 2, "m", price)
         ask = asker.at(0, "")
         ask(model, long, tools, max_tokens=1)
@@ -179,8 +179,8 @@ class TestACall:
             ask(model, [*long, user("more")], tools, max_tokens=1)
         assert len(model.heard) == (2 if cached else 1)
 
-    def test_of_many_workers_never_exceeds_the_limit_of_calls(self, sitting):
-        run, asker = sitting(max_calls=5)
+    def test_of_many_workers_never_exceeds_the_limit_of_calls(self, session):
+        run, asker = session(max_calls=5)
         together = threading.Barrier(8)
         model = ScriptedModel(lambda heard: answer())
 

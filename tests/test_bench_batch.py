@@ -29,7 +29,7 @@ from benchmarks.batch.batch import (
     settings_digest,
 )
 from benchmarks.batch.progress import BatchProgress
-from benchmarks.batch.runner import Brakes, brakes_on_signals, run_batch
+from benchmarks.batch.runner import StopSignal, brakes_on_signals, run_batch
 from benchmarks.data.instances import Instance
 from sandboxes import SandboxLost, SandboxUnavailable
 from tests.instances import bare_instance as instance
@@ -62,7 +62,7 @@ def fill(
     answer: Callable[[str, Path], Result],
     *,
     workers: int = 1,
-    brakes: Brakes | None = None,
+    brakes: StopSignal | None = None,
 ) -> list[str]:
     """Run a batch of instances named by letters; which of them were begun, in order."""
     return halted(out, names, answer, workers=workers, brakes=brakes)[0]
@@ -74,7 +74,7 @@ def halted(
     answer: Callable[[str, Path], Result],
     *,
     workers: int = 1,
-    brakes: Brakes | None = None,
+    brakes: StopSignal | None = None,
     lacking: Callable[[], str] = str,
 ) -> tuple[list[str], str]:
     """Run a batch of instances named by letters; which of them were begun, in order, and why no more were."""
@@ -88,7 +88,7 @@ def halted(
     instances = [instance(name) for name in names]
     try:
         with BatchProgress(len(instances), "hidden") as progress:
-            brakes = brakes or Brakes()
+            brakes = brakes or StopSignal()
             why = run_batch(batch, instances, solve, workers=workers, brakes=brakes, observer=progress, lacking=lacking)
     finally:
         batch.close()
@@ -199,7 +199,7 @@ def test_what_runs_is_stopped_by_an_error_of_our_own(tmp_path: Path) -> None:
 
     batch, both = Batch(tmp_path, IDENTITY), [instance("a"), instance("b")]
     with pytest.raises(OSError, match="no space left"):
-        run_batch(batch, both, solve, workers=2, brakes=Brakes(), observer=FullDisk())
+        run_batch(batch, both, solve, workers=2, brakes=StopSignal(), observer=FullDisk())
     batch.close()
     assert stopped == [True]
     assert list(read_attempts(tmp_path)) == ["a"]
@@ -217,7 +217,7 @@ def test_instances_run_side_by_side(tmp_path: Path) -> None:
 
 
 def test_draining_begins_nothing_new_and_loses_nothing(tmp_path: Path) -> None:
-    brakes = Brakes()
+    brakes = StopSignal()
 
     def answer(name: str, run: Path) -> Result:
         brakes.press()
@@ -228,7 +228,7 @@ def test_draining_begins_nothing_new_and_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_instance_is_not_recorded_and_gone_on_with_in_its_own_folder(tmp_path: Path) -> None:
-    brakes, folders = Brakes(), []
+    brakes, folders = StopSignal(), []
 
     def interrupted(name: str, run: Path) -> Result:
         folders.append(run)

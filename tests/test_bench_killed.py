@@ -27,7 +27,7 @@ def test_no_instance_is_lost_or_run_twice_and_the_report_is_the_same(tmp_path: P
     twice = interrupted(
         bench("run", folder, "--out", killed, *OPTIONS, SETTINGS), killed, moments(events(alone), 1, Random(1))
     )
-    assert (len(twice.kills), twice.sittings) == (1, 2)
+    assert (len(twice.kills), twice.sessions) == (1, 2)
     assert sorted(read_attempts(killed)) == ["a", "b"]
     assert attempted_twice(killed) == []
     assert list(differences(alone, killed, 1)) == []

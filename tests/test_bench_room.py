@@ -334,7 +334,7 @@ class TestPruning:
         assert volume.name not in [each.name for each in engine.volumes.list()]
         engine.images.remove(others)
 
-    def test_an_image_that_was_there_before_stays_also_in_a_later_sitting(self, engine, server, tmp_path) -> None:
+    def test_an_image_that_was_there_before_stays_also_in_a_later_session(self, engine, server, tmp_path) -> None:
         before, pulled = server.name("before"), server.name("pulled")
         images = {"a": before, "b": pulled}
         pull(engine, before)

@@ -34,7 +34,7 @@ def test_what_was_reserved_and_not_used_is_free_again():
         pass
 
 
-def test_seconds_of_earlier_sittings_count():
+def test_seconds_of_earlier_sessions_count():
     clock = [100.0]
     budget = Budget(max_seconds=10, now=lambda: clock[0])
     budget.start(spent=Usage(), nodes=0, elapsed_s=7.0)
@@ -103,7 +103,7 @@ def test_the_runs_of_a_batch_hold_the_limits_of_the_batch_and_each_its_own(limit
     assert len(made) == min(limit, sum(min(own, len(calls[n::3])) for n in range(3)))
 
 
-def test_what_the_runs_of_a_batch_spent_in_earlier_sittings_counts_once():
+def test_what_the_runs_of_a_batch_spent_in_earlier_sessions_counts_once():
     whole = Budget(max_calls=3, max_nodes=9)
     whole.start(spent=Usage(model_calls=2), nodes=8, elapsed_s=0.0)
     run, other = Budget(max_calls=2, parent=whole), Budget(parent=whole)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.run.tree import aggregates as carried
-from agent.run.tree.aggregates import Carried
-from agent.run.tree.ancestry import Lineage
+from agent.run.tree.aggregates import SubtreeAggregate
+from agent.run.tree.ancestry import Ancestry
 
 parents = st.lists(st.integers(0, 10**6), max_size=40)
 notes = st.lists(st.tuples(st.integers(0, 10**6), st.integers(-9, 9), st.booleans()), max_size=40)
@@ -19,7 +19,7 @@ notes = st.lists(st.tuples(st.integers(0, 10**6), st.integers(-9, 9), st.boolean
 
 def lineage(parents, span):
     """Node n + 1 below one of those before it, mostly below one of the last, so that it is deep."""
-    made = Lineage()
+    made = Ancestry()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("agent.run.tree.ancestry.SPAN", span)
         made.add(None)
@@ -36,7 +36,7 @@ def both(one, other):
 @given(parents, st.integers(1, 4), notes)
 def test_a_total_is_that_of_the_subtree_whenever_it_is_asked_for(parents, span, given):
     made = lineage(parents, span)
-    totals, plain = Carried(made, (0, 0), both), [(0, 0)] * (len(parents) + 1)
+    totals, plain = SubtreeAggregate(made, (0, 0), both), [(0, 0)] * (len(parents) + 1)
     for at, amount, ask in given:
         at %= len(plain)
         totals.note(at, (amount, abs(amount)))
@@ -88,7 +88,7 @@ def test_a_signal_at_any_line_loses_nothing_and_counts_nothing_twice():
     came = True
     while came:
         at_line += 1
-        totals, plain = Carried(lineage([5, 5, 5, 5, 5, 5, 7], 2), (0, 0), both), [(0, 0)] * 8
+        totals, plain = SubtreeAggregate(lineage([5, 5, 5, 5, 5, 5, 7], 2), (0, 0), both), [(0, 0)] * 8
         for at, amount in ((6, 1), (7, 2), (3, 3), (0, 4)):
             totals.note(at, (amount, amount))
         came = interrupted(totals, 1, at_line)

@@ -15,7 +15,7 @@ import pytest
 
 from agent.actions import Edit, Invalid, Observation, RunTests, View
 from agent.budget import Budget, Stop, Usage
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import ModelError, PolicyError, ToolsRefused
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
@@ -72,7 +72,7 @@ def run_search(
         provider = NamespaceProvider(folder / "run" / "store")
         try:
             budget = Budget(max_nodes=max_nodes)
-            parts = Parts(provider, policy_of(server, **options), search or Linear(), PassingTests(), budget)
+            parts = Components(provider, policy_of(server, **options), search or Linear(), PassingTests(), budget)
             return Attempt(solve(task(repo), parts, run), run, server)
         finally:
             provider.close()

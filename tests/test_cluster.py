@@ -25,7 +25,7 @@ from benchmarks.batch.batch import Batch, Identity
 from benchmarks.batch.cluster import requests
 from benchmarks.batch.cluster import transfer as parcels
 from benchmarks.batch.cluster.code_bundle import pack
-from benchmarks.batch.cluster.coordinator import UNFINISHED, Desk, Superseded
+from benchmarks.batch.cluster.coordinator import UNFINISHED, Coordinator, Superseded
 from benchmarks.batch.cluster.neighbours import Neighbours
 from benchmarks.batch.cluster.remote_budget import DeskPurse
 from benchmarks.batch.cluster.task import Order, work
@@ -39,17 +39,17 @@ from tests.rows import CLASSIC
 CALL = Usage(model_calls=1, tokens_in=10, cost_usd=1.0)
 
 
-def opened(out: Path, environment: dict[str, str] | None = None, **limits: float) -> Desk:
-    desk = Desk(out, limits)
+def opened(out: Path, environment: dict[str, str] | None = None, **limits: float) -> Coordinator:
+    desk = Coordinator(out, limits)
     desk.open(Usage(), 0.0, environment or {})
     return desk
 
 
-def asking(desk: Desk) -> Callable[..., Any]:
+def asking(desk: Coordinator) -> Callable[..., Any]:
     return lambda method, *arguments: getattr(desk, method)(*arguments)
 
 
-def worker(desk: Desk, name: str = "a", attempt: int = 0, **limits: Any) -> Budget:
+def worker(desk: Coordinator, name: str = "a", attempt: int = 0, **limits: Any) -> Budget:
     """The budget of a run on another machine."""
     return Budget(**limits, parent=DeskPurse(asking(desk), name, attempt, float("inf")))
 

@@ -10,9 +10,9 @@ import pytest
 
 from agent.analysis.report.bracket import draw
 from agent.budget import Budget, BudgetSpent, Stop
-from agent.engine.components import Parts, WaveParts
+from agent.engine.components import Components, RoundComponents
 from agent.evaluate.reproduction import FILE_BYTES
-from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.measurer import find_baseline
@@ -24,10 +24,10 @@ from agent.run.tree.node import ROOT
 from agent.run.tree.tree import Node
 from agent.search.best_first import BestFirst
 from agent.settings import TournamentSettings
-from agent.solver.candidates import Answers
+from agent.solver.candidates import CandidatePool
 from agent.solver.comparison import Comparison
 from agent.solver.cross_testing import CrossCheck, Row, scores
-from agent.solver.session import Sitting
+from agent.solver.session import Session
 from agent.solver.tournament import rank
 from agent.solver.tournament.note import key, note
 from tests.candidates import TASK, FixedJudge, candidate
@@ -65,7 +65,7 @@ def lab(provider, tmp_path_factory):
     wanted = task(means(folder / "repo"))
     base = provider.create(wanted.workspace)
     report = find_baseline(provider, wanted, base, runs=1)
-    scorer = GoalsFirst(provider, wanted, base, report, PassingTests())
+    scorer = StagedScorer(provider, wanted, base, report, PassingTests())
     events = []
     with Run.open(folder / "run") as run:
         run.record(Added(Node(0, (), (), base, report, Evaluation(0.1))))
@@ -83,8 +83,8 @@ def lab(provider, tmp_path_factory):
             found.append(Candidate(rollout, provider.diff(base, state), evaluation, summary))
 
         def check(**limits):
-            parts = Parts(provider, edits(), BestFirst(), PassingTests(), Budget(**limits))
-            return CrossCheck(Sitting(wanted, parts, run, threading.Event(), events.append), scorer.own)
+            parts = Components(provider, edits(), BestFirst(), PassingTests(), Budget(**limits))
+            return CrossCheck(Session(wanted, parts, run, threading.Event(), events.append), scorer.own)
 
         yield check, found, events, scorer
 
@@ -105,7 +105,7 @@ class TestInASandbox:
         assert check(max_measurements=2).scores(found) == dict.fromkeys(range(1, 6), 1.0)
         assert runs(events) == 2
 
-    def test_what_an_earlier_sitting_found_of_one_author_counts_after_one_that_there_is_no_room_for(self, lab):
+    def test_what_an_earlier_session_found_of_one_author_counts_after_one_that_there_is_no_room_for(self, lab):
         check, found, _, _ = lab
         scored = {1: 1.0, 2: 1.0, 3: 0.0}
         assert check(max_measurements=4).scores(found[:3]) == scored
@@ -123,13 +123,13 @@ class TestInASandbox:
     @pytest.mark.parametrize("cancelled", [True, False])
     def test_what_is_cancelled_or_out_of_time_leaves_no_ranking(self, lab, cancelled):
         check, found, _, scorer = lab
-        sitting = check(max_seconds=None if cancelled else 0).sitting
+        session = check(max_seconds=None if cancelled else 0).session
         if cancelled:
-            sitting.cancel.set()
+            session.cancel.set()
         with pytest.raises(BudgetSpent) as spent:
-            Comparison(sitting, WaveParts(4), Answers(sitting, scorer)).rank(found)
+            Comparison(session, RoundComponents(4), CandidatePool(session, scorer)).rank(found)
         assert spent.value.stop is (Stop.INTERRUPTED if cancelled else Stop.TIME)
-        assert sitting.run.note(ROOT, key(1)) is None
+        assert session.run.note(ROOT, key(1)) is None
 
     def test_a_test_counts_that_another_patch_passes_too_and_each_is_run_once_in_each_state(self, lab):
         check, found, events, _ = lab
@@ -142,13 +142,13 @@ class TestInASandbox:
     def test_waves_ask_it_unless_it_is_turned_off(self, lab, wanted, best):
         """Without it the shortest patch wins, which repairs only what the task's own test shows."""
         check, found, _, scorer = lab
-        sitting, waves = check().sitting, WaveParts(4, tournament=TournamentSettings(crosscheck=wanted))
-        assert Comparison(sitting, waves, Answers(sitting, scorer)).rank(found).order[0].node == best
+        session, waves = check().session, RoundComponents(4, tournament=TournamentSettings(crosscheck=wanted))
+        assert Comparison(session, waves, CandidatePool(session, scorer)).rank(found).order[0].node == best
 
     def test_of_two_states_with_one_patch_a_known_verdict_is_taken_for_both_and_its_blob_is_not_read(self, lab):
         check, found, events, scorer = lab
-        sitting, before = check().sitting, runs(events)
-        run, answers = sitting.run, Answers(sitting, scorer)
+        session, before = check().session, runs(events)
+        run, answers = session.run, CandidatePool(session, scorer)
         run.record(Added(replace(run.tree[2], id=len(run.tree))))
         verdict = {"patch": sha256(found[1].patch).hexdigest(), "solved": False, "improved": True}
         run.record(Noted(2, "verdict", verdict))
@@ -158,13 +158,13 @@ class TestInASandbox:
 
 
 def test_nothing_is_looked_at_where_tests_of_others_cannot_be_run(tmp_path):
-    parts = Parts(None, edits(), BestFirst(), PassingTests(), Budget())
+    parts = Components(None, edits(), BestFirst(), PassingTests(), Budget())
     with Run.open(tmp_path) as run:
         base = replace(node(0), report=SuiteReport(adapter="exit-code"))
         for each in (base, node(1, 0), node(2, 0)):
             run.record(Added(each))
-        sitting = Sitting(TASK, parts, run, threading.Event(), print)
-        assert CrossCheck(sitting, None).scores([candidate(1), candidate(2)]) == {1: 1.0, 2: 1.0}
+        session = Session(TASK, parts, run, threading.Event(), print)
+        assert CrossCheck(session, None).scores([candidate(1), candidate(2)]) == {1: 1.0, 2: 1.0}
 
 
 PASSES, FAILS, SAYS_NOTHING = {"t.py": "passed"}, {"t.py": "failed"}, {"t.py": "invalid"}

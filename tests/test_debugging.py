@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from agent.actions import Debug
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import MeasureError
-from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.inside.values import VALUE_CHARACTERS, Values
 from agent.measure.inside.watching import Watch
@@ -116,7 +116,7 @@ def baseline(provider, repo, base):
 
 @pytest.fixture(scope="module")
 def scorer(provider, repo, base, baseline):
-    return GoalsFirst(provider, task(repo), base, baseline, PassingTests())
+    return StagedScorer(provider, task(repo), base, baseline, PassingTests())
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ class TestInASearch:
     def search(self, provider, repo, folder, policy, **limits):
         self.events = []
         with Run.open(folder) as run:
-            parts = Parts(provider, policy, Linear(), PassingTests(), Budget(**limits), baseline_runs=1)
+            parts = Components(provider, policy, Linear(), PassingTests(), Budget(**limits), baseline_runs=1)
             return solve(task(repo, goal_tests=(GOAL,)), parts, run, on_event=self.events.append), run
 
     def test_it_is_told_to_the_model_counted_and_leaves_no_trace_in_the_state(self, provider, repo, tmp_path):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agent.budget import Budget, Stop, Usage
 from agent.config import load
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.probing.spectrum import Spectrum
@@ -178,7 +178,7 @@ def solved(namespaces, tmp_path_factory):
     wanted = task(commit(folder / "repo", FILES), statement="Mend all")
     with Run.open(folder / "run") as run, NamespaceProvider(folder / "run" / "store") as provider:
         team, model = Team(provider), ScriptedModel([answer(json.dumps(PLAN))])
-        parts = Parts(provider, Scripted(None), Linear(), PassingTests(), Budget(), baseline_runs=1, workers=3)
+        parts = Components(provider, Scripted(None), Linear(), PassingTests(), Budget(), baseline_runs=1, workers=3)
         result = solve(wanted, parts, run, on_event=team.watch, begin=partial(Delegation, team, model))
         yield result, run, team, provider
 
@@ -242,7 +242,7 @@ def test_of_a_part_that_is_not_done_the_best_is_kept_beside_the_integrated_state
         return Work(base, state, False, nothing)
 
     with Run.open(tmp_path / "run") as run:
-        parts = Parts(provider, Scripted(None), Linear(), PassingTests(), Budget(), baseline_runs=1)
+        parts = Components(provider, Scripted(None), Linear(), PassingTests(), Budget(), baseline_runs=1)
         wanted = task(commit(tmp_path / "repo", FILES))
         result = solve(wanted, parts, run, begin=partial(Delegation, work, None))
         assert [node.kind for node in run.tree] == ["", "partial"]

@@ -32,13 +32,13 @@ from agent.analysis.report.diagnosis import parted, told
 from agent.analysis.trajectories.reading import read_trajectory
 from agent.budget import Budget
 from agent.cli.app import app
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.probing.spectrum import Spectrum
 from agent.policy import Proposal
-from agent.run.action_log import deed
+from agent.run.action_log import action_record
 from agent.run.command_queue import steer
 from agent.run.commands import Order, check
 from agent.run.events import Ended, Noted
@@ -267,7 +267,9 @@ def test_a_failed_run_is_mended_from_just_before_its_onset_and_its_prefix_is_not
 
     def sit(nodes):
         with Run.open(directory) as run, NamespaceProvider(directory / "store") as provider:
-            parts = Parts(provider, Scripted(answer), Linear(), PassingTests(), Budget(max_nodes=nodes), localise=True)
+            parts = Components(
+                provider, Scripted(answer), Linear(), PassingTests(), Budget(max_nodes=nodes), localise=True
+            )
             return solve(task(repo), parts, run), list(run.tree)
 
     first, before = sit(3)
@@ -291,14 +293,14 @@ def test_a_trajectory_of_mini_swe_agent_is_read():
     trajectory = read_trajectory(TRAJECTORIES / "mini.traj.json")
     assert (trajectory.format, trajectory.ended) == ("mini-swe-agent-1.1", "Submitted")
     assert trajectory.patch.startswith("diff --git a/calc.py")
-    commands = [each.action.command for each in trajectory.deeds]
+    commands = [each.action.command for each in trajectory.action_records]
     assert commands[:2] == ["ls", "cat calc.py"]
     assert commands[5] == "sed -n '1,3p' calc.py"
-    assert trajectory.deeds[5].seen == Observation(
+    assert trajectory.action_records[5].seen == Observation(
         "def total(numbers):\n    result = None\n    for number in numbers:\n"
     )
-    assert [each.seen.ok for each in trajectory.deeds[:5]] == [True, True, False, True, False]
-    found = diagnose_deeds(Path("x"), trajectory.deeds, trajectory.ended)
+    assert [each.seen.ok for each in trajectory.action_records[:5]] == [True, True, False, True, False]
+    found = diagnose_deeds(Path("x"), trajectory.action_records, trajectory.ended)
     assert (found.onset.step.number, found.dependents) == (4, (6, 8))
     assert (numbers(found, "reproduce"), numbers(found, "test"), numbers(found, "submit")) == ([3], [5, 9], [11, 12])
 
@@ -309,7 +311,7 @@ def test_the_older_form_of_it_is_read_from_the_text(tmp_path):
     old = {"info": {"exit_status": "LimitsExceeded"}, "messages": [{"role": "assistant", "content": said}, output]}
     (tmp_path / "x.json").write_text(json.dumps(old))
     trajectory = read_trajectory(tmp_path / "x.json")
-    (only,) = trajectory.deeds
+    (only,) = trajectory.action_records
     assert (only.action, only.seen.ok, trajectory.ended) == (Shell("cat a.py"), False, "LimitsExceeded")
     assert "x" in only.seen.text
 
@@ -317,7 +319,7 @@ def test_the_older_form_of_it_is_read_from_the_text(tmp_path):
 def test_a_trajectory_of_swe_agent_is_read():
     trajectory = read_trajectory(TRAJECTORIES / "swe-agent.traj")
     assert (trajectory.format, trajectory.ended) == ("SWE-agent", "submitted")
-    assert [(each.action.kind, each.path, each.seen.ok) for each in trajectory.deeds] == [
+    assert [(each.action.kind, each.path, each.seen.ok) for each in trajectory.action_records] == [
         ("view", "calc.py", True),
         ("shell", "", True),
         ("write", "reproduce.py", True),
@@ -328,11 +330,11 @@ def test_a_trajectory_of_swe_agent_is_read():
         ("edit", "CHANGES.md", True),
         ("submit", "", True),
     ]
-    view, edit, insert = (trajectory.deeds[n].action for n in (0, 3, 7))
+    view, edit, insert = (trajectory.action_records[n].action for n in (0, 3, 7))
     assert (view.start, view.end) == (1, 5)
     assert (edit.old, edit.new) == ("    for number in numbers[1:]:", "    for number in numbers")
     assert (insert.new, insert.line) == ("- total", 1)
-    found = diagnose_deeds(Path("x"), trajectory.deeds, trajectory.ended)
+    found = diagnose_deeds(Path("x"), trajectory.action_records, trajectory.ended)
     assert (found.onset.step.number, found.onset.rule) == (4, "a syntax error that was never mended")
     assert found.dependents == (7,)
     assert numbers(found, "reproduce") == [2, 3]
@@ -354,13 +356,13 @@ def test_a_trajectory_of_swe_agent_is_read():
 def test_each_call_of_its_editor_is_read_and_what_cannot_be_is_a_command(tmp_path, call, action):
     text = f"str_replace_editor {call}"
     (tmp_path / "x.traj").write_text(json.dumps({"trajectory": [{"action": text}]}))
-    assert read_trajectory(tmp_path / "x.traj").deeds[0].action == (action or Shell(text))
+    assert read_trajectory(tmp_path / "x.traj").action_records[0].action == (action or Shell(text))
 
 
 def test_of_several_attempts_the_last_is_read(tmp_path):
     attempts = [{"trajectory": [{"action": name}]} for name in ("ls one", "ls two")]
     (tmp_path / "x.traj").write_text(json.dumps({"attempts": attempts}))
-    assert read_trajectory(tmp_path / "x.traj").deeds[0].action == Shell("ls two")
+    assert read_trajectory(tmp_path / "x.traj").action_records[0].action == Shell("ls two")
 
 
 def test_a_trajectory_of_openhands_is_read_however_it_was_kept(tmp_path):
@@ -370,9 +372,11 @@ def test_a_trajectory_of_openhands_is_read_however_it_was_kept(tmp_path):
     for name, data in {"downloaded": {"trajectory": events}, "evaluated": evaluated}.items():
         (tmp_path / name).write_text(json.dumps(data))
         kept.append(read_trajectory(tmp_path / name))
-    assert {(each.format, each.ended, each.deeds) for each in kept} == {("OpenHands", "finished", kept[0].deeds)}
+    assert {(each.format, each.ended, each.action_records) for each in kept} == {
+        ("OpenHands", "finished", kept[0].action_records)
+    }
     assert [each.patch for each in kept] == ["", "", "diff --git a/calc.py"]
-    assert [(each.action.kind, each.path, each.seen.ok) for each in kept[0].deeds] == [
+    assert [(each.action.kind, each.path, each.seen.ok) for each in kept[0].action_records] == [
         ("view", "calc.py", True),
         ("write", "reproduce.py", True),
         ("shell", "", False),
@@ -384,12 +388,12 @@ def test_a_trajectory_of_openhands_is_read_however_it_was_kept(tmp_path):
         ("shell", "", True),
         ("submit", "", True),
     ]
-    view, edit, insert, drafted = (kept[0].deeds[n].action for n in (0, 4, 5, 6))
+    view, edit, insert, drafted = (kept[0].action_records[n].action for n in (0, 4, 5, 6))
     assert (view.start, view.end) == (1, 5)
     assert (edit.old, edit.new) == ("    for number in numbers[1:]:", "    for number in numbers")
     assert (insert.new, insert.line) == ("- total", 2)
     assert drafted.content == "def total(numbers):\n    return sum(numbers)\n"
-    found = diagnose_deeds(Path("x"), kept[0].deeds, kept[0].ended)
+    found = diagnose_deeds(Path("x"), kept[0].action_records, kept[0].ended)
     assert (numbers(found, "locate"), numbers(found, "reproduce"), numbers(found, "submit")) == ([1], [2, 3], [10])
 
 
@@ -407,8 +411,8 @@ def test_an_edit_that_openhands_took_back_is_no_file_without_text(tmp_path):
     events = [{"id": n, "source": "agent", "action": "edit", "args": args} for n, args in enumerate(edits, 1)]
     (tmp_path / "x.json").write_text(json.dumps(events))
     found = read_trajectory(tmp_path / "x.json")
-    assert [each.action.kind for each in found.deeds] == ["edit", "shell"]
-    assert diagnose_deeds(Path("x"), found.deeds, found.ended).onset is None
+    assert [each.action.kind for each in found.action_records] == ["edit", "shell"]
+    assert diagnose_deeds(Path("x"), found.action_records, found.ended).onset is None
 
 
 @pytest.mark.parametrize(
@@ -429,7 +433,7 @@ def test_what_is_no_trajectory_is_named(tmp_path, content, said):
 
 
 def ran(command: str, output: str = "") -> object:
-    return deed(None, Shell(command), Observation(output), ("/testbed",))
+    return action_record(None, Shell(command), Observation(output), ("/testbed",))
 
 
 def test_failures_that_went_down_again_are_no_onset():

@@ -13,7 +13,7 @@ import pytest
 
 from agent.actions import Edit, Shell
 from agent.budget import Budget, Stop
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Proposal
 from agent.run.events import Exhausted
@@ -33,10 +33,10 @@ SMALL = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), rea
 MORE = "import os\n\n\ndef test_more():\n    assert os.path.exists('more')\n"
 
 
-def sitting(repo, run, answer):
-    """One sitting of a run."""
+def session(repo, run, answer):
+    """One session of a run."""
     with Run.open(run) as opened, NamespaceProvider(run / "store") as provider:
-        parts = Parts(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
+        parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
         return solve(task(repo), parts, opened)
 
 
@@ -60,13 +60,13 @@ def finishing(position):
     return Proposal((*edit, Shell("touch more")))
 
 
-def two_sittings(repo, run, command):
-    """A sitting that meets the end of the disk, and one after the disk has grown; what a test wants to know of both."""
-    first = sitting(repo, run, filling(command))
+def two_sessions(repo, run, command):
+    """A session that meets the end of the disk, and one after the disk has grown; what a test wants to know of both."""
+    first = session(repo, run, filling(command))
     subprocess.run(["mount", "-o", "remount,size=4g", run.parent], check=True)
     with Run.open(run) as opened:
         failures = sum(len(opened.tree.failures(node.id)) for node in opened.tree)
-    second = sitting(repo, run, finishing)
+    second = session(repo, run, finishing)
     return {
         "first": [
             first.status,
@@ -86,8 +86,8 @@ def on_a_small_disk(tmp_path, command):
     (repo / "test_more.py").write_text(MORE)
     small.mkdir()
     program = (
-        f"import json, sys; from pathlib import Path; from tests.test_disk import two_sittings\n"
-        f"print(json.dumps(two_sittings(Path({str(repo)!r}), Path({str(small)!r}, 'run'), {command!r})))"
+        f"import json, sys; from pathlib import Path; from tests.test_disk import two_sessions\n"
+        f"print(json.dumps(two_sessions(Path({str(repo)!r}), Path({str(small)!r}, 'run'), {command!r})))"
     )
     mount = f'mount -t tmpfs -o size=530m none {small} && exec "$@"'
     done = subprocess.run(
@@ -99,7 +99,7 @@ def on_a_small_disk(tmp_path, command):
 
 
 @SMALL
-def test_a_disk_that_fills_ends_the_sitting_with_the_best_patch_and_the_run_goes_on_later(tmp_path):
+def test_a_disk_that_fills_ends_the_session_with_the_best_patch_and_the_run_goes_on_later(tmp_path):
     said = on_a_small_disk(tmp_path, "head -c 90000000 /dev/urandom > blobNUMBER")
     assert said["first"] == ["improved", True, True, "StoreFull", True]
     assert "MiB free" in said["message"]
@@ -123,7 +123,7 @@ def test_a_disk_without_room_is_named_with_the_figures_and_the_remedy(tmp_path):
         require(tmp_path / "new", 1 << 60, "it")
 
 
-def test_states_beyond_their_bound_end_the_sitting_unless_closed_nodes_make_room(tmp_path):
+def test_states_beyond_their_bound_end_the_session_unless_closed_nodes_make_room(tmp_path):
     """Node 4 is closed as well; it holds the state of the root, which is needed."""
 
     def answer(position):
@@ -135,7 +135,7 @@ def test_states_beyond_their_bound_end_the_sitting_unless_closed_nodes_make_room
 
     repo, run = means(tmp_path / "repo"), tmp_path / "run"
     with Run.open(run) as opened, NamespaceProvider(run / "store") as provider:
-        parts = Parts(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
+        parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
         solve(task(repo), parts, opened)
         assert [opened.tree.expandable(n) for n in range(1, 5)] == [False] * 4
     with Run.open(run) as opened, NamespaceProvider(run / "store", Limits(store_bytes=7 << 20)) as provider:
@@ -164,7 +164,7 @@ def test_nothing_that_may_still_be_needed_is_given_up(tmp_path):
     repo, run = means(tmp_path / "repo"), tmp_path / "run"
     (repo / "test_more.py").write_text(MORE)
     with Run.open(run) as opened, NamespaceProvider(run / "store") as provider:
-        parts = Parts(provider, Scripted(answer), BestFirst(), PassingTests(), Budget(max_nodes=3))
+        parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget(max_nodes=3))
         solve(task(repo), parts, opened)
     with Run.open(run) as opened, NamespaceProvider(run / "store", Limits(store_bytes=3 << 20)) as provider:
         with provider.at(opened.tree.root.snapshot):

@@ -12,7 +12,7 @@ import pytest
 
 from agent.actions import Edit, Observation, RunTests, View
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.learning.export.licences import licence_of
@@ -399,7 +399,7 @@ def test_a_run_of_a_real_server_gives_the_conversations_that_the_server_was_sent
     ]
     server = serve(script)
     with Run.open(tmp_path / "run") as run:
-        parts = Parts(provider, ChatPolicy(client(server)), Linear(), PassingTests(), Budget())
+        parts = Components(provider, ChatPolicy(client(server)), Linear(), PassingTests(), Budget())
         assert solve(task(means(tmp_path / "repo")), parts, run).status == "solved"
         mended, rest = rows(run, "sft")
     _, second, _, last = (request["messages"] for request in server.requests)

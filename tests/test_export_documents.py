@@ -85,7 +85,7 @@ class TestMiniSweAgentsTrajectory:
         assert (found.format, found.ended, found.patch) == ("mini-swe-agent-1.1", "Submitted", PATCH.decode())
         done = [
             (each.action.command, each.seen.text, each.seen.ok)
-            for each in found.deeds
+            for each in found.action_records
             if isinstance(each.action, Shell)
         ]
         assert done == [
@@ -148,7 +148,7 @@ class TestMiniSweAgentsTrajectory:
         messages = document(tmp_path / "run", "traj")["messages"]
         assert [m["content"] for m in messages] == ["Begin.", "one", "ls!", "two", "pwd!", "three", "id!", ""]
         assert {m["role"] for m in messages} == {"user", "assistant", "exit"}
-        deeds = read_trajectory(tmp_path / "run" / "run.traj.json").deeds
+        deeds = read_trajectory(tmp_path / "run" / "run.traj.json").action_records
         assert [each.seen.text for each in deeds] == ["ls!", "pwd!", "id!"]
 
 

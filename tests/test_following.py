@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.engine.scheduled_replay import follow
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
 from agent.run.run import Run
-from agent.run.schedule import Flight, formations
+from agent.run.schedule import ScheduleEntry, schedule
 from agent.search.linear import Linear
 from agent.solver.solve import search, solve
 from sandboxes import Provider
@@ -40,7 +40,7 @@ class Seen:
         self.begun += 1
         return made
 
-    def see_through(self, ticket: str, flight: Flight) -> None:
+    def see_through(self, ticket: str, flight: ScheduleEntry) -> None:
         self.land(ticket)
         self.ended.append(ticket)
         self.done.append((ticket, flight.cut))
@@ -49,10 +49,10 @@ class Seen:
         self.flying.remove(ticket)
 
 
-def searched(orders: list[tuple[str, int]], workers: int) -> tuple[Seen, list[Flight]]:
+def searched(orders: list[tuple[str, int]], workers: int) -> tuple[Seen, list[ScheduleEntry]]:
     """A search by so many workers whose speed the orders say, and what its journal has of it. Where it stands still,
     what is in flight is dropped, as by a kill."""
-    seen, since, numbers, flights = Seen(), 0, dict[int, str](), list[Flight]()
+    seen, since, numbers, flights = Seen(), 0, dict[int, str](), list[ScheduleEntry]()
     for what, which in orders:
         if what == "stand still":
             for ticket in numbers.values():
@@ -64,7 +64,7 @@ def searched(orders: list[tuple[str, int]], workers: int) -> tuple[Seen, list[Fl
             numbers[number] = seen.begin()
         if what == "end" and numbers:
             number = sorted(numbers)[which % len(numbers)]
-            flights.append(Flight(number, seen.begun, since, cut=which or None))
+            flights.append(ScheduleEntry(number, seen.begun, since, cut=which or None))
             seen.see_through(numbers.pop(number), flights[-1])
     return seen, flights
 
@@ -72,7 +72,7 @@ def searched(orders: list[tuple[str, int]], workers: int) -> tuple[Seen, list[Fl
 @given(orders, st.integers(1, 8))
 def test_every_choice_begins_after_the_same_and_beside_the_same_and_ends_alike(orders, workers):
     first, flights = searched(orders, workers)
-    again, order = Seen(), list(formations(flights))
+    again, order = Seen(), list(schedule(flights))
     follow(order, again)
     assert (order, again.flying) == ([], [])
     assert again.done == first.done
@@ -83,9 +83,9 @@ def test_where_nothing_can_be_begun_what_is_to_be_done_again_waits_for_the_next_
         def begin(self) -> None:
             return None
 
-    order = [(Flight(0, 1, 0),)]
+    order = [(ScheduleEntry(0, 1, 0),)]
     follow(order, Over())
-    assert order == [(Flight(0, 1, 0),)]
+    assert order == [(ScheduleEntry(0, 1, 0),)]
 
 
 def test_of_a_search_that_has_parted_only_what_is_there_is_done_again():
@@ -93,13 +93,13 @@ def test_of_a_search_that_has_parted_only_what_is_there_is_done_again():
         def begin(self) -> str | None:
             return super().begin() if self.begun < 2 else None
 
-    short, order = Short(), list(formations([Flight(1, 4, 0), Flight(3, 5, 0), Flight(0, 5, 0)]))
+    short, order = Short(), list(schedule([ScheduleEntry(1, 4, 0), ScheduleEntry(3, 5, 0), ScheduleEntry(0, 5, 0)]))
     follow(order, short)
     assert ([ticket for ticket, _ in short.done], short.flying) == (["0/0/", "0/"], [])
 
 
 def test_an_older_run_has_no_order():
-    assert list(formations(iter([None, None]))) == []
+    assert list(schedule(iter([None, None]))) == []
 
 
 @pytest.mark.namespace
@@ -109,8 +109,8 @@ def test_a_defect_while_something_is_done_again_ends_the_search_for_all_who_wait
     def breaks(position: Position) -> Proposal:
         raise ZeroDivisionError("a defect")
 
-    parts = Parts(provider, Scripted(breaks), Linear(), PassingTests(), Budget(), baseline_runs=1)
-    again = partial(search, order=[(Flight(0, 1, 0),)])
+    parts = Components(provider, Scripted(breaks), Linear(), PassingTests(), Budget(), baseline_runs=1)
+    again = partial(search, order=[(ScheduleEntry(0, 1, 0),)])
     with Run.open(tmp_path / "run") as run, pytest.raises(ZeroDivisionError, match="a defect"):
         solve(task(means(tmp_path / "repo")), parts, run, begin=again)
     assert parts.halt.reached()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.improvement import improves_strictly
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
@@ -90,7 +90,9 @@ def test_a_repair_that_breaks_another_test_is_taken_back_and_the_next_attempt_is
     repo = commit(tmp_path / "pair", {"pair.py": PAIR, "test_pair.py": PAIR_TESTS})
     with Run.open(tmp_path / "run") as run:
         limits = Budget(max_nodes=5)
-        parts = Parts(provider, ChatPolicy(model), BestFirst(), PassingTests(), limits, gate="strict", baseline_runs=1)
+        parts = Components(
+            provider, ChatPolicy(model), BestFirst(), PassingTests(), limits, gate="strict", baseline_runs=1
+        )
         result = solve(task(repo), parts, run)
         tree = run.tree
     assert [(tree[n].parents, tree[n].refused) for n in range(1, 5)] == [

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
@@ -74,7 +74,7 @@ def test_a_model_reads_this(provider: Provider, tmp_path: Path, name: str) -> No
         model = ScriptedModel(script)
         wanted = task(repo, **({"goal_failing": False} | mode.changes))
         with Run.open(tmp_path / f"run{number}") as run:
-            parts = Parts(provider, ChatPolicy(model), Auto(), PassingTests(), Budget())
+            parts = Components(provider, ChatPolicy(model), Auto(), PassingTests(), Budget())
             assert solve(wanted, parts, run).resolved
             told.append(run.tree[1].steps[0].observations[-1].text)
         opening = [message["content"] for message in model.heard[0]]

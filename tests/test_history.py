@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from agent.analysis.history import HISTORY, NODES
 from agent.budget import Budget
 from agent.cli.app import app
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.measurer import find_baseline
@@ -51,7 +51,7 @@ def searched(namespaces, tmp_path_factory):
     wanted = task(repo, base=git(repo, "rev-parse", "HEAD").strip(), test_command="python -m pytest -q")
     with Run.open(folder / "run") as run, NamespaceProvider(folder / "run" / "store") as provider:
         search = Planned(CHOICES)
-        solve(wanted, Parts(provider, Doing((SPOILT, LOW, HIGH)), search, PassingTests(), Budget()), run)
+        solve(wanted, Components(provider, Doing((SPOILT, LOW, HIGH)), search, PassingTests(), Budget()), run)
     assert ramify("log", folder / "run").stderr == ""
     return folder
 

@@ -63,7 +63,7 @@ def finish(process):
 
 
 def tree_of(run):
-    """What a tree consists of, without the times that no two sittings share."""
+    """What a tree consists of, without the times that no two sessions share."""
     nodes = [e.node for e in read_events(run / "journal.jsonl") if isinstance(e, Added)]
     return [(n.id, n.parents, n.label, n.state_hash, n.value, n.report.outcomes) for n in nodes]
 
@@ -172,7 +172,7 @@ def test_a_signal_is_answered_soon_while_a_model_is_waited_for(repo, tmp_path, n
     assert children_of(process.pid) == []
 
 
-def test_a_signal_gives_the_best_diff_as_it_is_and_a_later_sitting_verifies_it(tmp_path):
+def test_a_signal_gives_the_best_diff_as_it_is_and_a_later_session_verifies_it(tmp_path):
     repo = means(tmp_path / "repo")
     fix = says(None, ("edit", {"path": "means.py", "old_str": "< 0:", "new_str": "<= 0:"}), ("run_tests", {}))
     waiting, answers = threading.Event(), iter([fix])

@@ -19,7 +19,7 @@ from agent.run.commands import Order
 from agent.run.events import Added, Begun, Ended, Exhausted, Failed, Merged, Noted, Remeasured, Spent, Started, Steered
 from agent.run.journal import Journal, decode, encode
 from agent.run.run import Run
-from agent.run.schedule import Flight
+from agent.run.schedule import ScheduleEntry
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, Step
@@ -51,7 +51,7 @@ EVENTS = [
     Merged(1, 0),
     Merged(1, 0, "the same", "mutate/1", choice=Choice(1, "fuse", 0)),
     Failed(1, "the fork is gone", elapsed_s=3.0),
-    Failed(1, "conflict in a.py", choice=Choice(1, "fuse", 0), flight=Flight(1, 2, 0)),
+    Failed(1, "conflict in a.py", choice=Choice(1, "fuse", 0), flight=ScheduleEntry(1, 2, 0)),
     Remeasured(1, Evaluation(0.25), SuiteReport({"t::c": Outcome.FAILED}), 4.0, Choice(1, "measure")),
     Exhausted(0, "mutate/1"),
     Spent(Usage(model_calls=1, cost_usd=0.25), "model", 1),
@@ -108,7 +108,7 @@ def test_actions_of_earlier_versions_are_read():
     assert (line != encode(event), decode(line)) == (True, event)
 
 
-def test_a_run_in_two_sittings_equals_one(tmp_path):
+def test_a_run_in_two_sessions_equals_one(tmp_path):
     whole = written(tmp_path / "one")
     written(tmp_path / "two", EVENTS[:4])
     again = written(tmp_path / "two", EVENTS[4:])

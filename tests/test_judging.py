@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.budget import BudgetSpent, Stop
 from agent.errors import ModelError, PolicyError, TooLong
 from agent.evaluate.guard import Flag, cap
-from agent.evaluate.value import Case
+from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.blend import Blend
 from agent.evaluate.value.checklist import Checklist
 from agent.evaluate.value.debate import Debate
@@ -34,11 +34,13 @@ BASELINE = SuiteReport({"t::a": E, "t::b": F, "t::c": P, "t::d": P}, collected=4
 PATCH = b"--- a/m.py\n+++ b/m.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
 
 
-def case(report: SuiteReport = BASELINE, *, goals: tuple[str, ...] = GOALS, patch: bytes = PATCH, **changes) -> Case:
+def case(
+    report: SuiteReport = BASELINE, *, goals: tuple[str, ...] = GOALS, patch: bytes = PATCH, **changes
+) -> EvaluationInput:
     """A state of the second generation, about which models may be asked."""
     root = Node(0, (), (), Snapshot("0", "0"), changes.pop("baseline", BASELINE), Evaluation(0.1))
     task = Task("t", changes.pop("statement", "It is wrong."), Workspace(), "pytest", goals)
-    return Case(task, (root,), report, lambda: patch, **{"ask": directly, **changes})
+    return EvaluationInput(task, (root,), report, lambda: patch, **{"ask": directly, **changes})
 
 
 def report(**ends: Outcome) -> SuiteReport:
@@ -62,7 +64,7 @@ def always(text: str) -> ScriptedModel:
     return ScriptedModel(lambda messages: answer(text))
 
 
-def by_tests(of: Case) -> Evaluation:
+def by_tests(of: EvaluationInput) -> Evaluation:
     return PassingTests().evaluate(of)
 
 
@@ -332,7 +334,7 @@ PASSING = SuiteReport({"t::c": P, "t::d": P})
         (case(SuiteReport({"t::c": F, "t::d": P}), goals=(), baseline=PASSING), False),
     ],
 )
-def test_a_critic_accepts_only_what_no_test_speaks_against(shown: Case, accepted: bool):
+def test_a_critic_accepts_only_what_no_test_speaks_against(shown: EvaluationInput, accepted: bool):
     incomplete = replace(shown, report=replace(shown.report, complete=False))
     found = Judge(says(opinion(0.9, "accept"))).evaluate(incomplete)
     assert found.parts["accept"] == float(accepted)

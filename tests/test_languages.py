@@ -13,7 +13,7 @@ import pytest
 
 from agent.actions import Edit
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import MeasureError, UsageError
 from agent.evaluate.guard import inspect
 from agent.evaluate.value.tests import PassingTests
@@ -58,7 +58,7 @@ def repair(name):
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_a_bug_in_any_language_is_searched_for_and_its_patch_verified(name, provider, tmp_path):
     language, lab = LANGUAGES[name], lab_of(provider, tmp_path / "repo", name)
-    parts = Parts(provider, repair(name), BestFirst(), PassingTests(), Budget(), baseline_runs=1)
+    parts = Components(provider, repair(name), BestFirst(), PassingTests(), Budget(), baseline_runs=1)
     with Run.open(tmp_path / "run") as run:
         result = solve(lab.task, parts, run)
         root, wrong, right = (run.tree[node].report for node in (0, 1, 2))
@@ -180,7 +180,9 @@ def test_a_command_is_one_test_where_the_person_says_so(provider, tmp_path):
 
 def test_a_search_of_other_than_pytest_needs_a_model_and_says_so(provider, tmp_path):
     lab = lab_of(provider, tmp_path / "repo", "unittest")
-    parts = Parts(provider, repair("unittest"), BestFirst(), PassingTests(), Budget(), baseline_runs=1, localise=True)
+    parts = Components(
+        provider, repair("unittest"), BestFirst(), PassingTests(), Budget(), baseline_runs=1, localise=True
+    )
     with (
         Run.open(tmp_path / "run") as run,
         pytest.raises(UsageError, match=r"run by unittest: name a model with --policy"),

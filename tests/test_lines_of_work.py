@@ -17,7 +17,7 @@ import pytest
 
 from agent.analysis.report.summary import as_text
 from agent.budget import Budget, Stop
-from agent.engine.components import Parts, WaveParts
+from agent.engine.components import Components, RoundComponents
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.timing import Timing
 from agent.models.openai import OpenAIModel
@@ -127,7 +127,7 @@ def attempt(provider: Provider, tmp_path: Path, client: Client) -> Solve:
         repo = commit(tmp_path / "repo", {**files, ".gitignore": "__pycache__/\n"})
         with ScriptedServer(script) as server, Run.open(tmp_path / "run") as run:
             model: OpenAIModel = client(server)
-            made = Parts(
+            made = Components(
                 provider,
                 ChatPolicy(model, **(policy or {})),
                 search or Auto(),
@@ -338,7 +338,7 @@ class TestAnAnswer:
     ) -> None:
         """The model says the same in both, as one without a temperature would."""
         line = [says("a", RIGHT, TEST), says("b", SUBMIT)]
-        done = attempt([*line, *line], search=BestOfN(2), lines=2, waves=WaveParts(rollouts=2))
+        done = attempt([*line, *line], search=BestOfN(2), lines=2, waves=RoundComponents(rollouts=2))
         tree = done.run.tree
         assert [node.parents for node in tree] == [(), (0,), (1,), (0,), (3,)]
         assert [node.id for node in tree if node.submitted] == [2, 4]

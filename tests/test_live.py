@@ -84,7 +84,7 @@ def test_limits_are_bars_of_what_was_spent_and_the_rest_is_a_line() -> None:
     assert "2 states, 1 dead ends, 3 test runs" in lines[-1]
 
 
-def test_a_run_that_goes_on_counts_what_earlier_sittings_found_and_spent_against_the_limits_of_now(tmp_path) -> None:
+def test_a_run_that_goes_on_counts_what_earlier_sessions_found_and_spent_against_the_limits_of_now(tmp_path) -> None:
     earlier = [BEGUN, Added(node(0, value=0.2)), Added(node(1, 0, 0.5), elapsed_s=40.0), Spent(Usage(measurements=2))]
     console = terminal()
     progress = Progress(console)

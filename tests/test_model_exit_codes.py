@@ -1,7 +1,7 @@
-"""What a model's provider can do wrong, through the command itself: each fault that lasts ends a sitting with its exit
+"""What a model's provider can do wrong, through the command itself: each fault that lasts ends a session with its exit
 code and a run that is gone on with, and those that pass end in a patch.
 
-It is one run of one small repository, a sitting for each fault, and the one that solves it; and a run of a model that
+It is one run of one small repository, a session for each fault, and the one that solves it; and a run of a model that
 never calls a tool as it is told to.
 """
 
@@ -37,7 +37,7 @@ LASTING = {
     "too many requests": (fails(429, retry_after="3600"), 4, "it asks to wait 3600 s"),
     "an outage": (fails(500, retry_after="3600"), 4, "it asks to wait 3600 s"),
 }
-"""The answer to everything that is asked, the exit code, and words of the message. Each sitting goes on with the run
+"""The answer to everything that is asked, the exit code, and words of the message. Each session goes on with the run
 of the one before."""
 UNREADABLE = "answers that cannot be read"
 PASSING = {
@@ -59,18 +59,18 @@ def looks(number: int) -> Reply:
 
 @dataclass
 class Told:
-    """All sittings of the run."""
+    """All sessions of the run."""
 
     ended: dict[str, subprocess.CompletedProcess[str]]
     """By the fault; the last one by `solved`. The other run by `UNREADABLE`."""
     asked: int
-    """Questions of the last sitting."""
+    """Questions of the last session."""
     run: Path
 
 
 @pytest.fixture(scope="module")
 def told(namespaces: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    folder = tmp_path_factory.mktemp("sittings")
+    folder = tmp_path_factory.mktemp("sessions")
     run, repo, replies = folder / "run", means(folder / "repo"), list[Reply]()
     env = {**os.environ, "OPENAI_API_KEY": KEY, "NO_COLOR": "1"}
 
@@ -126,7 +126,7 @@ def test_faults_that_pass_end_in_a_patch_of_the_same_run(told: Told) -> None:
     assert told.asked >= 2 * len(PASSING) + 1
 
 
-def test_all_sittings_are_in_one_journal_that_holds_no_key(told: Told) -> None:
+def test_all_sessions_are_in_one_journal_that_holds_no_key(told: Told) -> None:
     journal = told.run / "journal.jsonl"
     assert sum(event.kind == "ended" for event in read_events(journal)) == len(LASTING) + 1
     assert KEY not in journal.read_text()

@@ -14,7 +14,7 @@ import pytest
 from agent.budget import Budget, Stop, Usage
 from agent.build.composition import resume, start
 from agent.config import load
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import ConfigError, ModelError
 from agent.evaluate.value.tests import PassingTests
 from agent.models.deadlines import Deadlines
@@ -86,7 +86,7 @@ def stormy(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iter
     with servers() as serve, clients() as client, Run.open(folder / "run") as run:
         server = serve(script)
         model = client(server, price=PRICE, deadlines=Deadlines(idle_s=3.0), retry=Clock().retry())
-        parts = Parts(provider, ChatPolicy(model), Linear(), PassingTests(), Budget(max_nodes=5))
+        parts = Components(provider, ChatPolicy(model), Linear(), PassingTests(), Budget(max_nodes=5))
         result = solve(task(means(folder / "repo")), parts, run)
         yield Searched(result, counted(folder / "run"), server)
 
@@ -115,15 +115,15 @@ class TestFaultsThatDoNotPass:
         with servers() as serve, clients() as client, Run.open(tmp_path / "run") as run:
             server, halt = serve([LOOK.fails("stall", 4), fails(401)]), Halt()
             policy = ChatPolicy(client(server, halt=halt, retry=None))
-            parts = Parts(provider, policy, BestOfN(n=2), PassingTests(), Budget(), workers=2, halt=halt)
+            parts = Components(provider, policy, BestOfN(n=2), PassingTests(), Budget(), workers=2, halt=halt)
             result = solve(task(means(tmp_path / "repo")), parts, run)
         self.ended(result, Stop.FAILED, ModelError, "refuses the key")
         assert len(server.requests) == 2
         assert result.usage == counted(tmp_path / "run") + Usage(measurements=result.usage.measurements)
         assert (result.usage.model_calls, result.usage.unpriced_calls) == (1, 1)
 
-    def test_end_each_sitting_in_a_clear_error_and_the_run_is_gone_on_with(self, tmp_path: Path) -> None:
-        """One run, whose sittings end for one reason after the other, until the last one solves it."""
+    def test_end_each_session_in_a_clear_error_and_the_run_is_gone_on_with(self, tmp_path: Path) -> None:
+        """One run, whose sessions end for one reason after the other, until the last one solves it."""
         now: list[Reply] = []
         cancel = threading.Event()
         cancelled = False

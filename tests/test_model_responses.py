@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import ConfigError, ModelError, TooLong
 from agent.evaluate.value.tests import PassingTests
 from agent.models import Model
@@ -215,7 +215,7 @@ def test_a_resumed_run_sends_the_reasoning_of_earlier_turns_unchanged(
 
     def sit() -> Any:
         with Run.open(tmp_path / "run") as run:
-            parts = Parts(provider, ChatPolicy(speak(server)), Linear(), PassingTests(), Budget(max_nodes=5))
+            parts = Components(provider, ChatPolicy(speak(server)), Linear(), PassingTests(), Budget(max_nodes=5))
             return solve(wanted, parts, run)
 
     assert "refuses the key" in str(sit().error)

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from agent.budget import Budget, Stop
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.probing.spectrum import Spectrum
 from agent.policy import Position
@@ -54,7 +54,7 @@ def attempt(place, wanted, **limits):
     """Solve a task in a directory; a second call goes on with the same run."""
     with Run.open(place / "run") as run:
         provider = NamespaceProvider(place / "run" / "store")
-        parts = Parts(provider, mutating(run), BestFirst(), PassingTests(), Budget(**limits), localise=True)
+        parts = Components(provider, mutating(run), BestFirst(), PassingTests(), Budget(**limits), localise=True)
         try:
             return solve(wanted, parts, run), run
         finally:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agent.actions import Edit
 from agent.actions.canonical import canonical
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.probing.spectrum import Spectrum
 from agent.policy import Position, Proposal
@@ -85,7 +85,7 @@ def position(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> It
     with Run.open(place / "run") as run:
         policy = MutatePolicy(lambda: Spectrum.from_json(run.note(0, "spectrum")))
         budget = Budget(max_nodes=1)
-        parts = Parts(provider, policy, BestFirst(), PassingTests(), budget, baseline_runs=1, localise=True)
+        parts = Components(provider, policy, BestFirst(), PassingTests(), budget, baseline_runs=1, localise=True)
         solve(wanted, parts, run)
         with provider.at(run.tree.root.snapshot) as box:
             yield run, Position(wanted, (run.tree.root,), 0, (), (), box)

@@ -6,7 +6,7 @@ import pytest
 
 from agent.actions import Debug
 from agent.errors import MeasureError
-from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.measure.naming import Names
@@ -100,7 +100,7 @@ def lab(provider, tmp_path_factory):
 @pytest.fixture(scope="module")
 def scorer(lab):
     lab.measurer()
-    return GoalsFirst(lab.provider, lab.task, lab.base, lab.baseline, PassingTests())
+    return StagedScorer(lab.provider, lab.task, lab.base, lab.baseline, PassingTests())
 
 
 def ends(report):

@@ -1,4 +1,4 @@
-"""What a person and a repository have to say of how the work is done: a model reads it, in every search and sitting."""
+"""What a person and a repository have to say of how the work is done: a model reads it, in every search and session."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class TestARepositorysConventions:
             repaired(tmp_path, server, README="Read me.")
         assert "conventions" not in "".join(told(server.requests[0]))
 
-    def test_are_those_of_the_base_state_in_every_turn_and_sitting(self, tmp_path: Path) -> None:
+    def test_are_those_of_the_base_state_in_every_turn_and_session(self, tmp_path: Path) -> None:
         rewritten = ("write", {"path": "AGENTS.md", "content": "Use spaces.\n"})
         script = [says("a", rewritten, HALF, TEST), says("b", RIGHT, TEST)]
         with ScriptedServer(script) as server:

@@ -14,7 +14,7 @@ import pytest
 from agent.actions import Edit
 from agent.analysis.report.summary import as_text
 from agent.budget import Budget, Stop
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
 from agent.run.run import Run
@@ -186,7 +186,7 @@ def test_a_run_ends_where_a_state_is_damaged(tmp_path: Path) -> None:
         Run.open(tmp_path / "run") as run,
         NamespaceProvider(tmp_path / "run" / "store", paranoid=True) as provider,
     ):
-        parts = Parts(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
+        parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
         result = solve(task(means(tmp_path / "repo")), parts, run)
     assert isinstance(result.error, StateDamaged)
     assert (result.stop, result.forked.mismatches) == (Stop.FAILED, 1)

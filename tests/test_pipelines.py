@@ -16,8 +16,8 @@ import yaml
 from agent.budget import Stop, Usage
 from agent.cli.ci.github import fetch_issue, summary, write_outputs
 from agent.cli.ci.junit import read_failures, statement
-from agent.cli.interactive import Delivery, conduct
-from agent.cli.solve import Wanted, _identity
+from agent.cli.interactive import OutputOptions, run_interactively
+from agent.cli.solve import SolveRequest, _identity
 from agent.errors import ModelError, UsageError
 from agent.solver.result import Result
 from tests import commands
@@ -185,12 +185,12 @@ def test_a_pipeline_file_that_cannot_be_written_takes_no_result_away(tmp_path, c
     found = Result("no_patch", b"", False, Stop.EXHAUSTED, Usage(), None, tmp_path, 1, 1.0, {}, {})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GITHUB_OUTPUT", str(tmp_path / "gone" / "outputs"))
-        assert conduct(lambda **_: found, Delivery(as_json=True)) == 1
+        assert run_interactively(lambda **_: found, OutputOptions(as_json=True)) == 1
     said = capsys.readouterr()
     assert json.loads(said.out)["status"] == "no_patch"
     assert "GITHUB_OUTPUT" in said.err
     with pytest.raises(UsageError, match="--summary-md"):
-        Delivery(summary_md=tmp_path)
+        OutputOptions(summary_md=tmp_path)
 
 
 # -- the action and the workflow -----------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def test_the_steps_of_the_workflow_propose_a_patch_that_was_checked(red, tmp_pat
 
 def test_two_red_builds_of_tests_with_one_name_are_two_tasks():
     one, other = (
-        Wanted("", (goal,), None, "pytest") for goal in ("tests/test_a.py::test_b", "tests/test_a.py::test_c")
+        SolveRequest("", (goal,), None, "pytest") for goal in ("tests/test_a.py::test_b", "tests/test_a.py::test_c")
     )
     ids = {_identity("tests-test_a-py", wanted, base) for wanted in (one, other) for base in ("1" * 40, "2" * 40)}
     assert len(ids) == 4

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.models import Completion, Message
 from agent.models.scripted import ScriptedModel, answer
@@ -87,7 +87,7 @@ def followed(provider: Provider, folder: Path, model: ScriptedModel, nodes: int)
     search, budget = Linear(backtrack=True), Budget(max_nodes=nodes)
     repo = folder / "repo" if (folder / "repo").exists() else means(folder / "repo")
     with Run.open(folder / "run") as run:
-        parts = Parts(provider, policy, search, PassingTests(), budget, baseline_runs=1)
+        parts = Components(provider, policy, search, PassingTests(), budget, baseline_runs=1)
         return solve(task(repo), parts, run), run
 
 
@@ -123,7 +123,7 @@ class TestASearch:
             assert "the step of the plans 'Break it.' is left out: " in failed[0]
         assert len(model.heard) == 1 + unreadable + (2 if unreadable == 4 else 1)
 
-    def test_goes_on_where_a_sitting_ended_and_is_free_at_the_base_state_when_all_was_tried(
+    def test_goes_on_where_a_session_ended_and_is_free_at_the_base_state_when_all_was_tried(
         self, provider: Provider, tmp_path: Path
     ) -> None:
         plans = [["Note it.", "Break it."], ["Note it.", "Go on."]]

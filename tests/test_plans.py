@@ -1,4 +1,4 @@
-"""Plans: drawn by one call, shared by all workers and sittings, and followed one by one."""
+"""Plans: drawn by one call, shared by all workers and sessions, and followed one by one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent.budget import Budget, BudgetSpent, Stop
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import TooLong
 from agent.evaluate.value.tests import PassingTests
 from agent.models import Completion, Message
@@ -172,12 +172,12 @@ class TestTheChildrenOfTheRoot:
 
 
 @pytest.mark.namespace
-def test_a_run_asks_for_plans_once_however_many_workers_and_sittings_it_has(provider: Provider, tmp_path: Path) -> None:
+def test_a_run_asks_for_plans_once_however_many_workers_and_sessions_it_has(provider: Provider, tmp_path: Path) -> None:
     repo, models = means(tmp_path / "repo"), (planner(), planner(first=2))
     for nodes, model in zip((3, 4), models, strict=True):
         budget = Budget(max_nodes=nodes)
         policy = ChatPolicy(model, plans=3)
-        parts = Parts(provider, policy, BestOfN(depth=1), PassingTests(), budget, baseline_runs=1, workers=2)
+        parts = Components(provider, policy, BestOfN(depth=1), PassingTests(), budget, baseline_runs=1, workers=2)
         with Run.open(tmp_path / "run") as run:
             solve(task(repo), parts, run)
             asked, known = run.usage.model_calls, run.note(0, "plans/scripted")

@@ -193,7 +193,7 @@ class TestALocalRepair:
         run.journal.path.write_text(text)
         assert Run.read(run.journal.directory).rounds == [Round(2, 7)]
 
-    def test_begins_with_its_wave_and_again_where_a_sitting_was_cut_off(self, run: Run) -> None:
+    def test_begins_with_its_wave_and_again_where_a_session_was_cut_off(self, run: Run) -> None:
         orders = tuple(repairs(run, [1, 3], [], 2))
         run.record(Round(2, 7, repairs=orders))
         again = Run.read(run.journal.directory)

@@ -15,7 +15,7 @@ from agent.actions.canonical import canonical
 from agent.analysis.report.summary import as_json
 from agent.analysis.report.tree import facts
 from agent.budget import Budget, Stop
-from agent.engine.components import Parts, WaveParts
+from agent.engine.components import Components, RoundComponents
 from agent.evaluate.value.tests import PassingTests
 from agent.models import Completion, Message
 from agent.models.scripted import ScriptedModel, answer
@@ -58,8 +58,8 @@ def go(provider: Provider, tmp_path: Path) -> Solve:
     """Solve a project in two waves."""
 
     def go(of: Path, policy: Policy, *, rollouts: int = 1, **given: Any) -> tuple[Result, Run]:
-        search, budget, waves = BestOfN(n=rollouts), Budget(max_nodes=20), WaveParts(rollouts, 2, **given)
-        parts = Parts(provider, policy, search, PassingTests(), budget, baseline_runs=1, waves=waves)
+        search, budget, waves = BestOfN(n=rollouts), Budget(max_nodes=20), RoundComponents(rollouts, 2, **given)
+        parts = Components(provider, policy, search, PassingTests(), budget, baseline_runs=1, waves=waves)
         with Run.open(tmp_path / "run") as run:
             return solve(task(of), parts, run), run
 

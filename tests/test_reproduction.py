@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.reproduction import WORTH, Finding, OwnTests, found, valued
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.measurer import find_baseline
@@ -146,7 +146,7 @@ def test_a_search_without_a_failing_test_prefers_the_state_whose_own_test_shows_
     model = ScriptedModel([says(VACUOUS, SAME), done, says(GOOD, FIX), done])
     with Run.open(tmp_path / "run") as run:
         policy, search, limits = ChatPolicy(model), BestOfN(n=2), Budget(max_nodes=9)
-        parts = Parts(provider, policy, search, PassingTests(), limits, baseline_runs=1, lines=2)
+        parts = Components(provider, policy, search, PassingTests(), limits, baseline_runs=1, lines=2)
         result = solve(task(repo), parts, run)
         empty, good = run.tree[2], run.tree[4]
     assert "those in a new file it runs, too" in str(model.heard[0])

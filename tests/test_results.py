@@ -1,4 +1,4 @@
-"""Results that are known: found once, the same as what was found, also in a later sitting."""
+"""Results that are known: found once, the same as what was found, also in a later session."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def never():
 @settings(deadline=None, max_examples=50)
 @example(report=SuiteReport({"\ud800": Outcome.FAILED}, messages={"\ud800": "\udc80"}), key=("\ud800",))
 @given(report=reports, key=st.lists(texts, min_size=1).map(tuple))
-def test_a_later_sitting_knows_what_was_found(tmp_path_factory, report, key):
+def test_a_later_session_knows_what_was_found(tmp_path_factory, report, key):
     folder = tmp_path_factory.mktemp("run") / "reports"
     assert Results(folder).find(key, lambda: report, keep=True) == (report, True)
     assert Results(folder).find(key, never, whole=False) == (report, False)
@@ -44,7 +44,7 @@ def test_a_later_sitting_knows_what_was_found(tmp_path_factory, report, key):
     assert Results(folder).get((*key, "more")) is None
 
 
-def test_a_result_that_was_not_kept_is_known_in_its_sitting_only(tmp_path):
+def test_a_result_that_was_not_kept_is_known_in_its_session_only(tmp_path):
     results = Results(tmp_path)
     results.find(KEY, lambda: REPORT)
     assert results.find(KEY, never) == (REPORT, False)

@@ -12,7 +12,7 @@ import pytest
 from agent.evaluate.goal_tests import resolve_goals
 from agent.evaluate.guard import inspect
 from agent.evaluate.negative_controls import Controls
-from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import adapter_of, choose
@@ -386,7 +386,7 @@ def test_a_search_of_a_django_project_takes_goals_by_any_name_that_unittest_prin
         add,
     ):
         assert resolve_goals(replace(lab.task, goal_tests=(name,)), lab.baseline) == (add,), name
-    scorer = GoalsFirst(provider, replace(lab.task, goal_tests=(add,)), lab.base, lab.baseline, PassingTests())
+    scorer = StagedScorer(provider, replace(lab.task, goal_tests=(add,)), lab.base, lab.baseline, PassingTests())
     report, _ = scorer.run_tests(lab.base, ("test_double (shop.tests.test_calc.Calc)", "Calc.test_later"))
     assert ends(report) == {project.test("test_double"): "passed", project.test("test_later"): "skipped"}
 

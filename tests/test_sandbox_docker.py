@@ -26,7 +26,7 @@ from sandboxes.conformance import LIMITS, ExactContract, sample
 from sandboxes.docker import images
 from sandboxes.docker.client import addresses, connect, labels, leftovers, sweep
 from sandboxes.docker.provider import DockerProvider, probe, proven
-from sandboxes.forking.provider import Forks
+from sandboxes.forking.provider import ForkingProvider
 from tests.images import bare_image, remove_image
 from tests.measuring import FIXED_PORT, Lab
 from tests.registry import registry
@@ -44,7 +44,7 @@ def store(engine: docker.DockerClient, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def provider(store: Path) -> Iterator[Forks]:
+def provider(store: Path) -> Iterator[ForkingProvider]:
     with DockerProvider(store, limits=Limits(memory_bytes=512 << 20, pids=64)) as provider:
         yield provider
 
@@ -127,7 +127,7 @@ class TestContract(ExactContract):
 
 class TestHardening:
     def test_a_container_has_no_network_no_capability_to_spare_and_nothing_of_this_machine(
-        self, engine: docker.DockerClient, provider: Forks, store: Path, checkout: Path
+        self, engine: docker.DockerClient, provider: ForkingProvider, store: Path, checkout: Path
     ) -> None:
         with provider.at(provider.create(Workspace(path=checkout))):
             [box] = containers_of(engine, store)
@@ -142,7 +142,7 @@ class TestHardening:
             assert [mount["RW"] for mount in box.attrs["Mounts"] if mount["Destination"] == "/base"] == [False]
 
     def test_a_container_is_limited_even_where_an_action_finds_a_way_around_its_own_limits(
-        self, engine: docker.DockerClient, provider: Forks, store: Path, checkout: Path
+        self, engine: docker.DockerClient, provider: ForkingProvider, store: Path, checkout: Path
     ) -> None:
         with provider.at(provider.create(Workspace(path=checkout))):
             [box] = containers_of(engine, store)
@@ -152,7 +152,7 @@ class TestHardening:
             assert host["LogConfig"]["Type"] == "none"
 
     def test_the_volumes_of_other_states_and_the_image_are_out_of_an_actions_sight(
-        self, provider: Forks, checkout: Path
+        self, provider: ForkingProvider, checkout: Path
     ) -> None:
         with provider.at(provider.create(Workspace(path=checkout))) as box:
             done = box.exec(["ls", "-d", "/base", "/states", "/environments"], timeout_s=100)
@@ -160,14 +160,16 @@ class TestHardening:
             assert done.stderr.count(b"No such file") == 3
 
 
-def test_a_port_that_a_test_used_is_free_for_every_later_run(provider: Forks, tmp_path: Path) -> None:
+def test_a_port_that_a_test_used_is_free_for_every_later_run(provider: ForkingProvider, tmp_path: Path) -> None:
     lab = Lab(provider, tmp_path, {"test_port.py": FIXED_PORT}, "python3 -m pytest -q -p no:cacheprovider")
     for _ in range(2):
         report = find_baseline(provider, lab.task, lab.base)
         assert (list(report.outcomes.values()), report.flaky) == ([Outcome.PASSED], ())
 
 
-def test_a_file_that_is_larger_than_the_guests_memory_does_not_end_it(provider: Forks, checkout: Path) -> None:
+def test_a_file_that_is_larger_than_the_guests_memory_does_not_end_it(
+    provider: ForkingProvider, checkout: Path
+) -> None:
     base = provider.create(Workspace(path=checkout))
     with provider.at(base) as box:
         assert box.exec(["sh", "-c", "truncate -s 900M large && echo changed > a.txt"], timeout_s=100).exit_code == 0
@@ -178,7 +180,7 @@ def test_a_file_that_is_larger_than_the_guests_memory_does_not_end_it(provider: 
 
 class TestLeftovers:
     def test_what_is_made_says_whose_it_is(
-        self, engine: docker.DockerClient, provider: Forks, store: Path, checkout: Path
+        self, engine: docker.DockerClient, provider: ForkingProvider, store: Path, checkout: Path
     ) -> None:
         with provider.at(provider.create(Workspace(path=checkout))):
             [box] = containers_of(engine, store)
@@ -191,7 +193,7 @@ class TestLeftovers:
                 assert abs(float(marks["ramify.created"]) - time.time()) < 120
 
     def test_closing_a_provider_leaves_no_container(
-        self, engine: docker.DockerClient, provider: Forks, store: Path, checkout: Path
+        self, engine: docker.DockerClient, provider: ForkingProvider, store: Path, checkout: Path
     ) -> None:
         base = provider.create(Workspace(path=checkout))
         with provider.at(base), provider.at(base):
@@ -279,7 +281,9 @@ class TestLeftovers:
 
 
 class TestImages:
-    def test_an_image_that_is_nowhere_is_named_together_with_the_remedy(self, provider: Forks, checkout: Path) -> None:
+    def test_an_image_that_is_nowhere_is_named_together_with_the_remedy(
+        self, provider: ForkingProvider, checkout: Path
+    ) -> None:
         with registry() as server:
             server.missing = True
             workspace = Workspace(path=checkout, image=server.name("no/such-image"))
@@ -326,7 +330,7 @@ class TestImages:
         )
         assert {b"first", b"last"} <= set(listing.split())
 
-    def test_a_repository_that_comes_with_the_image_is_the_workspace(self, provider: Forks) -> None:
+    def test_a_repository_that_comes_with_the_image_is_the_workspace(self, provider: ForkingProvider) -> None:
         base = provider.create(Workspace(mount="/etc"))
         with provider.at(base) as box:
             assert box.workdir == "/etc"
@@ -334,7 +338,7 @@ class TestImages:
             box.remove("debian_version")
             assert [change.path for change in provider.changes(base, box.snapshot())] == ["debian_version"]
 
-    def test_of_a_repository_only_what_belongs_to_others_is_given_away(self, provider: Forks) -> None:
+    def test_of_a_repository_only_what_belongs_to_others_is_given_away(self, provider: ForkingProvider) -> None:
         before = int(time.time())
         with provider.at(provider.create(Workspace(mount="/etc"))) as box:
             owners = box.exec(["stat", "-c", "%u:%g %Z", "shadow", "debian_version"], timeout_s=100)
@@ -342,7 +346,7 @@ class TestImages:
         assert (given[0], left[0]) == ("0:0", "0:0")
         assert int(left[1]) < before <= int(given[1])
 
-    def test_a_workspace_that_the_image_lacks_is_refused_by_name(self, provider: Forks) -> None:
+    def test_a_workspace_that_the_image_lacks_is_refused_by_name(self, provider: ForkingProvider) -> None:
         with pytest.raises(SandboxUnavailable, match="/nowhere"):
             provider.create(Workspace(mount="/nowhere"))
 

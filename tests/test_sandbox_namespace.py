@@ -19,7 +19,7 @@ import pytest
 from sandboxes import Provider, Sandbox, SandboxError, SandboxUnavailable, Snapshot, Workspace
 from sandboxes.conformance import LIMITS, ExactContract, sample, sh
 from sandboxes.conformance.templates import TEMPLATE
-from sandboxes.forking.lease import Fork
+from sandboxes.forking.lease import LeasedSandbox
 from sandboxes.namespace.provider import NamespaceProvider
 
 pytestmark = [pytest.mark.namespace, pytest.mark.usefixtures("namespaces")]
@@ -446,7 +446,7 @@ def test_a_guest_that_is_asked_for_the_impossible_says_so_and_goes_on(
 ) -> None:
     limits = {"timeout_s": 100, "output_bytes": 100, "memory_bytes": 1 << 30, "pids": 9, "disk_bytes": 1 << 20}
     with forked(namespaces / "store", checkout) as box:
-        assert isinstance(box, Fork)
+        assert isinstance(box, LeasedSandbox)
         with pytest.raises(SandboxError):
             box._ask(operation, b"", **{"cwd": "/", "env": {}, **limits, **fields})
         assert sh(box, "echo fine").stdout == b"fine\n"

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import MeasureError
-from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.measure.baseline import joined, unknown_in
@@ -57,7 +57,7 @@ class Long(Lab):
         self.report = find_baseline(provider, self.task, self.base, timing=timing)
 
     def scoring(self):
-        scorer = GoalsFirst(
+        scorer = StagedScorer(
             self.provider, self.task, self.base, self.report, PassingTests(), timing=self.timing,
             learned=self.learned.append,
         )  # fmt: skip
@@ -181,7 +181,7 @@ def solved(provider, tmp_path):
     """What a run comes to whose suite sleeps, its directory, and what it recorded."""
     events = []
     with Run.open(tmp_path / "run") as run:
-        parts = Parts(provider, edits(FIX), BestFirst(), PassingTests(), Budget(max_nodes=2), timing=SHORT)
+        parts = Components(provider, edits(FIX), BestFirst(), PassingTests(), Budget(max_nodes=2), timing=SHORT)
         wanted = task(commit(tmp_path / "repo", LONG), test_command="python -m pytest -q")
         result = solve(wanted, parts, run, on_event=events.append)
     return result, tmp_path / "run", events

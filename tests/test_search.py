@@ -64,8 +64,8 @@ class TestContract:
 
     @settings(max_examples=40)
     @given(history=histories, seed=st.integers(0, 9))
-    def test_two_sittings_choose_as_one_does(self, name, history, seed):
-        """Work in flight is what a second sitting does not know of: the first one has ended it."""
+    def test_two_sessions_choose_as_one_does(self, name, history, seed):
+        """Work in flight is what a second session does not know of: the first one has ended it."""
         search, grown = SEARCHES[name](), Grown()
         for change in history:
             grown.happens(*change)

@@ -110,7 +110,7 @@ class TestArms:
 
 @settings(max_examples=30)
 @given(history=histories)
-def test_a_later_sitting_draws_the_same(history):
+def test_a_later_session_draws_the_same(history):
     search, grown = Adaptive(arms=3), Grown()
     for change in history:
         grown.happens(*change)

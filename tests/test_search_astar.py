@@ -218,7 +218,7 @@ def test_a_choice_says_what_it_was_preferred_to():
 
 @settings(max_examples=30)
 @given(history=histories)
-def test_a_later_sitting_chooses_the_same(history):
+def test_a_later_session_chooses_the_same(history):
     search, grown = AStar(), Grown()
     for change in history:
         grown.happens(*change)

@@ -107,7 +107,7 @@ class TestCoverage:
 
 
 @given(history=histories)
-def test_a_later_sitting_keeps_the_same_states(history):
+def test_a_later_session_keeps_the_same_states(history):
     search, grown = Beam(width=2, children=3, depth=4, cost=0.5, coverage=0.5), Grown()
     for change in history:
         grown.happens(*change)

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.run.tree import ancestry as lineage
-from agent.run.tree.ancestry import Lineage
+from agent.run.tree.ancestry import Ancestry
 from agent.run.tree.tree import Tree
 from agent.search.adaptive import Adaptive
 from agent.search.clade import Clade
 from agent.search.graph import Graph
 from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
-from agent.search.support.below import Siblings
+from agent.search.support.below import RankedChildren
 from agent.search.swe_search import SweSearch
 from tests.test_tree import subtree, trees
 from tests.trees import Grown, histories, node
@@ -29,7 +29,7 @@ ONE_CHILD = Mcts(widen=0.5, alpha=0, depth=10**6)
 @given(trees(), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), max_size=8))
 def test_siblings_are_ranked_by_what_is_below_them_now(made, changes):
     rank = dict.fromkeys(range(len(made)), 0)
-    ranked = Siblings(made, lambda n: -max(rank[m] for m in subtree(made, n)))
+    ranked = RankedChildren(made, lambda n: -max(rank[m] for m in subtree(made, n)))
     for each in made:
         ranked.below(each.id)
     for at, to in changes:
@@ -41,7 +41,7 @@ def test_siblings_are_ranked_by_what_is_below_them_now(made, changes):
             assert ranked.of(parent.id) == now
 
 
-class Counting(Lineage):
+class Counting(Ancestry):
     """Counts the steps that are made upwards from its nodes."""
 
     def __init__(self):
@@ -90,7 +90,7 @@ def test_a_long_way_down_without_a_decision_is_recorded_as_none(deep):
 
 def grown_chain(search, nodes, monkeypatch, chosen_at):
     """The steps upwards that it took to grow a chain in which a search chooses at the sizes that are given."""
-    monkeypatch.setattr("agent.run.tree.tree.Lineage", Counting)
+    monkeypatch.setattr("agent.run.tree.tree.Ancestry", Counting)
     chain = Tree()
     for number in range(nodes):
         chain.add(node(number, number - 1 if number else None, number / nodes))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.actions import Edit, Write
 from agent.budget import Budget
 from agent.config import load
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.policy import Proposal
@@ -145,7 +145,7 @@ def test_a_run_goes_on_from_a_state_of_another_kind(tmp_path, namespaces):
             overrides=["search.coverage=1.0", "search.width=2", "search.depth=2"], flags={"search.name": "beam"}
         )
         search = SEARCHES[settings.search.name](**settings.search.options)
-        parts = Parts(provider, Scripted(answer), search, PassingTests(), Budget())
+        parts = Components(provider, Scripted(answer), search, PassingTests(), Budget())
         solve(task(means(tmp_path / "repo")), parts, run)
         provider.close()
         assert {n.parents for n in run.tree if run.tree.depth(n.id) == 2} == {(1,), (3,)}

@@ -130,7 +130,7 @@ def test_the_way_out_of_the_maze_has_no_step_too_many():
 
 @settings(max_examples=30)
 @given(history=histories)
-def test_a_later_sitting_chooses_the_same(history):
+def test_a_later_session_chooses_the_same(history):
     search, grown = GoExplore(), Grown()
     for change in history:
         grown.happens(*change)

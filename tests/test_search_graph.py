@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent.actions import Submit
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.engine.selection import choose
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
@@ -84,7 +84,7 @@ def test_a_pair_is_merged_once_whatever_comes_of_it():
 
 
 def test_below_a_pin_a_pair_is_merged_once_too():
-    """Whether it was begun before the pin or below it, by this sitting or by an earlier one."""
+    """Whether it was begun before the pin or below it, by this session or by an earlier one."""
     made = tree(passing(0, None), passing(1, 0), *(passing(n, 1, "ab"[n % 2]) for n in (2, 3, 4)))
     steering = Steering()
     steering.give(Order("pin", 1), made, 0)
@@ -192,7 +192,7 @@ def test_two_halves_of_a_repair_are_merged_and_pass_both_tests(tmp_path: Path) -
 
     provider = NamespaceProvider(tmp_path / "run" / "store")
     with Run.open(tmp_path / "run") as run:
-        parts = Parts(provider, Scripted(answer), Graph(), PassingTests(), Budget(max_nodes=9))
+        parts = Components(provider, Scripted(answer), Graph(), PassingTests(), Budget(max_nodes=9))
         assert solve(task(halves(tmp_path / "repo")), parts, run).status == "solved"
     provider.close()
     assert [n.parents for n in run.tree] == [(), (0,), (0,), (1, 2)]

@@ -12,7 +12,7 @@ from agent.actions import Edit, Submit
 from agent.budget import Budget
 from agent.build.composition import start
 from agent.config import load
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import ConfigError
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Proposal
@@ -190,7 +190,7 @@ def test_what_a_critic_refuses_is_debugged_although_it_was_submitted_and_what_it
 
     provider = NamespaceProvider(tmp_path / "run" / "store")
     with Run.open(tmp_path / "run") as run:
-        parts = Parts(provider, Scripted(answer), Strategies(strategies=1), Critic(), Budget(max_nodes=9))
+        parts = Components(provider, Scripted(answer), Strategies(strategies=1), Critic(), Budget(max_nodes=9))
         result = solve(task(means(tmp_path / "repo")), parts, run)
     provider.close()
     assert (result.status, result.best_node) == ("solved", 3)

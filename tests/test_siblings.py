@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agent.actions import Edit, Observation, RunTests, Search, Shell, View
 from agent.actions.canonical import respelled
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.models import Ask, Completion, Message, Model
@@ -231,7 +231,7 @@ class TestAModelThatGoesRound:
 
         with Run.open(tmp_path / "run") as run:
             policy = ChatPolicy(ScriptedModel(answers), max_repeats=3)
-            parts = Parts(provider, policy, BestOfN(1), PassingTests(), Budget(max_nodes=2))
+            parts = Components(provider, policy, BestOfN(1), PassingTests(), Budget(max_nodes=2))
             solve(task(means(tmp_path / "repo")), parts, run)
         assert len(heard) == 3
         assert "same 2 times in a row" in heard[-1]

@@ -10,7 +10,7 @@ import pytest
 from agent.actions import Edit, RunTests, Shell, Submit, Write
 from agent.analysis.report.summary import as_json
 from agent.budget import Budget, Stop
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import MeasureError, ModelError, PolicyError, UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Proposal
@@ -43,7 +43,7 @@ def attempt(tmp_path, repo):
         limits = {k: settings.pop(k) for k in list(settings) if k.startswith("max_")}
         with Run.open(tmp_path / "run") as run:
             provider = NamespaceProvider(tmp_path / "run" / "store")
-            parts = Parts(provider, policy, search or BestFirst(), PassingTests(), Budget(**limits), **settings)
+            parts = Components(provider, policy, search or BestFirst(), PassingTests(), Budget(**limits), **settings)
             try:
                 return solve(wanted or task(repo), parts, run, cancel=cancel, on_event=on_event), run
             finally:
@@ -371,7 +371,7 @@ def test_the_machine_outside_the_workspace_decides_nothing(attempt):
     assert result.status == "no_patch"
 
 
-def test_what_a_policy_was_shown_is_not_measured_again_in_a_later_sitting(attempt):
+def test_what_a_policy_was_shown_is_not_measured_again_in_a_later_session(attempt):
     looked = []
 
     def answer(position):
@@ -386,7 +386,7 @@ def test_what_a_policy_was_shown_is_not_measured_again_in_a_later_sitting(attemp
     assert first.usage.measurements == again.usage.measurements == 3
 
 
-def test_what_a_node_was_measured_by_is_known_in_a_later_sitting(attempt):
+def test_what_a_node_was_measured_by_is_known_in_a_later_session(attempt):
     breaking = "    if len(numbers) != 4:\n"
 
     def answer(position):

@@ -13,12 +13,12 @@ import pytest
 
 from agent.actions import Action, Edit, Shell
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.learning.export.documents import export
 from agent.measure.reading import COMMAND
 from agent.policy import Proposal
-from agent.run.action_log import deeds, task_of
+from agent.run.action_log import action_records, task_of
 from agent.run.run import Run
 from agent.search.linear import Linear
 from agent.solver.solve import solve
@@ -158,7 +158,9 @@ def test_a_search_in_a_folder_of_the_testbed_and_what_is_exported_of_it_know_the
     def sit(action: Action, max_nodes: int) -> Run:
         policy = Scripted(lambda position: Proposal((action,)))
         with Run.open(tmp_path / "run") as run:
-            solve(instance.task, Parts(provider, policy, Linear(), PassingTests(), Budget(max_nodes=max_nodes)), run)
+            solve(
+                instance.task, Components(provider, policy, Linear(), PassingTests(), Budget(max_nodes=max_nodes)), run
+            )
         return run
 
     _, instance = opened(tmp_path, nested_row(nested, **PLAIN))
@@ -166,7 +168,7 @@ def test_a_search_in_a_folder_of_the_testbed_and_what_is_exported_of_it_know_the
     run = sit(Edit("/testbed/limits/limits.py", "n < LIMIT", "n <= LIMIT"), 3)
     assert run.tree.root.report.failures == ("limits/test_limits.py::test_at_the_limit",)
     assert run.tree[2].report.failures == ()
-    assert [deed.path for deed in deeds(run.tree.path(2), task_of(run))] == ["", "limits.py"]
+    assert [action_record.path for action_record in action_records(run.tree.path(2), task_of(run))] == ["", "limits.py"]
     (exported,) = export([tmp_path / "run"], "traj", {}, None)
     told = json.loads(exported.read_text())
     assert told["info"]["config"]["environment"]["cwd"] == "/testbed/limits"

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agent.budget import Budget
-from agent.engine.components import Parts
-from agent.evaluate.scorer import GoalsFirst
+from agent.engine.components import Components
+from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.measurer import find_baseline
@@ -82,7 +82,7 @@ class Counting(Lab):
         self.baseline = find_baseline(provider, self.task, self.base, runs=1)
 
     def scorer(self, value=None, **options):
-        scorer = GoalsFirst(self.provider, self.task, self.base, self.baseline, value or PassingTests(), **options)
+        scorer = StagedScorer(self.provider, self.task, self.base, self.baseline, value or PassingTests(), **options)
         self.path = (Node(0, (), (), self.base, self.baseline, scorer.root),)
         return scorer
 
@@ -315,7 +315,7 @@ def test_the_result_names_what_was_found_to_be_flaky(provider, tmp_path):
     weather = Weather(provider)
     weather.rains = [0, 0, 0, 0, 0, 0, 1, 0]  # three runs of the base state, the goals, all, a copy, the verification
     with Run.open(tmp_path / "run") as run:
-        parts = Parts(weather, edits(FIX), BestFirst(), PassingTests(), Budget(), baseline_runs=3)
+        parts = Components(weather, edits(FIX), BestFirst(), PassingTests(), Budget(), baseline_runs=3)
         result = solve(task(repo), parts, run)
     assert (result.status, weather.rains) == ("solved", [])
     assert any("test_sky.py::test_sky" in note for note in result.notes)

@@ -1,4 +1,4 @@
-"""People steer a search: forks, prunes and pins are obeyed whatever the algorithm, and as well by a later sitting."""
+"""People steer a search: forks, prunes and pins are obeyed whatever the algorithm, and as well by a later session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent.run.events import Added, Ended, Exhausted, Failed, Merged, Started, S
 from agent.run.run import Run
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.part import Subtree
+from agent.run.tree.part import TreePart
 from agent.search.linear import Linear
 from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
@@ -120,11 +120,11 @@ class TestPinning:
     def test_a_subtree_says_of_its_nodes_what_the_whole_tree_says(self, made, data):
         ids = st.integers(0, len(made) - 1)
         top = data.draw(ids)
-        kept = made.view("kept", lambda whole: Subtree(whole, top))
+        kept = made.view("kept", lambda whole: TreePart(whole, top))
         watching = kept.view("copy", Copy)
         for change in data.draw(st.lists(st.sampled_from(CHANGES), max_size=12)):
             CHANGES_BY_NAME[change](made, data.draw(ids), data.draw(ids))
-        fresh = made.view("fresh", lambda whole: Subtree(whole, top))
+        fresh = made.view("fresh", lambda whole: TreePart(whole, top))
         members = sorted(subtree(made, top))
         for part in (kept, fresh):
             own = range(len(part))
@@ -225,7 +225,7 @@ def conclude(number, made, choice):
 
 
 def sit(directory, search, given, numbers):
-    """A sitting: expansion n is selected after the orders that were given by then; returns the choices."""
+    """A session: expansion n is selected after the orders that were given by then; returns the choices."""
     made = []
     with Run.open(directory) as run:
         if not len(run.tree):
@@ -248,7 +248,7 @@ class TestSittings:
         given=st.dictionaries(st.integers(0, 19), st.lists(orders, max_size=2), max_size=6),
         split=st.integers(0, 20),
     )
-    def test_two_sittings_equal_one(self, name, given, split, tmp_path_factory):
+    def test_two_sessions_equal_one(self, name, given, split, tmp_path_factory):
         one, two = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")
         whole = sit(one, SEARCHES[name](), given, range(20))
         parts = sit(two, SEARCHES[name](), given, range(split)) + sit(two, SEARCHES[name](), given, range(split, 20))

@@ -15,7 +15,7 @@ import pytest
 from agent import Settings, solve
 from agent.actions import Edit, RunTests, Shell, Submit, Write
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import PolicyError
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Proposal
@@ -54,7 +54,7 @@ def held(run: Path) -> set[str]:
 
 def attempt(tmp_path, policy):
     with Run.open(tmp_path / "run") as run, NamespaceProvider(tmp_path / "run" / "store") as provider:
-        parts = Parts(provider, policy, BestFirst(), PassingTests(), Budget())
+        parts = Components(provider, policy, BestFirst(), PassingTests(), Budget())
         result = search(task(means(tmp_path / "repo")), parts, run)
     return result, tmp_path / "run"
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agent.actions import Edit, Observation, Shell, Submit, View, Write
 from agent.analysis.report.summaries import block, draw
 from agent.budget import Budget, BudgetSpent, Stop
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import TooLong
 from agent.evaluate.guard import Flag, cap
 from agent.evaluate.value.tests import PassingTests
@@ -372,7 +372,7 @@ def searched(namespaces, tmp_path_factory):
     place = tmp_path_factory.mktemp("searched")
     with Run.open(place / "run") as run, NamespaceProvider(place / "run" / "store") as provider:
         policy = MutatePolicy(lambda: Spectrum.from_json(run.note(0, "spectrum")))
-        parts = Parts(provider, policy, BestFirst(), PassingTests(), Budget(max_nodes=12), localise=True)
+        parts = Components(provider, policy, BestFirst(), PassingTests(), Budget(max_nodes=12), localise=True)
         result = solve(task(means(place / "repo")), parts, run)
         yield run, provider, result
 

@@ -12,7 +12,7 @@ from agent.errors import UsageError
 from agent.evaluate.goal_tests import resolve_goals
 from agent.evaluate.guard import cap
 from agent.evaluate.tampering import suspicions
-from agent.evaluate.value import Case
+from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.tests import BASE_VALUE, PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.measure.diffs import parse
@@ -35,7 +35,7 @@ def task(*goals, **changes):
 def worth(report, *goals, baseline=BASELINE):
     wanted = task(*(goals or ("t::a", "t::b")))
     root = Node(0, (), (), Snapshot("0", "0"), baseline, Evaluation(0))
-    return PassingTests().evaluate(Case(wanted, (root,), report))
+    return PassingTests().evaluate(EvaluationInput(wanted, (root,), report))
 
 
 def ending(**ends):
@@ -46,7 +46,7 @@ def ending(**ends):
 
 
 def test_the_base_state_is_worth_little_and_not_nothing():
-    assert PassingTests().evaluate(Case(task("t::a"), (), BASELINE)).value == BASE_VALUE
+    assert PassingTests().evaluate(EvaluationInput(task("t::a"), (), BASELINE)).value == BASE_VALUE
     assert worth(BASELINE).value == BASE_VALUE
 
 
@@ -110,7 +110,7 @@ def test_the_notes_say_what_still_fails_and_how():
 
 def test_where_nothing_fails_nothing_is_solved():
     passing = SuiteReport({"t::a": P})
-    assert not PassingTests().evaluate(Case(task(), (), passing)).solved
+    assert not PassingTests().evaluate(EvaluationInput(task(), (), passing)).solved
 
 
 @given(

@@ -6,7 +6,7 @@ import pytest
 
 from agent.models.scripted import ScriptedModel
 from agent.settings import Choice, RefineSettings, Settings, TournamentSettings
-from agent.solver.round_components import wave_parts
+from agent.solver.round_components import round_components
 
 MODEL = Choice(name="openai/x")
 
@@ -19,7 +19,7 @@ def asked(settings):
         names.append(name)
         return ScriptedModel([])
 
-    return names, wave_parts(settings, make)
+    return names, round_components(settings, make)
 
 
 def test_one_rollout_in_one_round_is_no_wave_and_its_search_is_the_one_that_is_named():

@@ -8,12 +8,12 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.engine.completion import Finished
+from agent.engine.completion import FinishedRollouts
 from agent.engine.selection import choose
 from agent.run.commands import Order, Steering
 from agent.run.events import Added, Merged, Round
 from agent.run.run import Run
-from agent.run.tree.part import Since, Subtree
+from agent.run.tree.part import Since, TreePart
 from agent.run.tree.tree import Step
 from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
@@ -41,7 +41,7 @@ def test_a_wave_says_what_a_tree_would_say_in_which_nothing_was_done_before(made
         if change not in ("begin", "measure"):
             CHANGES_BY_NAME[change](made, at % len(made), other)
     since, alone = Since.now(made, 0), fresh(made[0], made)
-    kept = made.view("kept", lambda whole: Subtree(whole, 0, since))
+    kept = made.view("kept", lambda whole: TreePart(whole, 0, since))
     members = [0]
     for change, at, other in later:
         inner = at % len(members)
@@ -55,7 +55,7 @@ def test_a_wave_says_what_a_tree_would_say_in_which_nothing_was_done_before(made
             CHANGES_BY_NAME[elsewhere.draw(st.sampled_from(AT_ONE[1:]))](made, old, other)
     own = range(len(alone))
     expected = [facts(alone, each, own, own) for each in own]
-    for part in (kept, made.view("late", lambda whole: Subtree(whole, 0, since))):
+    for part in (kept, made.view("late", lambda whole: TreePart(whole, 0, since))):
         assert [facts(part, each, own, own) for each in own] == expected
         assert (len(part), part.in_flight, part.best().id) == (len(alone), alone.in_flight, alone.best().id)
         assert part.ended_expansions == alone.ended_expansions
@@ -63,7 +63,7 @@ def test_a_wave_says_what_a_tree_would_say_in_which_nothing_was_done_before(made
 
 def in_second_wave(made):
     since = Since.now(made, 0)
-    return made.view("wave", lambda whole: Subtree(whole, 0, since))
+    return made.view("wave", lambda whole: TreePart(whole, 0, since))
 
 
 def test_a_search_begins_anew_although_earlier_waves_have_used_it_up():
@@ -103,7 +103,7 @@ def test_what_a_person_forks_of_an_earlier_wave_is_gone_on_with_beside_what_is_b
     made.end(3)
     made.add(node(4, 3, terminal=True))
     assert [node.id for node in wave.path(2)] == [0, 1, 2]
-    assert wave.view(Finished, Finished).count == 1
+    assert wave.view(FinishedRollouts, FinishedRollouts).count == 1
     assert (wave.expansions(0), wave.attempts(0), wave.open_below(0)) == (0, (), 2)
     assert choose(made, steering, search, Random(0), wave=wave).node == 0
 
@@ -111,7 +111,7 @@ def test_what_a_person_forks_of_an_earlier_wave_is_gone_on_with_beside_what_is_b
 class TestFinished:
     def test_a_rollout_is_finished_where_nothing_is_left_to_do(self):
         made = tree(node(0), node(1, 0, terminal=True), node(2, 0), node(3, 2), node(4, 0))
-        finished = made.view(Finished, Finished)
+        finished = made.view(FinishedRollouts, FinishedRollouts)
         assert finished.count == 1
         made.close(3)
         assert finished.count == 2
@@ -125,7 +125,7 @@ class TestFinished:
 
     def test_one_that_a_critic_accepts_is_until_it_is_gone_on_with(self):
         made = tree(node(0))
-        finished = made.view(Finished, Finished)
+        finished = made.view(FinishedRollouts, FinishedRollouts)
         accepted = replace(node(1, 0).evaluation, parts={"accept": 1.0})
         made.add(replace(node(1, 0), evaluation=accepted))
         assert finished.count == 1
@@ -134,7 +134,7 @@ class TestFinished:
 
     def test_one_that_a_critic_accepts_is_not_as_long_as_its_conversation_continues(self):
         made = tree(node(0))
-        finished = made.view(Finished, Finished)
+        finished = made.view(FinishedRollouts, FinishedRollouts)
         accepted = replace(node(1, 0).evaluation, parts={"accept": 1.0})
         made.add(replace(node(1, 0, steps=(Step((), (), "said"),)), evaluation=accepted))
         assert finished.count == 0
@@ -143,7 +143,7 @@ class TestFinished:
 
     def test_of_single_edits_only_one_that_solves_the_task_is(self):
         made = tree(node(0), node(1, 0, terminal=True), node(2, 0))
-        finished = made.view("solved", lambda tree: Finished(tree, solved_only=True))
+        finished = made.view("solved", lambda tree: FinishedRollouts(tree, solved_only=True))
         made.close(2)
         assert finished.count == 0
         made.add(replace(node(3, 0, terminal=True), evaluation=replace(node(3).evaluation, value=1.0, solved=True)))
@@ -152,7 +152,7 @@ class TestFinished:
     def test_one_that_comes_to_a_state_of_an_earlier_wave_is_and_one_that_repeats_its_own_wave_is_not(self):
         made = tree(node(0), node(1, 0))
         wave = in_second_wave(made)
-        finished = wave.view(Finished, Finished)
+        finished = wave.view(FinishedRollouts, FinishedRollouts)
         made.add(node(2, 0))
         made.merge(2, 1)
         assert finished.count == 1
@@ -162,7 +162,7 @@ class TestFinished:
         assert finished.count == 2
 
 
-def test_a_later_sitting_sees_the_same_wave(tmp_path):
+def test_a_later_session_sees_the_same_wave(tmp_path):
     def sit():
         return len(run.wave), run.wave.attempts(0), run.attempts(0), [n.id for n in run.children(0)], run.briefing
 

@@ -17,7 +17,7 @@ from agent.actions import Edit, Submit, View, Write
 from agent.analysis.report.bracket import brackets
 from agent.analysis.report.tree import facts
 from agent.budget import Budget, Stop
-from agent.engine.components import Parts, WaveParts
+from agent.engine.components import Components, RoundComponents
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.models.scripted import ScriptedModel, answer
@@ -77,8 +77,12 @@ def solve_at(provider):
 
     def solve_at(directory, of, attempts, *, rollouts=2, rounds=2, on_event=None, waves=None, **limits):
         with Run.open(directory) as run:
-            search, budget, waves = BestOfN(n=rollouts), Budget(**limits), WaveParts(rollouts, rounds, **waves or {})
-            parts = Parts(provider, attempts.policy, search, PassingTests(), budget, baseline_runs=1, waves=waves)
+            search, budget, waves = (
+                BestOfN(n=rollouts),
+                Budget(**limits),
+                RoundComponents(rollouts, rounds, **waves or {}),
+            )
+            parts = Components(provider, attempts.policy, search, PassingTests(), budget, baseline_runs=1, waves=waves)
             settings = {"rollouts": rollouts, "rounds": rounds}
             return solve(task(of), parts, run, settings=settings, on_event=on_event), run
 
@@ -101,7 +105,7 @@ def whole(solve_at, half, tmp_path_factory):
 
 
 def story(directory):
-    """What a run recorded, but for clocks, and for how each sitting ended."""
+    """What a run recorded, but for clocks, and for how each session ended."""
     return [
         (event.kind, getattr(event, "node", None) if not isinstance(event, Added) else event.node.state_hash)
         for event in read_events(directory / "journal.jsonl")
@@ -265,7 +269,7 @@ def test_a_run_that_was_cut_off_in_the_middle_of_a_vote_asks_for_the_missing_vot
     assert story(tmp_path / "run") == story(tmp_path / "whole")
 
 
-def test_what_votes_have_decided_holds_at_a_limit_in_a_later_wave_and_sitting(go, half):
+def test_what_votes_have_decided_holds_at_a_limit_in_a_later_wave_and_session(go, half):
     """Of two equals the newer would be taken where nobody was asked."""
     judge, texts = FixedJudge(lambda nodes, vote: min(nodes)), (FIX, SECOND, OTHERS[0], OTHERS[1])
     for _ in range(2):

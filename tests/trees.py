@@ -73,7 +73,7 @@ class Grown:
             getattr(self.tree, what)(*details)
 
     def again(self) -> Tree:
-        """The tree that a later sitting makes of the same events, with the same work in flight."""
+        """The tree that a later session makes of the same events, with the same work in flight."""
         made = Tree()
         for what, details in self.events:
             getattr(made, what)(*details)

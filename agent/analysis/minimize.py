@@ -14,10 +14,10 @@ from typing import Any
 from agent.actions import Effect, Kind, Observation, RunTests, effect
 from agent.engine.review import Review
 from agent.engine.turns import Turns
-from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
-from agent.run.temporary_snapshots import drafts
+from agent.run.temporary_snapshots import temporary_snapshots
 from agent.run.tree.tree import Node, NodeId, Step
 from agent.task import Task
 from sandboxes import Provider, Sandbox, Snapshot
@@ -59,19 +59,19 @@ class Bench:
 
     provider: Provider
     root: Node
-    scorer: GoalsFirst
+    scorer: StagedScorer
     allowed: Collection[Kind] = ()
     """Commands that may be run although they cannot be taken back."""
 
     @classmethod
     def of(cls, provider: Provider, task: Task, root: Node, allowed: Collection[Kind] = ()) -> Bench:
         """Raises UsageError where the goal tests of the task are none of those that the root's report has."""
-        return cls(provider, root, GoalsFirst(provider, task, root.snapshot, root.report, PassingTests()), allowed)
+        return cls(provider, root, StagedScorer(provider, task, root.snapshot, root.report, PassingTests()), allowed)
 
     def solves(self, steps: Sequence[Step]) -> Seen | None:
         """What the calls of these turns say one after the other, from the base state; None where the end is not solved,
         or a call fails that did not before, or the other way round."""
-        with drafts(self.provider) as made:
+        with temporary_snapshots(self.provider) as made:
             turns = Turns(
                 self.provider,
                 _Again(tuple(steps)),

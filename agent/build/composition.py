@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agent.budget import Budget, Purse
+from agent.budget import Budget, ParentBudget
 from agent.build.factories import model_of, policies_of, policy_of, search_of, value_of
 from agent.build.sandboxes import make_provider
 from agent.config import restore
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import UsageError
 from agent.learning.memory import attaching
 from agent.models import Model
@@ -25,15 +25,15 @@ from agent.run.events import Event
 from agent.run.eviction import forget_unrecorded
 from agent.run.paths import STORE
 from agent.run.run import Run
-from agent.run.schedule import Formations
-from agent.settings import WORDLESS, Settings
+from agent.run.schedule import Schedule
+from agent.settings import MODEL_FREE_POLICIES, Settings
 from agent.solver import solve as solver
 from agent.solver.delegation.attempts import going
 from agent.solver.delegation.coordinating import Delegation
 from agent.solver.delegation.working import Workers
-from agent.solver.growth import Begin
 from agent.solver.outcome import never_begun
-from agent.solver.round_components import wave_parts
+from agent.solver.round_components import round_components
+from agent.solver.searcher import MakeSearcher
 from agent.solver.solve import Result
 from agent.task import Task, as_begun, load_task
 from sandboxes import Provider, PullLeft
@@ -54,10 +54,10 @@ def check(settings: Settings) -> None:
         models = partial(model_of, settings, held, Halt(), None, None)
         search_of(settings)
         for choice in policies_of(settings):
-            if choice.name not in WORDLESS:
+            if choice.name not in MODEL_FREE_POLICIES:
                 models(choice.name)
         value_of(settings, models)
-        wave_parts(settings, models)
+        round_components(settings, models)
 
 
 def start(
@@ -67,15 +67,15 @@ def start(
     *,
     cancel: threading.Event | None = None,
     on_event: Callable[[Event], None] | None = None,
-    parent: Purse | None = None,
+    parent: ParentBudget | None = None,
     make: Callable[..., Model] | None = None,
     known: Run | None = None,
-    order: Formations = (),
+    order: Schedule = (),
 ) -> Result:
     """Solve a task in a run directory; a directory that holds this run already is gone on with. Instructions of the
     settings take the place of the task's. What it spends is spent of `parent` as well, the budget of several runs
     together. `make` makes the models in place of `agent.models.registry.make`; `known` is as for
-    `agent.solver.solve.solve`, `order` as for `agent.engine.engine.Grower`.
+    `agent.solver.solve.solve`, `order` as for `agent.engine.engine.Engine`.
 
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: what each of the parts raises (see
@@ -118,10 +118,10 @@ def _solve(
     run: Run,
     cancel: threading.Event | None,
     on_event: Callable[[Event], None] | None,
-    parent: Purse | None = None,
+    parent: ParentBudget | None = None,
     make: Callable[..., Model] | None = None,
     known: Run | None = None,
-    order: Formations = (),
+    order: Schedule = (),
 ) -> Result:
     cancel = cancel or threading.Event()
     task = dataclasses.replace(task, goal_failing=task.goal_failing or settings.single_edits)
@@ -134,7 +134,7 @@ def _solve(
         if run.started is not None and not run.over:
             searches = [held.enter_context(Run.read(path)) for path in going(run)]
             forget_unrecorded(parts.provider, run.started.base, run, *searches)
-        search: Begin = partial(solver.search, order=order)
+        search: MakeSearcher = partial(solver.search, order=order)
         begin = _delegation(settings, parts, held, cancel, on_event, make) if settings.delegate else search
         dumped = settings.model_dump(mode="json")
         result = solver.solve(
@@ -152,17 +152,17 @@ def _prompts(settings: Settings) -> Prompts:
 
 def _delegation(
     settings: Settings,
-    parts: Parts,
+    parts: Components,
     held: ExitStack,
     cancel: threading.Event,
     on_event: Callable[[Event], None] | None,
     make: Callable[..., Model] | None,
-) -> Begin:
+) -> MakeSearcher:
     """Parts are searched in the sandboxes and with the budget of the whole; the first policy that is a model divides
     the issue."""
     planner = model_of(settings, held, parts.halt, make, None, settings.proposing) if settings.proposing else None
 
-    def search(settings: Settings, run: Run, held: ExitStack) -> Parts:
+    def search(settings: Settings, run: Run, held: ExitStack) -> Components:
         made = make_parts(settings, run, held, cancel, parts.budget, make, parts.provider)
         return dataclasses.replace(made, recall=parts.recall)
 
@@ -174,10 +174,10 @@ def make_parts(
     run: Run,
     held: ExitStack,
     cancel: threading.Event,
-    parent: Purse | None = None,
+    parent: ParentBudget | None = None,
     make: Callable[..., Model] | None = None,
     provider: Provider | None = None,
-) -> Parts:
+) -> Components:
     """Everything a search needs, made of the settings; closing `held` gives it back, but for a `provider` that is
     given. Nobody waits for a model once `cancel` is set.
 
@@ -193,7 +193,7 @@ def make_parts(
     if provider is None:
         provider = make_provider(settings, run.journal.directory / STORE)
         held.callback(provider.close)
-    return Parts(
+    return Components(
         provider=provider,
         policy=policy,
         search=search,
@@ -207,10 +207,10 @@ def make_parts(
         others=tuple(others),
         gate=settings.gate,
         allowed=settings.sandbox.allow,
-        localise=any(choice.name in WORDLESS for choice in policies_of(settings)),
+        localise=any(choice.name in MODEL_FREE_POLICIES for choice in policies_of(settings)),
         lines=settings.lines,
         patience=settings.patience,
-        waves=wave_parts(settings, models),
+        waves=round_components(settings, models),
     )
 
 
@@ -223,7 +223,7 @@ def limits(settings: Settings) -> dict[str, Any]:
 
 def unpriced(settings: Settings) -> bool:
     """Whether the price of a model that is asked is unknown."""
-    asked = {choice.name for choice in policies_of(settings) if choice.name not in WORDLESS}
+    asked = {choice.name for choice in policies_of(settings) if choice.name not in MODEL_FREE_POLICIES}
     asked |= {str(choice.options["model"]) for choice in policies_of(settings) if "model" in choice.options}
     asked |= {str(settings.value.options["model"])} if "model" in settings.value.options else set()
     asked |= {name for name in (settings.tournament.model, settings.refine.model) if name}

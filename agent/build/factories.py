@@ -19,7 +19,7 @@ from agent.policy import Policy
 from agent.run.run import Run
 from agent.search import Search
 from agent.search.registry import SEARCHES, SINGLE_EDITS
-from agent.settings import WORDLESS, Choice, ModelSettings, Settings
+from agent.settings import MODEL_FREE_POLICIES, Choice, ModelSettings, Settings
 
 if TYPE_CHECKING:
     from agent.policy.mutate import MutatePolicy
@@ -34,12 +34,12 @@ def search_of(settings: Settings) -> Search:
     name, options = settings.searching.name, settings.searching.options
     if name not in SEARCHES:
         raise ConfigError(f"unknown search {name!r}: one of {', '.join(SEARCHES)}")
-    if name == "strategies" and settings.policy.name in WORDLESS:
+    if name == "strategies" and settings.policy.name in MODEL_FREE_POLICIES:
         raise ConfigError(
             f"the search `strategies` asks its policy for strategies in words, and `{settings.policy.name}` has none: "
             "name a model with --policy, or another search with --search"
         )
-    if settings.policy.name in WORDLESS:
+    if settings.policy.name in MODEL_FREE_POLICIES:
         options = {**SINGLE_EDITS.get(name, {}), **options}
     return _construct(SEARCHES[name], options, f"search.{name}")
 

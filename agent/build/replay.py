@@ -26,7 +26,7 @@ from agent.run.commands import Order
 from agent.run.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Started, Steered
 from agent.run.paths import journal_of
 from agent.run.run import Run
-from agent.run.schedule import Flight, formations
+from agent.run.schedule import ScheduleEntry, schedule
 from agent.settings import Settings
 from agent.solver.result import Result
 from agent.task import load_task
@@ -82,7 +82,7 @@ def replay(
             on_event=_Follower(old, directory, stop, on_event) if same else on_event,
             make=partial(_model, archive, live),
             known=old,
-            order=formations(_flights(old)) if same else (),
+            order=schedule(_flights(old)) if same else (),
         )
         with Run.read(directory) as new:
             difference = first_difference(old, new) if same else None
@@ -129,7 +129,7 @@ class _Follower:
                 self._stop.set()
 
 
-def _flights(old: Run) -> Iterator[Flight | None]:
+def _flights(old: Run) -> Iterator[ScheduleEntry | None]:
     """When everything began that has ended, in the order in which it ended."""
     for event in old.journal.events():
         if isinstance(event, (Added, Merged, Remeasured, Failed, Exhausted)):
@@ -146,10 +146,10 @@ def _orders(old: Run) -> Iterator[tuple[int, Order]]:
 
 
 def _settings(wanted: Settings, old: Run, same: bool) -> Settings:
-    """Of one worker. Of the same run, without the limit of seconds, and without any where sittings of the run may have
+    """Of one worker. Of the same run, without the limit of seconds, and without any where sessions of the run may have
     had different ones."""
-    sittings = sum(event.kind == "ended" for event in old.journal.events())
-    names = type(wanted.budget).model_fields if sittings > 1 else ("max_seconds", "max_measurements")
+    sessions = sum(event.kind == "ended" for event in old.journal.events())
+    names = type(wanted.budget).model_fields if sessions > 1 else ("max_seconds", "max_measurements")
     limits = wanted.budget.model_copy(update=dict.fromkeys(names)) if same else wanted.budget
     return wanted.model_copy(update={"budget": limits, "workers": 1})
 

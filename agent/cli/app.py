@@ -137,9 +137,9 @@ def solve(
 ) -> None:
     """Find a tested patch for ISSUE. The patch goes to stdout, all else to stderr."""
     from agent.cli.ci.junit import read_failures, statement
-    from agent.cli.interactive import Delivery, accepted
+    from agent.cli.interactive import OutputOptions, accepted
     from agent.cli.issue_text import read_issue
-    from agent.cli.solve import Wanted, begin
+    from agent.cli.solve import SolveRequest, begin
     from agent.config import given, naming
     from agent.models.prices import dollars
 
@@ -170,8 +170,8 @@ def solve(
         "seed": seed,
     }
     settings = given(config or (), flags)
-    wanted = Wanted(told, goals, repo, test, goal_failing)
-    delivery = Delivery(as_json, patch_out, None, accepted(accept), strict, summary_md)
+    wanted = SolveRequest(told, goals, repo, test, goal_failing)
+    delivery = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md)
     code = begin(wanted, settings, out, delivery, apply=apply)
     raise typer.Exit(code)
 
@@ -192,16 +192,16 @@ def go_on(
     """Go on with a run that was interrupted, crashed, or met a limit (give a higher one)."""
     from agent.analysis.report.progress import Progress
     from agent.build.composition import resume
-    from agent.cli.interactive import Delivery, accepted, conduct
+    from agent.cli.interactive import OutputOptions, accepted, run_interactively
     from agent.run.paths import checkout_of
 
     limits = {"max_nodes": max_nodes, "max_usd": max_usd, "max_tokens": max_tokens, "max_seconds": max_seconds}
     budget = {name: limit for name, limit in limits.items() if limit is not None}
     by_hand = f"leave --apply out, and apply its patch by hand: ramify show {run} --patch"
-    delivery = Delivery(as_json, patch_out, checkout_of(run, by_hand) if apply else None, accepted(accept), strict)
+    delivery = OutputOptions(as_json, patch_out, checkout_of(run, by_hand) if apply else None, accepted(accept), strict)
     progress = Progress()
     progress.catch_up(run, budget)
-    raise typer.Exit(conduct(partial(resume, run, budget=budget), delivery, progress))
+    raise typer.Exit(run_interactively(partial(resume, run, budget=budget), delivery, progress))
 
 
 for command in (

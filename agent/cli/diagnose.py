@@ -71,7 +71,7 @@ def _moments(source: Path) -> list[Moment]:
     from agent.run.run import Run
 
     if source.is_file():
-        return moments_of(read_trajectory(source).deeds)
+        return moments_of(read_trajectory(source).action_records)
     with Run.read(journal_of(source).parent) as run:
         return moments(run)
 
@@ -92,4 +92,4 @@ def _of_file(path: Path, node: int | None) -> Diagnosis:
     if node is not None:
         raise UsageError(f"--node is for runs of ramify; {path} is a trajectory, which has no nodes")
     trajectory = read_trajectory(path)
-    return diagnose_deeds(path, trajectory.deeds, f"({trajectory.format}): {trajectory.ended}")
+    return diagnose_deeds(path, trajectory.action_records, f"({trajectory.format}): {trajectory.ended}")

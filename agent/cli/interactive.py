@@ -1,4 +1,4 @@
-"""A sitting at a terminal: signals become a cancellation, events a display, and the result reaches the person.
+"""A session at a terminal: signals become a cancellation, events a display, and the result reaches the person.
 
 Law: the first signal keeps the best patch so far; the second ends the process at once.
 """
@@ -30,7 +30,7 @@ from agent.untrusted import escaped_lines
 if TYPE_CHECKING:
     from agent.solver.solve import Result
 
-__all__ = ["Delivery", "accepted", "conduct", "print_patch", "sit"]
+__all__ = ["OutputOptions", "accepted", "print_patch", "run_interactively", "sit"]
 
 _T = TypeVar("_T")
 
@@ -38,7 +38,7 @@ TIMED_OUT = 124
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class OutputOptions:
     """What the command line asked to be done with the result."""
 
     as_json: bool = False
@@ -72,7 +72,7 @@ def accepted(names: Sequence[str] | None) -> tuple[Literal["declared"], ...]:
     return ("declared",) if names else ()
 
 
-def conduct(search: Callable[..., Result], delivery: Delivery, progress: Progress | None = None) -> int:
+def run_interactively(search: Callable[..., Result], delivery: OutputOptions, progress: Progress | None = None) -> int:
     """Call `search(cancel=..., on_event=...)` and deliver its result; the exit code of the process.
 
     Raises:
@@ -124,7 +124,7 @@ def print_patch(patch: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, delivery: Delivery) -> None:
+def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, delivery: OutputOptions) -> None:
     _say(as_text(result, path))
     if delivery.as_json:
         sys.stdout.write(json.dumps(facts) + "\n")

@@ -54,8 +54,8 @@ def fix(
     strict: Strict = False,
 ) -> None:
     """Find a patch that makes TEST pass and breaks no other: `solve` for a local red test."""
-    from agent.cli.interactive import Delivery, accepted
-    from agent.cli.solve import Wanted, begin
+    from agent.cli.interactive import OutputOptions, accepted
+    from agent.cli.solve import SolveRequest, begin
     from agent.config import given, naming
 
     flags = {
@@ -69,8 +69,8 @@ def fix(
         "budget.max_seconds": max_seconds,
         "workers": workers,
     }
-    wanted = Wanted("", tuple(tests), repo, test)
-    delivery = Delivery(as_json, patch_out, None, accepted(accept), strict)
+    wanted = SolveRequest("", tuple(tests), repo, test)
+    delivery = OutputOptions(as_json, patch_out, None, accepted(accept), strict)
     code = begin(wanted, given(config or (), flags), out, delivery, apply=apply)
     raise typer.Exit(code)
 

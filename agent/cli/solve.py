@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from agent.cli import checkout
-from agent.cli.interactive import Delivery, conduct
+from agent.cli.interactive import OutputOptions, run_interactively
 from agent.errors import UsageError
 from agent.measure.adapters.registry import choose
 from agent.run.paths import new_run_dir, slug
@@ -18,11 +18,11 @@ from agent.settings import Settings
 from agent.task import Task
 from sandboxes import Workspace
 
-__all__ = ["Wanted", "begin"]
+__all__ = ["SolveRequest", "begin"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SolveRequest:
     """What a person wants to be solved."""
 
     statement: str
@@ -37,17 +37,17 @@ class Wanted:
 
 
 def begin(
-    wanted: Wanted,
+    wanted: SolveRequest,
     settings: Settings,
     out: Path | None,
-    delivery: Delivery,
+    delivery: OutputOptions,
     *,
     apply: bool = False,
 ) -> int:
     """Search in a new run directory, deliver what came of it, and give the exit code. `apply`: to the checkout, too.
 
     Raises:
-        agent.errors.RamifyError, sandboxes.SandboxError: as `agent.cli.interactive.conduct`.
+        agent.errors.RamifyError, sandboxes.SandboxError: as `agent.cli.interactive.run_interactively`.
     """
     work_tree = None
     if wanted.repo is not None or not settings.sandbox.image:
@@ -64,10 +64,10 @@ def begin(
     if work_tree and work_tree.dirty:
         _say(f"{work_tree.path} has uncommitted changes; the search starts from them as they are")
     _say(f"run {directory}")
-    return conduct(partial(start, task, settings, directory), delivery)
+    return run_interactively(partial(start, task, settings, directory), delivery)
 
 
-def _task(name: str, wanted: Wanted, work_tree: checkout.Checkout | None, settings: Settings) -> Task:
+def _task(name: str, wanted: SolveRequest, work_tree: checkout.Checkout | None, settings: Settings) -> Task:
     box = settings.sandbox
     workspace = Workspace(
         path=work_tree.path if work_tree else None,
@@ -91,7 +91,7 @@ def _task(name: str, wanted: Wanted, work_tree: checkout.Checkout | None, settin
     )
 
 
-def _identity(name: str, wanted: Wanted, base: str) -> str:
+def _identity(name: str, wanted: SolveRequest, base: str) -> str:
     """Another one for another issue, another commit or other goals, although the first words are the same."""
     facts = json.dumps([wanted.statement, sorted(wanted.goals), base, *(["failing"] if wanted.goal_failing else [])])
     return f"{name}-{hashlib.sha256(facts.encode()).hexdigest()[:8]}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from agent.run.tree.tree import NodeId, Tree
 
-__all__ = ["Finished"]
+__all__ = ["FinishedRollouts"]
 
 
-class Finished:
+class FinishedRollouts:
     """A view of the part of a tree that a wave has made (`agent.run.run.Run.wave`): how many of its rollouts are
     finished.
 
@@ -25,7 +25,7 @@ class Finished:
 
     @property
     def count(self) -> int:
-        """Finished ones."""
+        """FinishedRollouts ones."""
         return len(self._ends) + sum(self._merged.values())
 
     def changed(self, node_id: NodeId) -> None:

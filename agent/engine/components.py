@@ -1,4 +1,4 @@
-"""Parts: what a search is made of, and the one part that is made anew in each sitting, the scorer."""
+"""Parts: what a search is made of, and the one part that is made anew in each session, the scorer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent.models import Ask
 from agent.models.halt import Halt
 from agent.policy import Policy
 from agent.run.ballots import Judge
-from agent.run.memo import Once
+from agent.run.memo import Memo
 from agent.run.rollouts import Plan, Rollout, Summary
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
@@ -26,9 +26,9 @@ from agent.settings import RefineSettings, TournamentSettings
 from agent.task import Task
 from sandboxes import Provider, Snapshot
 
-__all__ = ["Parts", "Planner", "Recall", "Scorer", "Summariser", "WaveParts"]
+__all__ = ["Components", "Planner", "Recall", "RoundComponents", "Scorer", "Summariser"]
 
-Recall = Callable[[Task, tuple[Node, ...], Once], str]
+Recall = Callable[[Task, tuple[Node, ...], Memo], str]
 """What is remembered that fits the last state of a path. It is looked up once, and noted."""
 
 
@@ -101,7 +101,7 @@ class Planner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class WaveParts:
+class RoundComponents:
     """How many rollouts there are, and who sums them up, compares them and plans what is next."""
 
     rollouts: int = 1
@@ -121,7 +121,7 @@ class WaveParts:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Components:
     """What a search is made of; `agent.build.composition` is where the parts are chosen."""
 
     provider: Provider
@@ -153,5 +153,5 @@ class Parts:
     """Lines of work in a row, at least 1, that may end without anything better before the run ends."""
     timing: Timing = field(default_factory=Timing)
     """How long runs of the tests may take."""
-    waves: WaveParts | None = None
+    waves: RoundComponents | None = None
     """None: it is searched until something is solved."""

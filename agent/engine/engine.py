@@ -1,4 +1,4 @@
-"""grow(): select -> fork -> propose -> act -> measure -> record, by as many workers as are asked for.
+"""Engine: select -> fork -> propose -> act -> measure -> record, by as many workers as are asked for.
 
 Laws: an expansion that goes wrong is an event, not a retry for ever; a worker stops between two steps and never in the
 middle of a record, so that whatever ends the search leaves a tree that can be resumed; what was in flight then is begun
@@ -16,12 +16,12 @@ from random import Random
 from typing import assert_never
 
 from agent.budget import BudgetSpent, Stop, Usage
-from agent.engine.completion import Finished
-from agent.engine.components import Parts, Scorer
+from agent.engine.completion import FinishedRollouts
+from agent.engine.components import Components, Scorer
 from agent.engine.expansion import Acts
 from agent.engine.in_flight import InFlight, Ticket
 from agent.engine.merge import NotFused
-from agent.engine.model_calls import Asker
+from agent.engine.model_calls import ModelGateway
 from agent.engine.scheduled_replay import follow
 from agent.engine.selection import choose
 from agent.errors import PolicyError, RamifyError, Stopped
@@ -31,10 +31,10 @@ from agent.run.command_queue import new_orders
 from agent.run.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Spent
 from agent.run.eviction import make_room
 from agent.run.in_progress import TRIES
-from agent.run.memo import Once
+from agent.run.memo import Memo
 from agent.run.run import Run
-from agent.run.schedule import Flight, Formations
-from agent.run.temporary_snapshots import Drafts, drafts
+from agent.run.schedule import Schedule, ScheduleEntry
+from agent.run.temporary_snapshots import TemporarySnapshots, temporary_snapshots
 from agent.run.tree.choice import Choice
 from agent.run.tree.proposals import proposal_of
 from agent.run.tree.tree import Node, NodeId
@@ -42,7 +42,7 @@ from agent.search.continuing import OpenLines
 from agent.task import Task
 from sandboxes import SandboxError, StateDamaged, StoreFull
 
-__all__ = ["Grower"]
+__all__ = ["Engine"]
 
 log = logging.getLogger(__name__)
 
@@ -52,21 +52,21 @@ FAILURES_IN_A_ROW = 10
 """So many failures of the sandbox without one success end the run."""
 
 
-class Grower:
-    """Grows a run's tree until it is told to stop. One object, one sitting."""
+class Engine:
+    """Grows a run's tree until it is told to stop. One object, one session."""
 
     def __init__(
         self,
         task: Task,
-        parts: Parts,
+        parts: Components,
         run: Run,
         scorer: Scorer,
-        asker: Asker,
-        once: Once,
+        asker: ModelGateway,
+        once: Memo,
         on_event: Callable[[Event], None],
-        order: Formations = (),
+        order: Schedule = (),
     ) -> None:
-        """`order`: what is done again first, as `agent.run.schedule.formations` has it; for one worker, who is
+        """`order`: what is done again first, as `agent.run.schedule.schedule` has it; for one worker, who is
         alone."""
         self._parts = parts
         self._run = run
@@ -81,7 +81,7 @@ class Grower:
         self.error: Exception | None = None
         """What ended the growth when the stop is FAILED, or made the last expansion fail."""
 
-    def grow(self, cancel: threading.Event, done: Callable[[], Stop | None]) -> Stop:
+    def run(self, cancel: threading.Event, done: Callable[[], Stop | None]) -> Stop:
         """Expand nodes until it is done, nothing is left, a limit is reached or `cancel` is set."""
         self._cancel, self._done, self._stop = cancel, done, None
         self._in_flight = InFlight(self._run)
@@ -104,11 +104,11 @@ class Grower:
             self._end(Stop.FAILED)
             raise
 
-    def see_through(self, ticket: Ticket, flight: Flight | None = None) -> None:
+    def see_through(self, ticket: Ticket, flight: ScheduleEntry | None = None) -> None:
         """Carry a choice out, to its end; as another one ended, where `flight` is given."""
         if flight is not None:
             self._in_flight.cuts[ticket] = flight.cut
-        with drafts(self._parts.provider) as made:
+        with temporary_snapshots(self._parts.provider) as made:
             try:
                 self._carry_out(ticket, made)
             finally:
@@ -191,7 +191,7 @@ class Grower:
             return None
         tree = self._run.wave or self._run.tree
         if self._parts.waves:
-            return self._parts.waves.rollouts - tree.view((Finished, False), Finished).count
+            return self._parts.waves.rollouts - tree.view((FinishedRollouts, False), FinishedRollouts).count
         ended = tree.view(OpenLines, OpenLines).ended
         return max(1, self._parts.lines - sum(tree[node_id].submitted for node_id in ended))
 
@@ -219,7 +219,7 @@ class Grower:
         if stop is Stop.FAILED:
             self._parts.halt.fail()
 
-    def _carry_out(self, ticket: Ticket, made: Drafts) -> None:
+    def _carry_out(self, ticket: Ticket, made: TemporarySnapshots) -> None:
         """One choice, to the event that says what came of it. Its measurement and its room on the disk are looked for
         before anything is paid for, so that no proposal is thrown away for want of them."""
         try:
@@ -229,11 +229,11 @@ class Grower:
             self._failures_in_a_row = 0
         except BudgetSpent as spent:
             self._end(spent.stop)
-        except Stopped as error:  # `_next` finds out why, and the expansion is begun anew by a later sitting
+        except Stopped as error:  # `_next` finds out why, and the expansion is begun anew by a later session
             log.info("choice %d at node %d: %s", ticket.number, ticket.node, error)
         except (PolicyError, NotFused) as error:
             self._fail(ticket, error)
-        except (StoreFull, StateDamaged) as error:  # no fault of the node's: it is tried again by a later sitting
+        except (StoreFull, StateDamaged) as error:  # no fault of the node's: it is tried again by a later session
             self.error = error
             self._end(Stop.FAILED)
         except SandboxError as error:
@@ -245,7 +245,7 @@ class Grower:
             self.error = error
             self._end(Stop.FAILED)
 
-    def _act(self, ticket: Ticket, made: Drafts) -> None:
+    def _act(self, ticket: Ticket, made: TemporarySnapshots) -> None:
         if ticket.lost >= TRIES:
             raise PolicyError(f"the process that carried it out was killed each of {ticket.lost} times")
         match ticket.choice.act:
@@ -293,7 +293,7 @@ class Grower:
         last = self._panel.alone(self._run.tree, ticket.node, ticket.policy_id)
         return Exhausted(ticket.node, "" if last else ticket.policy_id)
 
-    def _settle(self, ticket: Ticket, child: Node, made: Drafts) -> None:
+    def _settle(self, ticket: Ticket, child: Node, made: TemporarySnapshots) -> None:
         """Measure the state that was reached and record it, or the node that stands for it already."""
         if (known := self._known(ticket, child)) is not None:
             self._merge(ticket, known, child)
@@ -312,7 +312,7 @@ class Grower:
             return tree[same]
         return None if child.state_hash == tree[ticket.node].state_hash else tree.with_state(child.state_hash)
 
-    def _add(self, ticket: Ticket, node: Node, made: Drafts) -> None:
+    def _add(self, ticket: Ticket, node: Node, made: TemporarySnapshots) -> None:
         """Record a node under the next id, or as a second edge when another worker was first with it."""
         with self._changed:
             if (known := self._known(ticket, node)) is not None:

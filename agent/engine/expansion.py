@@ -10,10 +10,10 @@ from random import Random
 from agent.actions import Debug, Submit
 from agent.actions.excerpt import printable
 from agent.budget import BudgetSpent, Usage
-from agent.engine.components import Parts, Scorer
+from agent.engine.components import Components, Scorer
 from agent.engine.in_flight import Ticket
 from agent.engine.merge import fuse
-from agent.engine.model_calls import Asker
+from agent.engine.model_calls import ModelGateway
 from agent.engine.review import Review
 from agent.engine.turns import Taken, Turns
 from agent.errors import MeasureError, RamifyError
@@ -22,9 +22,9 @@ from agent.policy import Position, Tried
 from agent.policy.chat.conventions import conventions
 from agent.policy.chat.layout import layout
 from agent.run.events import Remeasured
-from agent.run.memo import Once
+from agent.run.memo import Memo
 from agent.run.run import Run
-from agent.run.temporary_snapshots import Drafts
+from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.node import ROOT
 from agent.run.tree.proposals import proposal_of
 from agent.run.tree.tree import Attempt, Node, NodeId, Step, Tree
@@ -44,11 +44,11 @@ class Acts:
     """Carries choices out, beside one another, in the sandboxes of one run."""
 
     task: Task
-    parts: Parts
+    parts: Components
     run: Run
     scorer: Scorer
-    asker: Asker
-    once: Once
+    asker: ModelGateway
+    once: Memo
     spend: Callable[[Usage, str, NodeId | None], None]
     """Records what was used the moment it was used, for what, and at which node."""
     stopped: Callable[[Ticket, int], bool]
@@ -61,7 +61,7 @@ class Acts:
         """All that the run has found."""
         return self.run.tree
 
-    def expand(self, ticket: Ticket, made: Drafts) -> tuple[Node | None, RamifyError | BudgetSpent | None]:
+    def expand(self, ticket: Ticket, made: TemporarySnapshots) -> tuple[Node | None, RamifyError | BudgetSpent | None]:
         """The child that the policy makes of the node, not measured yet (None: it has nothing left to propose), and the
         error that ended its turns early, if one did."""
         assert ticket.policy is not None
@@ -98,7 +98,7 @@ class Acts:
             child = replace(child, label=self._label(parent, child))
         return child if taken.steps else None, taken.error
 
-    def fuse(self, ticket: Ticket, made: Drafts) -> Node:
+    def fuse(self, ticket: Ticket, made: TemporarySnapshots) -> Node:
         """The merge of two branches, not measured yet.
 
         Raises:

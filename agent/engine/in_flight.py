@@ -8,7 +8,7 @@ from agent.policy import Policy
 from agent.run.events import Begun
 from agent.run.in_progress import SUSPECT
 from agent.run.run import Run
-from agent.run.schedule import Flight
+from agent.run.schedule import ScheduleEntry
 from agent.run.tree.choice import Choice
 from agent.run.tree.tree import NodeId, Work
 
@@ -96,6 +96,6 @@ class InFlight:
         self.cuts.pop(ticket, None)
         return landed
 
-    def flight(self, ticket: Ticket) -> Flight:
+    def flight(self, ticket: Ticket) -> ScheduleEntry:
         """For the record, where it ends now."""
-        return Flight(ticket.began, self.begun, self._since, self.cuts.get(ticket))
+        return ScheduleEntry(ticket.began, self.begun, self._since, self.cuts.get(ticket))

@@ -1,6 +1,6 @@
 """Asking: the one place that every model call of a run goes through, whoever wants it.
 
-Laws: a call is reserved before it is made, and paid for and recorded the moment it is answered; what an earlier sitting
+Laws: a call is reserved before it is made, and paid for and recorded the moment it is answered; what an earlier session
 was answered is not asked again.
 """
 
@@ -24,7 +24,7 @@ from agent.run.message_store import Passage, digest_of
 from agent.run.run import Run
 from agent.run.tree.tree import NodeId
 
-__all__ = ["Answers", "Asker", "Forecast", "Request"]
+__all__ = ["Answers", "Forecast", "ModelGateway", "Request"]
 
 CHARACTERS_PER_TOKEN = 3
 """A low figure, so that an estimate is rather too high: English and source code have about four."""
@@ -83,7 +83,7 @@ class Forecast:
         """When a model was last sent the conversation of a digest, or one that begins so."""
 
     def learn(self, asked: Asked) -> None:
-        """A call was answered, now or in an earlier sitting."""
+        """A call was answered, now or in an earlier session."""
         usage = asked.answer.usage
         self._longest = max(self._longest, usage.tokens_out)
         if usage.tokens:
@@ -102,7 +102,7 @@ class Forecast:
 
     def of(self, request: Request, passage: Passage, price: Price | None) -> Usage:
         """The tokens of the request by its length, those of the answer by its limit or the longest one so far. The
-        dollars by the price, at least as far above it as a call of this sitting has been, where the beginning that the
+        dollars by the price, at least as far above it as a call of this session has been, where the beginning that the
         provider was just sent costs what its cache does; without a price by the dearest call so far; 0 where neither is
         known."""
         lengths = [len(str(value)) for value in request.conversation]
@@ -129,8 +129,8 @@ def _listed(price: Price, tokens_in: int, cached: int, tokens_out: int) -> float
     return price.of({"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "prompt_tokens_details": details})
 
 
-class Asker:
-    """Asks models for a run. One object, one sitting; thread-safe."""
+class ModelGateway:
+    """Asks models for a run. One object, one session; thread-safe."""
 
     def __init__(self, run: Run, budget: Budget, on_event: Callable[[Event], None] = lambda event: None) -> None:
         self._run = run
@@ -153,7 +153,7 @@ class Asker:
         return ask
 
     def _ask(self, model: Model, request: Request, node: NodeId | None, purpose: str) -> Completion:
-        """The model's answer, recorded; or the one that an earlier sitting paid for and did not come to use.
+        """The model's answer, recorded; or the one that an earlier session paid for and did not come to use.
 
         Raises:
             agent.budget.BudgetSpent: the call does not fit.

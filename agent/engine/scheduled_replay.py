@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Protocol
 
 from agent.engine.in_flight import Ticket
-from agent.run.schedule import Flight
+from agent.run.schedule import ScheduleEntry
 
 __all__ = ["Crew", "follow"]
 
 
 class Crew(Protocol):
-    """Who searches (`agent.engine.engine.Grower`)."""
+    """Who searches (`agent.engine.engine.Engine`)."""
 
     def begin(self) -> Ticket | None:
         """The next choice, in flight from now on; None: there is none now, or the search is to stop."""
         ...
 
-    def see_through(self, ticket: Ticket, flight: Flight) -> None:
+    def see_through(self, ticket: Ticket, flight: ScheduleEntry) -> None:
         """Carry it out, and end it as that one ended."""
         ...
 
@@ -26,14 +26,14 @@ class Crew(Protocol):
         ...
 
 
-def follow(order: list[tuple[Flight, ...]], crew: Crew) -> None:
-    """Do again what was done between two times that a search stood still (`agent.run.schedule.formations`), and so on,
+def follow(order: list[tuple[ScheduleEntry, ...]], crew: Crew) -> None:
+    """Do again what was done between two times that a search stood still (`agent.run.schedule.schedule`), and so on,
     until nothing can be begun. What is done again is taken out of `order`."""
     while order and (first := crew.begin()) is not None:
         _fly(order.pop(0), first, crew)
 
 
-def _fly(formation: tuple[Flight, ...], first: Ticket, crew: Crew) -> None:
+def _fly(formation: tuple[ScheduleEntry, ...], first: Ticket, crew: Crew) -> None:
     """What never came to an end is begun, so that it counts as in flight, and not carried out. Where the search has
     parted from what it follows, what is not there is passed over."""
     begun = [first]

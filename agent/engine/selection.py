@@ -8,7 +8,7 @@ from random import Random
 
 from agent.run.commands import Steering
 from agent.run.tree.choice import REPAIR, Choice, Reason
-from agent.run.tree.part import Subtree
+from agent.run.tree.part import TreePart
 from agent.run.tree.tree import Tree
 from agent.search import Search
 from agent.search.continuing import continued
@@ -25,7 +25,7 @@ def choose(
     search: Search,
     rng: Random,
     in_flight: Container[int | None] = (),
-    wave: Subtree | None = None,
+    wave: TreePart | None = None,
     *,
     continuing: bool = False,
     lines: int | None = None,
@@ -41,7 +41,7 @@ def choose(
             kind = REPAIR if order.by == "diagnosis" else ""
             return Choice(order.node, kind=kind, hint=order.hint, order=number, reasons=(reason,))
     pin = steering.pin(tree)
-    part = wave if pin in (None, tree.root.id) else tree.view(("below", pin), lambda whole: Subtree(whole, pin))
+    part = wave if pin in (None, tree.root.id) else tree.view(("below", pin), lambda whole: TreePart(whole, pin))
     seen = tree if part is None else part
     choice = continued(seen) if continuing else None
     if choice is None and (lines is None or tree.in_flight < lines):

@@ -13,7 +13,7 @@ from agent.budget import BudgetSpent
 from agent.engine.review import NOT_SUBMITTED, Review
 from agent.errors import RamifyError
 from agent.policy import Policy, Position, Proposal
-from agent.run.temporary_snapshots import Drafts
+from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.tree import Step
 from sandboxes import Provider, Sandbox, Snapshot
 
@@ -43,7 +43,7 @@ class Turns:
     policy: Policy
     limit: int
     """Turns after which an expansion is measured even when its policy would go on."""
-    made: Drafts
+    made: TemporarySnapshots
     review: Callable[[tuple[Step, ...]], Review]
     """Answers `run_tests` and `submit` after these turns."""
     stopped: Callable[[int], bool]

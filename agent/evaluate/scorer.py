@@ -18,7 +18,7 @@ from agent.evaluate import value_trace as debugging
 from agent.evaluate.goal_tests import resolve_goals
 from agent.evaluate.negative_controls import Controls
 from agent.evaluate.reproduction import Finding, OwnTests, valued
-from agent.evaluate.value import Case, Value
+from agent.evaluate.value import EvaluationInput, Value
 from agent.evaluate.verification import Judgement
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import OF_PYTHON
@@ -29,19 +29,19 @@ from agent.measure.naming import Names
 from agent.measure.probing.probes import look, read_probe
 from agent.measure.probing.spectrum import Spectrum
 from agent.measure.regressions import must_pass, regressions
-from agent.measure.stages import Trial
+from agent.measure.stages import StagedMeasurement
 from agent.measure.timing import Timing
 from agent.models import Ask
-from agent.run.memo import Once
+from agent.run.memo import Memo
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, NodeId
 from agent.task import Task
 from sandboxes import Provider, Snapshot
 
-__all__ = ["GoalsFirst"]
+__all__ = ["StagedScorer"]
 
 
-class GoalsFirst:
+class StagedScorer:
     """Runs the goal tests, and the whole suite only where all of them pass. Thread-safe.
 
     `task.goal_tests` are resolved against the baseline (`agent.evaluate.goal_tests`).
@@ -49,7 +49,7 @@ class GoalsFirst:
     (`agent.measure.scopes.scopes`); `spectrum` says what tests execute. What is found out about the base state
     meanwhile is told to `learned`. `left_s` gives the seconds that are left of the run. `strict`: the whole suite is
     also run where only some goal tests pass, so that a gate knows what was broken for them
-    (`agent.evaluate.improvement`). Results that later sittings can use are kept in `folder`. `ask` gives what asks
+    (`agent.evaluate.improvement`). Results that later sessions can use are kept in `folder`. `ask` gives what asks
     models about a child of a node, and `once` what the run knows about the task: where the value asks models, it does
     so for a state that is measured for the first time, and never again. `known` has reports from elsewhere, which are
     taken for what the tests say.
@@ -73,7 +73,7 @@ class GoalsFirst:
         learned: Callable[[SuiteReport], None] = lambda report: None,
         strict: bool = False,
         ask: Callable[[NodeId], Ask] | None = None,
-        once: Once | None = None,
+        once: Memo | None = None,
         known: Callable[[Snapshot], SuiteReport | None] = lambda snapshot: None,
     ) -> None:
         timing = timing or Timing()
@@ -93,7 +93,7 @@ class GoalsFirst:
         self._controls = Controls(provider, base, self._measurer.baseline, self._measurer, among_all=not alone)
         self.own = OwnTests(provider, self.task, base, self._measurer.rules)
         """The tests that states add of their own."""
-        self.root = value.evaluate(Case(self.task, (), self._baseline))
+        self.root = value.evaluate(EvaluationInput(self.task, (), self._baseline))
 
     @property
     def _baseline(self) -> SuiteReport:
@@ -105,12 +105,12 @@ class GoalsFirst:
         self._measurer.prepare()
 
     def remember(self, node: Node) -> None:
-        """Take what an earlier sitting measured as known."""
+        """Take what an earlier session measured as known."""
         self._measurer.remember(node.snapshot, node.report)
 
     def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """The report of a state below `path`, its evaluation, and how many runs of the tests they took."""
-        trial = Trial(self._measurer, self.task.goal_tests, snapshot, self._strict)
+        trial = StagedMeasurement(self._measurer, self.task.goal_tests, snapshot, self._strict)
         with self._own_tests_beside(snapshot) as own:
             report = self._known(snapshot) or trial.report()
         case = self._case(snapshot, path, report)
@@ -222,7 +222,7 @@ class GoalsFirst:
         """Whether tests that a state adds count: no goal is known, and they can be run."""
         return not self.task.goal_tests and self._baseline.adapter == "pytest"
 
-    def _valued(self, case: Case, finding: Finding | None, snapshot: Snapshot) -> tuple[Evaluation, int]:
+    def _valued(self, case: EvaluationInput, finding: Finding | None, snapshot: Snapshot) -> tuple[Evaluation, int]:
         """What the state is worth, and the runs of tests that this took. Of workers that come to a state at once, one
         has it valued and the others wait."""
         runs = 0
@@ -234,10 +234,10 @@ class GoalsFirst:
                 self._worth[snapshot.digest], runs = self._trusted(evaluation, snapshot, case.report)
             return self._worth[snapshot.digest], runs
 
-    def _case(self, snapshot: Snapshot, path: tuple[Node, ...], report: SuiteReport) -> Case:
+    def _case(self, snapshot: Snapshot, path: tuple[Node, ...], report: SuiteReport) -> EvaluationInput:
         """About which no model is asked. What is known of the base state is what is known now."""
         path = (replace(path[0], report=self._baseline), *path[1:]) if path else ()
-        case = Case(self.task, path, report, cache(partial(self._provider.diff, self._base, snapshot)))
+        case = EvaluationInput(self.task, path, report, cache(partial(self._provider.diff, self._base, snapshot)))
         return case if self._once is None else replace(case, once=self._once)
 
     def _surprises(self, before: SuiteReport, report: SuiteReport) -> tuple[str, ...]:

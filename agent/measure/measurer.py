@@ -51,7 +51,7 @@ class Measurer:
     """Measures states of one task. Thread-safe.
 
     `baseline` is the report of the base state, as `find_baseline` gives it; `learned` is told what it is extended by.
-    What is worth it is kept in `folder` for later sittings of the same run. Where all tests take longer than
+    What is worth it is kept in `folder` for later sessions of the same run. Where all tests take longer than
     `timing` allows in every state, a state is measured by its scope (`agent.measure.scopes.scopes`); `spectrum` is as
     there.
     """
@@ -105,7 +105,7 @@ class Measurer:
             self.baseline.cover(dict.fromkeys(filter(None, (likely_file(goal, files) for goal in unknown))))
 
     def remember(self, snapshot: Snapshot, report: SuiteReport) -> None:
-        """Take a report of an earlier sitting for what the tests say, where it is one of all tests, or of a scope."""
+        """Take a report of an earlier session for what the tests say, where it is one of all tests, or of a scope."""
         if report.conclusive:
             self._results.put((snapshot.digest,), report)
 
@@ -123,7 +123,7 @@ class Measurer:
         """How these tests end in this state, and whether they had to be run for it; where none is named, all tests, or
         those in the scope of the state. Known results are not found again.
 
-        `cut`: the run may end after ENOUGH_REGRESSIONS. `keep`: later sittings shall know the result.
+        `cut`: the run may end after ENOUGH_REGRESSIONS. `keep`: later sessions shall know the result.
         """
         return self._results.find(
             (snapshot.digest, *tests), lambda: self._find(snapshot, tests, cut), whole=not cut, keep=keep

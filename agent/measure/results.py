@@ -25,7 +25,7 @@ Key = tuple[str, ...]
 class Results:
     """Reports by key. Thread-safe.
 
-    Those that are worth it are also kept in `folder`, where a later sitting with the same `rules` finds them.
+    Those that are worth it are also kept in `folder`, where a later session with the same `rules` finds them.
     """
 
     def __init__(self, folder: Path | None = None, rules: str = "") -> None:
@@ -50,7 +50,7 @@ class Results:
     ) -> tuple[SuiteReport, bool]:
         """The report, by `find` when it is not known, and whether that was needed; others that ask for the same wait.
 
-        A `whole` one left no test out. `keep`: a later sitting shall know it too; reports that are not valid, which
+        A `whole` one left no test out. `keep`: a later session shall know it too; reports that are not valid, which
         may be the fault of the moment, are found again there.
         """
         with self._lock:

@@ -15,11 +15,11 @@ from agent.measure.measurer import ENOUGH_REGRESSIONS, Measurer
 from agent.measure.regressions import regressions
 from sandboxes import Snapshot
 
-__all__ = ["Trial"]
+__all__ = ["StagedMeasurement"]
 
 
 @dataclass(slots=True)
-class Trial:
+class StagedMeasurement:
     """The measurements that decide about one state."""
 
     measurer: Measurer

@@ -11,7 +11,7 @@ from agent.actions import Action
 from agent.budget import Usage
 from agent.models import Ask, directly
 from agent.policy.chat.conventions import Convention
-from agent.run.memo import Once
+from agent.run.memo import Memo
 from agent.run.rollouts import Briefing
 from agent.run.tree.tree import Node, Step
 from agent.task import Task
@@ -73,7 +73,7 @@ class Position:
     """What the repository's own files tell those who change it."""
     ask: Ask = directly
     """How a model is asked: the run pays for the call and records it, or refuses it."""
-    once: Once = field(default=lambda key, find: find())
+    once: Memo = field(default=lambda key, find: find())
     """What the whole run is to know: found by whoever wants it first, and recorded."""
 
     @property

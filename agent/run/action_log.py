@@ -12,11 +12,11 @@ from agent.run.tree.node import Node, NodeId
 from agent.task import Task, load_task
 from sandboxes import Workspace
 
-__all__ = ["Deed", "commands", "deed", "deeds", "task_of"]
+__all__ = ["ActionRecord", "action_record", "action_records", "commands", "task_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class ActionRecord:
     """One action."""
 
     node: NodeId | None
@@ -32,19 +32,19 @@ class Deed:
         return isinstance(self.action, (Edit, Write)) and self.seen.ok
 
 
-def deeds(path: Sequence[Node], task: Task) -> Iterator[Deed]:
+def action_records(path: Sequence[Node], task: Task) -> Iterator[ActionRecord]:
     """All that was done on a path and seen to come of it, oldest first."""
     places = _mounts(task.workspace)
     for node in path:
         for step in node.steps:
             for action, seen in zip(step.actions, step.observations, strict=False):
-                yield deed(node.id, action, seen, places)
+                yield action_record(node.id, action, seen, places)
 
 
-def deed(node: NodeId | None, action: Action, seen: Observation, places: Sequence[str]) -> Deed:
+def action_record(node: NodeId | None, action: Action, seen: Observation, places: Sequence[str]) -> ActionRecord:
     """One action in a workspace that is in one of these places."""
     given = action.path if isinstance(action, (Edit, Write, View, Search)) else ""
-    return Deed(node, action, seen, given and _relative(given, places))
+    return ActionRecord(node, action, seen, given and _relative(given, places))
 
 
 def _mounts(workspace: Workspace) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ def _mounts(workspace: Workspace) -> tuple[str, ...]:
     return (str(workspace.path), "/workspace") if workspace.path else ("/workspace",)
 
 
-def commands(done: Sequence[Deed]) -> Iterator[str]:
+def commands(done: Sequence[ActionRecord]) -> Iterator[str]:
     """The shell commands, as they were given."""
     return (each.action.command for each in done if isinstance(each.action, Shell))
 

@@ -28,8 +28,8 @@ INBOX = "steering.jsonl"
 
 
 def steer(directory: Path, order: Order) -> Literal["recorded", "queued"]:
-    """Give an order to a run. `recorded`: the run is stopped, and its next sitting obeys. `queued`: another process
-    holds it and takes the order over before it selects again; if it ends before that, the next sitting does.
+    """Give an order to a run. `recorded`: the run is stopped, and its next session obeys. `queued`: another process
+    holds it and takes the order over before it selects again; if it ends before that, the next session does.
 
     Raises:
         agent.errors.UsageError: the directory holds no run, or the order cannot be obeyed.

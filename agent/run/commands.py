@@ -1,7 +1,7 @@
 """What people, or a wave (`agent.solver.refine.local`), order a search to do, and the choice that obeys them. No
 algorithm knows of it.
 
-Laws: an order is an event like any other, so a resumed search obeys as the first sitting would have; what was pruned is
+Laws: an order is an event like any other, so a resumed search obeys as the first session would have; what was pruned is
 never expanded again; work in flight is left alone.
 """
 

@@ -15,7 +15,7 @@ from agent.run.ballots import Ballot
 from agent.run.commands import Order
 from agent.run.message_store import Passage
 from agent.run.rollouts import Briefing, Summary
-from agent.run.schedule import Flight
+from agent.run.schedule import ScheduleEntry
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, NodeId, Work
@@ -134,10 +134,10 @@ class Added:
 
     node: Node
     elapsed_s: float = 0.0
-    """Seconds of all sittings so far; the same field on every event that ends an expansion."""
+    """Seconds of all sessions so far; the same field on every event that ends an expansion."""
     choice: Choice | None = None
     """The selection that led here; the same field on every event that ends an expansion."""
-    flight: Flight | None = None
+    flight: ScheduleEntry | None = None
     """When it began; the same field on every event that ends an expansion."""
     kind: Literal["added"] = "added"
 
@@ -154,7 +154,7 @@ class Merged:
     choice: Choice | None = None
     proposal: str = ""
     """What was proposed, in canonical form (`agent.run.tree.proposals`)."""
-    flight: Flight | None = None
+    flight: ScheduleEntry | None = None
     kind: Literal["merged"] = "merged"
 
 
@@ -167,7 +167,7 @@ class Remeasured:
     report: SuiteReport
     elapsed_s: float = 0.0
     choice: Choice | None = None
-    flight: Flight | None = None
+    flight: ScheduleEntry | None = None
     kind: Literal["remeasured"] = "remeasured"
 
 
@@ -190,7 +190,7 @@ class Failed:
     policy_id: str = ""
     elapsed_s: float = 0.0
     choice: Choice | None = None
-    flight: Flight | None = None
+    flight: ScheduleEntry | None = None
     kind: Literal["failed"] = "failed"
 
 
@@ -201,7 +201,7 @@ class Exhausted:
     node: NodeId
     policy_id: str = ""
     """The one policy of several that has nothing left there; empty: none has."""
-    flight: Flight | None = None
+    flight: ScheduleEntry | None = None
     """Where that ended an expansion."""
     kind: Literal["exhausted"] = "exhausted"
 
@@ -259,7 +259,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A sitting ended. A later one may follow."""
+    """A session ended. A later one may follow."""
 
     status: str
     stop: str

@@ -48,7 +48,7 @@ def make_room(provider: Provider, run: Run, unchanged: AbstractContextManager[ob
 
 
 def forget_unrecorded(provider: Provider, base: Snapshot, *runs: Run) -> None:
-    """Forget what an earlier sitting had frozen when it was killed: it belongs to no node. Only for a provider that
+    """Forget what an earlier session had frozen when it was killed: it belongs to no node. Only for a provider that
     keeps the states of these runs and nobody else's."""
     kept = [node.snapshot for run in runs for node in run.tree if run.note(node.id, DISCARDED) is None]
     provider.retain([base, *kept])

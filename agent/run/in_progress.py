@@ -1,4 +1,4 @@
-"""Underway: what has begun and not ended, by a run's journal. It is in flight, or was lost with its process.
+"""InProgress: what has begun and not ended, by a run's journal. It is in flight, or was lost with its process.
 
 Law: what was lost is begun again as it was, in the order in which it had begun; what ends the process each time is not
 tried for ever.
@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from agent.run.events import Begun
-from agent.run.schedule import Flight
+from agent.run.schedule import ScheduleEntry
 from agent.run.tree.tree import Work
 
-__all__ = ["SUSPECT", "TRIES", "Underway"]
+__all__ = ["SUSPECT", "TRIES", "InProgress"]
 
 TRIES = 3
 """Work that was lost so often is not begun again: it has failed."""
@@ -21,7 +21,7 @@ SUSPECT = 2
 """Work that was lost so often is carried out alone, so that nothing else is lost with it once more."""
 
 
-class Underway:
+class InProgress:
     """A count over the events of a run. Only `agent.run.run.Run` changes it."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Underway:
         return self._first.get(work, 0)
 
     def times(self, begun: Begun) -> int:
-        """How often it has begun since a sitting ended by itself."""
+        """How often it has begun since a session ended by itself."""
         return self._times[begun.work, begun.index]
 
     def begin(self, begun: Begun) -> None:
@@ -57,13 +57,13 @@ class Underway:
         self._times[key] += 1
         self._next[begun.work] = max(begun.index + 1, self.next(begun.work))
 
-    def end(self, flight: Flight | None) -> None:
+    def end(self, flight: ScheduleEntry | None) -> None:
         """It has ended. Earlier versions took no note of its beginning."""
         if flight is not None and (key := self._by_number.pop(flight.number, None)) is not None:
             del self._open[key], self._times[key]
 
     def stand_still(self) -> None:
-        """A sitting ended by itself: what it left undone is not to blame."""
+        """A session ended by itself: what it left undone is not to blame."""
         self._times.clear()
 
     def begin_wave(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Once"]
+__all__ = ["Memo"]
 
-Once = Callable[[str, Callable[[], Any]], Any]
+Memo = Callable[[str, Callable[[], Any]], Any]
 """What a run knows under a key, as JSON has it; found by the function the first time, and recorded."""

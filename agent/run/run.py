@@ -34,13 +34,13 @@ from agent.run.events import (
     Summarised,
     Voted,
 )
-from agent.run.in_progress import Underway
+from agent.run.in_progress import InProgress
 from agent.run.journal import Journal
 from agent.run.message_store import Conversations
 from agent.run.rollouts import Briefing, Rollout, Summary, rollouts
-from agent.run.schedule import Flight
+from agent.run.schedule import ScheduleEntry
 from agent.run.tree.node import ROOT
-from agent.run.tree.part import Since, Subtree
+from agent.run.tree.part import Since, TreePart
 from agent.run.tree.tree import Act, Attempt, Node, NodeId, Tree, Work
 from agent.run.validation import require_sound
 
@@ -75,7 +75,7 @@ class Run:
         self.conversations = Conversations()
         self.begun = 0
         """How many choices have begun, as far as is known."""
-        self.underway = Underway()
+        self.underway = InProgress()
         self.elapsed_s = 0.0
         self.notes: dict[tuple[NodeId, str], Any] = {}
         self.steering = Steering()
@@ -161,11 +161,11 @@ class Run:
         return self.rounds[-1].briefing if self.rounds else None
 
     @property
-    def wave(self) -> Subtree | None:
+    def wave(self) -> TreePart | None:
         """What a search sees of the tree in a wave after the first: the base state, as if nothing had been tried there,
         and what the wave has made. None: it sees the tree."""
         since = self._since
-        return self.tree.view(since, lambda whole: Subtree(whole, ROOT, since)) if self.rounds else None
+        return self.tree.view(since, lambda whole: TreePart(whole, ROOT, since)) if self.rounds else None
 
     def attempts(self, node: NodeId) -> tuple[Attempt, ...]:
         """What came of the expansions of a node, oldest first; of those of the base state, in this wave."""
@@ -277,7 +277,7 @@ class Run:
         self.steering.use(event.choice)
         self.elapsed_s = event.elapsed_s
 
-    def _fold_flight(self, flight: Flight | None) -> None:
+    def _fold_flight(self, flight: ScheduleEntry | None) -> None:
         """What has ended, and when it began."""
         self.underway.end(flight)
         self.begun = flight.begun if flight else self.begun

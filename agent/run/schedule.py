@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
-__all__ = ["Flight", "Formations", "formations"]
+__all__ = ["Schedule", "ScheduleEntry", "schedule"]
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
+class ScheduleEntry:
     """The place of a choice that has ended among all that its run had begun."""
 
     number: int
@@ -28,11 +28,11 @@ class Flight:
     """The turns after which it was ended because the search was to stop; None: it came to its own end."""
 
 
-Formations = Sequence[tuple[Flight, ...]]
+Schedule = Sequence[tuple[ScheduleEntry, ...]]
 """What several workers did between two times that their search stood still, each with its choices as they ended."""
 
 
-def formations(flights: Iterable[Flight | None]) -> Formations:
+def schedule(flights: Iterable[ScheduleEntry | None]) -> Schedule:
     """Those of a whole run. None, where a version of ramify that took no note of it wrote the run."""
     known = [flight for flight in flights if flight is not None]
     return [tuple(group) for _, group in groupby(known, attrgetter("since"))]

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from sandboxes import Provider, Sandbox, SandboxError, Snapshot
 
-__all__ = ["Drafts", "drafts"]
+__all__ = ["TemporarySnapshots", "temporary_snapshots"]
 
 log = logging.getLogger(__name__)
 
 
-class Drafts:
+class TemporarySnapshots:
     """The states that one piece of work has frozen so far. Used by one thread."""
 
     def __init__(self) -> None:
@@ -37,9 +37,9 @@ class Drafts:
 
 
 @contextmanager
-def drafts(provider: Provider) -> Iterator[Drafts]:
+def temporary_snapshots(provider: Provider) -> Iterator[TemporarySnapshots]:
     """Discards, at the end of the block, what was frozen in it and not kept. No lease on it may be left by then."""
-    made = Drafts()
+    made = TemporarySnapshots()
     try:
         yield made
     finally:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
-from agent.search.support.below import UNIT, Siblings, exact, sums
+from agent.search.support.below import UNIT, RankedChildren, exact, sums
 from agent.search.support.posterior import Beta, Normal, Seen
 from agent.search.support.ranking import why_first
 
@@ -86,7 +86,7 @@ class _Arms:
         """What the expansions of a node gave: their number, and the sums of their values and of the squares."""
         self._below = sums(tree, 3)
         """The same of all expansions in a subtree."""
-        self._siblings = Siblings(tree, lambda child: -search.belief(self.arm(child)).mean)
+        self._siblings = RankedChildren(tree, lambda child: -search.belief(self.arm(child)).mean)
 
     def changed(self, node_id: NodeId) -> None:
         """Count a new node's value for its parent, and expansions that were begun or taken back."""

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
-from agent.search.support.below import Siblings
+from agent.search.support.below import RankedChildren
 from agent.search.support.measurements import Measurements
 from agent.search.support.ranking import why_first
 
@@ -119,7 +119,7 @@ class _Clades:
         self._tree = tree
         self._search = search
         self._value = value
-        self._siblings = Siblings(tree, self._rank)
+        self._siblings = RankedChildren(tree, self._rank)
         self._beliefs: dict[NodeId, _Belief] = {}
 
     def changed(self, node_id: NodeId) -> None:

@@ -10,10 +10,10 @@ from operator import add
 from random import Random
 from typing import Literal
 
-from agent.run.tree.aggregates import Carried
+from agent.run.tree.aggregates import SubtreeAggregate
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
-from agent.search.support.below import Stirred
+from agent.search.support.below import DirtyChildren
 from agent.search.support.blend import MEASURED, Measured, faded, measured
 from agent.search.support.ranking import Facts, Ranking, why_first
 
@@ -123,9 +123,9 @@ class _Below:
         self._born: list[int] = []
         """Children of the node."""
         self._last_born: dict[NodeId, NodeId] = {}
-        self._open_nodes = Carried(tree.lineage, 0, add)
+        self._open_nodes = SubtreeAggregate(tree.lineage, 0, add)
         self._rankings: dict[NodeId, Ranking] = {}
-        self._stirred = Stirred(tree)
+        self._stirred = DirtyChildren(tree)
 
     def changed(self, node_id: NodeId) -> None:
         """Count a new node, and whether it is open."""

@@ -1,4 +1,4 @@
-"""Answers: states whose patch may be the run's, each verified once, and the best of them.
+"""CandidatePool: states whose patch may be the run's, each verified once, and the best of them.
 
 Law: there is always an answer. At any limit, error or signal the best patch so far is verified and given.
 """
@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from agent.budget import Stop, Usage
-from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.verification import verify
 from agent.run.events import Noted, Spent
 from agent.run.grade import Grade, grade
@@ -20,10 +20,10 @@ from agent.run.tree.tree import Node, NodeId
 from agent.search.continuing import OpenLines
 from agent.solver.outcome import end
 from agent.solver.result import Result
-from agent.solver.session import AtOnce, Sitting
+from agent.solver.session import AtOnce, Session
 from sandboxes import SandboxError, StoreFull
 
-__all__ = ["CANDIDATES", "Answers"]
+__all__ = ["CANDIDATES", "CandidatePool"]
 
 log = logging.getLogger(__name__)
 
@@ -31,16 +31,16 @@ CANDIDATES = 5
 """States that are verified, best first, when a search ends; of each wave at least so many."""
 
 
-class Answers:
-    """The answers of a run, as one sitting finds them."""
+class CandidatePool:
+    """The answers of a run, as one session finds them."""
 
-    def __init__(self, sitting: Sitting, scorer: GoalsFirst) -> None:
-        self._sitting, self.scorer = sitting, scorer
-        self._run = sitting.run
+    def __init__(self, session: Session, scorer: StagedScorer) -> None:
+        self._session, self.scorer = session, scorer
+        self._run = session.run
         self._by_patch: dict[str, Node] = {}
         """By the name of the patch's blob, where answers are compared."""
         self.preferred: Sequence[NodeId] | None = None
-        """Answers in the order in which a comparison left them, best first; None: there is none."""
+        """CandidatePool in the order in which a comparison left them, best first; None: there is none."""
 
     def solved(self) -> Node | None:
         """The oldest solved state that no verification has refuted."""
@@ -52,13 +52,13 @@ class Answers:
         where no goal says otherwise; or line after line ended without anything better."""
         if self.solved():
             return Stop.SOLVED
-        lines, tree = self._sitting.parts.lines, self._run.tree
+        lines, tree = self._session.parts.lines, self._run.tree
         if lines is None:
             return None
         ended = list(tree.view(OpenLines, OpenLines).ended)
         if not self.scorer.task.goal_tests and sum(map(self._counts, ended)) >= lines:
             return Stop.SUBMITTED
-        patience = self._sitting.parts.patience
+        patience = self._session.parts.patience
         best = max((tree[node_id].value for node_id in ended[:-patience]), default=tree.root.value)
         stuck = len(ended) >= lines + patience - 1 and all(tree[n].value <= best for n in ended[-patience:])
         return Stop.NO_PROGRESS if stuck else None
@@ -91,7 +91,7 @@ class Answers:
         patch = self.patch(node)
         twin = self._twin(node, sha256(patch).hexdigest())
         verdict = self._verify(node, patch) if twin is node else self.verdict(twin)
-        self._sitting.record(Noted(node.id, "verdict", verdict))
+        self._session.record(Noted(node.id, "verdict", verdict))
         return verdict
 
     def stands(self, node: Node) -> bool:
@@ -115,7 +115,7 @@ class Answers:
         """The state's patch against the base state."""
         if (verdict := self._known(node.id)) is not None:
             return self._run.journal.get_blob(verdict["patch"])
-        return self._sitting.parts.provider.diff(self._run.tree.root.snapshot, node.snapshot)
+        return self._session.parts.provider.diff(self._run.tree.root.snapshot, node.snapshot)
 
     def candidates(self) -> list[Node]:
         """States worth a patch (`agent.run.rollouts.is_candidate`), the most promising first: solved, then submitted
@@ -137,11 +137,11 @@ class Answers:
         return self.grade(node), passing, -len((self._known(node.id) or {}).get("broken", ()))
 
     def finish(self, stop: Stop, error: BaseException | None) -> Result:
-        """Choose the answer and record how the sitting ended: the most promising state whose patch stands its
+        """Choose the answer and record how the session ended: the most promising state whose patch stands its
         verification; after a comparison, of all that stand, the one of the best facts, and among equals the most
         preferred. What cannot be verified is passed over."""
         found = None
-        at_once = stop is Stop.INTERRUPTED and isinstance(self._sitting.cancel, AtOnce)
+        at_once = stop is Stop.INTERRUPTED and isinstance(self._session.cancel, AtOnce)
         for candidate in self.candidates():
             if at_once and self._known(candidate.id) is None:
                 return self._end_unverified(candidate, stop, error)
@@ -157,7 +157,7 @@ class Answers:
         if self.preferred is not None:
             found = max(self._standing(self.preferred), key=self.facts, default=found)
         verdict = self._known(found.id) or {} if found else {}
-        return end(self._sitting, self.grade(found).status if found else "no_patch", found, stop, error, verdict)
+        return end(self._session, self.grade(found).status if found else "no_patch", found, stop, error, verdict)
 
     def _twin(self, node: Node, patch_blob: str) -> Node:
         """The first state that was seen to have this patch; without a comparison, the state itself."""
@@ -165,10 +165,10 @@ class Answers:
 
     def _verify(self, node: Node, patch: bytes) -> Mapping[str, Any]:
         """As `agent.evaluate.verification.verify`, as a note."""
-        provider = self._sitting.parts.provider
+        provider = self._session.parts.provider
         provider.require_room(to_finish=True)
         verdict = verify(provider, self._run.tree.root, node, patch, self.scorer)
-        self._sitting.record(Spent(Usage(measurements=verdict.measurements), "verification", node.id))
+        self._session.record(Spent(Usage(measurements=verdict.measurements), "verification", node.id))
         return verdict.to_note(self._run.journal.put_blob(patch))
 
     def _standing(self, preferred: Sequence[NodeId]) -> Iterator[Node]:
@@ -179,12 +179,12 @@ class Answers:
                 yield tree[node_id]
 
     def _end_unverified(self, best: Node, stop: Stop, error: BaseException | None) -> Result:
-        """There is no room, or no time, to verify the best state: its patch is given as it is. A later sitting verifies
+        """There is no room, or no time, to verify the best state: its patch is given as it is. A later session verifies
         it."""
-        patch = self._sitting.parts.provider.diff(self._run.tree.root.snapshot, best.snapshot)
+        patch = self._session.parts.provider.diff(self._run.tree.root.snapshot, best.snapshot)
         final = {"passed": len(best.report.passes), "failed": len(best.report.failures)}
         note = {"patch": self._run.journal.put_blob(patch), "final": final}
-        return end(self._sitting, "improved", best, stop, error, note, verified=False)
+        return end(self._session, "improved", best, stop, error, note, verified=False)
 
     def _known(self, node_id: NodeId) -> Mapping[str, Any] | None:
         verdict: Mapping[str, Any] | None = self._run.note(node_id, "verdict")

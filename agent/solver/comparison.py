@@ -1,6 +1,6 @@
 """Comparing: what the rollouts of all waves came to is verified, put into words, and ranked.
 
-Law: nothing is done twice. Verdicts, summaries and ballots are in the journal, and a later sitting reads them there.
+Law: nothing is done twice. Verdicts, summaries and ballots are in the journal, and a later session reads them there.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agent.budget import Usage
-from agent.engine.components import WaveParts
+from agent.engine.components import RoundComponents
 from agent.run.events import Noted, Summarised, Voted
 from agent.run.rollouts import Candidate, Rollout, Summary, is_candidate
 from agent.run.run import Run
 from agent.run.tree.node import ROOT, Node, NodeId
-from agent.solver.candidates import CANDIDATES, Answers
+from agent.solver.candidates import CANDIDATES, CandidatePool
 from agent.solver.cross_testing import CrossCheck
 from agent.solver.refine import summary_of
-from agent.solver.session import Sitting
+from agent.solver.session import Session
 from agent.solver.summaries import summarise
 from agent.solver.tournament import Ranking, rank
 from agent.solver.tournament.note import key, note, notes
@@ -27,11 +27,11 @@ __all__ = ["Comparison"]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Compares the rollouts of a run, in one sitting."""
+    """Compares the rollouts of a run, in one session."""
 
-    sitting: Sitting
-    parts: WaveParts
-    answers: Answers
+    session: Session
+    parts: RoundComponents
+    answers: CandidatePool
 
     def candidate(self, rollout: Rollout) -> Candidate | None:
         """What the rollout offers, if its patch stands its verification; in any case it is put into words.
@@ -41,7 +41,7 @@ class Comparison:
             agent.budget.BudgetSpent: it may not be verified, or no model be asked, any more.
             agent.errors.ModelError, agent.errors.ConfigError: the provider of the model that sums it up failed.
         """
-        run, answers = self.sitting.run, self.answers
+        run, answers = self.session.run, self.answers
         node = run.tree[rollout.best]
         stands = is_candidate(node, run.tree.root) and self._stands(node)
         summary = self._summary(rollout, of_use=stands or run.round < self.parts.rounds)
@@ -50,44 +50,44 @@ class Comparison:
         return Candidate(rollout, answers.patch(node), replace(node.evaluation, solved=answers.solves(node)), summary)
 
     def _stands(self, node: Node) -> bool:
-        """As `agent.solver.candidates.Answers.stands`, with what it measures reserved."""
-        if self.sitting.run.note(node.id, "verdict") is not None:
+        """As `agent.solver.candidates.CandidatePool.stands`, with what it measures reserved."""
+        if self.session.run.note(node.id, "verdict") is not None:
             return self.answers.stands(node)
-        with self.sitting.parts.budget.reserve(Usage(measurements=1)):
+        with self.session.parts.budget.reserve(Usage(measurements=1)):
             return self.answers.stands(node)
 
     def rank(self, candidates: Sequence[Candidate]) -> Ranking:
         """The order of candidates, best first. Each new ballot is recorded at once, and the ranking in the end."""
-        sitting, wave = self.sitting, self.sitting.run.round
+        session, wave = self.session, self.session.run.round
         ranking = self._rank(candidates)
-        noted = note(ranking, candidates, seed=sitting.parts.seed)
-        if sitting.run.note(ROOT, key(wave)) != noted:
-            sitting.record(Noted(ROOT, key(wave), noted))
+        noted = note(ranking, candidates, seed=session.parts.seed)
+        if session.run.note(ROOT, key(wave)) != noted:
+            session.record(Noted(ROOT, key(wave), noted))
         return ranking
 
     def order(self) -> list[NodeId]:
-        """The candidates, best first, as they were ranked last, in whichever sitting."""
-        noted = [noted for _, noted in notes(self.sitting.run)]
+        """The candidates, best first, as they were ranked last, in whichever session."""
+        noted = [noted for _, noted in notes(self.session.run)]
         return [entrant["node"] for entrant in noted[-1]["order"]] if noted else []
 
     def _rank(self, candidates: Sequence[Candidate]) -> Ranking:
-        sitting, parts = self.sitting, self.parts
+        session, parts = self.session, self.parts
         return rank(
             self.answers.scorer.task,
             candidates,
-            parts.judge(sitting.asker.at(None, "judge")) if parts.judge else None,
+            parts.judge(session.asker.at(None, "judge")) if parts.judge else None,
             group=parts.tournament.group,
             votes=parts.tournament.votes,
-            round=sitting.run.round,
-            known=sitting.run.ballots,
-            record=lambda ballot: sitting.record(Voted(ballot)),
-            workers=sitting.parts.workers,
-            ties=CrossCheck(sitting, self.answers.scorer.own).scores if parts.tournament.crosscheck else None,
+            round=session.run.round,
+            known=session.run.ballots,
+            record=lambda ballot: session.record(Voted(ballot)),
+            workers=session.parts.workers,
+            ties=CrossCheck(session, self.answers.scorer.own).scores if parts.tournament.crosscheck else None,
         )
 
     def rollouts(self) -> list[Rollout]:
         """The most promising rollouts of each wave, the best first, wave by wave; none whose best state another has."""
-        run, most = self.sitting.run, max(CANDIDATES, self.parts.rollouts)
+        run, most = self.session.run, max(CANDIDATES, self.parts.rollouts)
         distinct = list({rollout.best: rollout for rollout in reversed(run.rollouts())}.values())
         waves = range(1, run.round + 1)
         ranked = sorted(distinct, key=lambda rollout: _promise(run, rollout))
@@ -95,16 +95,16 @@ class Comparison:
 
     def _summary(self, rollout: Rollout, *, of_use: bool) -> Summary:
         """The rollout in words, written once; by a model where there is one and somebody will read it."""
-        sitting, run = self.sitting, self.sitting.run
+        session, run = self.session, self.session.run
         if (known := summary_of(run, rollout.leaf)) is not None:
             return known
-        provider, model = sitting.parts.provider, self.parts.summariser
+        provider, model = session.parts.provider, self.parts.summariser
         if model is not None and of_use:
-            ask = sitting.asker.at(rollout.best, "summary")
+            ask = session.asker.at(rollout.best, "summary")
             summary = model.summarise(self.answers.scorer.task, run, provider, rollout, ask)
         else:
             summary = summarise(run, provider, rollout)
-        sitting.record(Summarised(summary))
+        session.record(Summarised(summary))
         return summary
 
 

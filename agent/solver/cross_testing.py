@@ -22,7 +22,7 @@ from agent.measure.ids import file_of
 from agent.run.events import Noted, Spent
 from agent.run.rollouts import Candidate
 from agent.run.tree.node import ROOT, NodeId
-from agent.solver.session import Sitting
+from agent.solver.session import Session
 
 __all__ = ["Cell", "CrossCheck", "Row", "scores"]
 
@@ -64,10 +64,10 @@ def scores(rows: Iterable[Row], nodes: Sequence[NodeId]) -> dict[NodeId, float]:
 
 @dataclass(frozen=True, slots=True)
 class CrossCheck:
-    """Runs the tests of a run's candidates on one another, in scratch forks. What was run in an earlier sitting is read
+    """Runs the tests of a run's candidates on one another, in scratch forks. What was run in an earlier session is read
     from the journal."""
 
-    sitting: Sitting
+    session: Session
     own: OwnTests
 
     def scores(self, candidates: Sequence[Candidate]) -> dict[NodeId, float]:
@@ -78,7 +78,7 @@ class CrossCheck:
             agent.budget.BudgetSpent: the run is cancelled, or out of time: what was found so far is no result.
         """
         nodes = [each.node for each in candidates]
-        can_run = self.sitting.run.tree.root.report.adapter == "pytest"
+        can_run = self.session.run.tree.root.report.adapter == "pytest"
         return scores(self._rows(candidates, nodes) if can_run else (), nodes)
 
     def _rows(self, candidates: Sequence[Candidate], nodes: Sequence[NodeId]) -> Iterator[Row]:
@@ -98,18 +98,18 @@ class CrossCheck:
 
     def _changed(self, candidate: Candidate) -> tuple[list[str], str]:
         """The test files that the candidate's patch adds, and what it makes of all others."""
-        own = self.own.files(self.sitting.run.tree[candidate.node].snapshot)
+        own = self.own.files(self.session.run.tree[candidate.node].snapshot)
         changes = parse(candidate.patch)
         added = {each.path for each in changes}
         return [path for path in own if path in added], repr([each for each in changes if each.path not in own])
 
     def _over(self) -> bool:
-        """Whether the sitting is to end."""
-        return self.sitting.cancel.is_set() or self.sitting.parts.budget.left_s <= 0
+        """Whether the session is to end."""
+        return self.session.cancel.is_set() or self.session.parts.budget.left_s <= 0
 
     def _tests(self, author: NodeId, paths: Sequence[str]) -> dict[str, bytes]:
         """Those of its test files that are run beside others' patches."""
-        files = self.own.contents(self.sitting.run.tree[author].snapshot, paths)
+        files = self.own.contents(self.session.run.tree[author].snapshot, paths)
         return dict(list(files.items())[:FILES])
 
     def _cells(
@@ -118,7 +118,7 @@ class CrossCheck:
         """How the tests end everywhere; None where none of them shows anything of the author's own patch.
 
         Raises:
-            agent.budget.BudgetSpent: they cannot be run everywhere, or the sitting is to end.
+            agent.budget.BudgetSpent: they cannot be run everywhere, or the session is to end.
         """
         cells = {ROOT: self._cell(tests, ROOT)}
         if "failed" not in cells[ROOT].values():
@@ -130,16 +130,16 @@ class CrossCheck:
 
     def _cell(self, tests: Mapping[str, bytes], node: NodeId) -> Mapping[str, Cell]:
         """How the tests end in one state: found once, and noted."""
-        run, budget = self.sitting.run, self.sitting.parts.budget
+        run, budget = self.session.run, self.session.parts.budget
         key = f"crosscheck/{sha256(repr(sorted(tests.items())).encode()).hexdigest()[:32]}"
         known: Any = run.note(node, key)
         if known is None:
-            if self.sitting.cancel.is_set():
+            if self.session.cancel.is_set():
                 raise BudgetSpent(Stop.INTERRUPTED)
             with budget.reserve(Usage(measurements=1)):
                 known = _ends(tests, self.own.on(run.tree[node].snapshot, tests))
-                self.sitting.record(Spent(Usage(measurements=1), "crosscheck", node))
-            self.sitting.record(Noted(node, key, known))
+                self.session.record(Spent(Usage(measurements=1), "crosscheck", node))
+            self.session.record(Noted(node, key, known))
         cells: Mapping[str, Cell] = known
         return cells
 

@@ -1,4 +1,4 @@
-"""How a sitting ends: what is recorded of it, and the Result that whoever began it is given."""
+"""How a session ends: what is recorded of it, and the Result that whoever began it is given."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent.run.run import Run
 from agent.run.tree.tree import Node, Tree
 from agent.solver.refine.worth import waves
 from agent.solver.result import Result
-from agent.solver.session import Sitting
+from agent.solver.session import Session
 from agent.solver.warnings import manipulations, remarks
 from sandboxes import Forked, SandboxError
 
@@ -32,7 +32,7 @@ _GRADES: Mapping[Status, Grade] = {
 
 
 def end(
-    sitting: Sitting,
+    session: Session,
     status: Status,
     best: Node | None,
     stop: Stop,
@@ -41,19 +41,19 @@ def end(
     *,
     verified: bool = True,
 ) -> Result:
-    """Record the end of the sitting: with which state's patch, and what was verified of it."""
-    run = sitting.run
+    """Record the end of the session: with which state's patch, and what was verified of it."""
+    run = session.run
     ended = Ended(
         status=status,
         stop=stop.name,
         best=None if best is None else best.id,
         verified=best is not None and verified,
         patch_blob=verdict.get("patch"),
-        elapsed_s=sitting.parts.budget.elapsed_s,
+        elapsed_s=session.parts.budget.elapsed_s,
         final=verdict.get("final", {}),
     )
-    _note_forks(sitting)
-    sitting.record(ended)
+    _note_forks(session)
+    session.record(ended)
     result = result_of(run, ended, error if isinstance(error, (RamifyError, SandboxError)) else None)
     write_atomically(run.journal.directory / "patch.diff", result.patch)
     return result
@@ -99,13 +99,13 @@ def never_begun(run_dir: Path) -> Result:
     )  # fmt: skip
 
 
-def _note_forks(sitting: Sitting) -> None:
-    """Those of this sitting, with those of the ones before."""
-    if not len(sitting.run.tree):
+def _note_forks(session: Session) -> None:
+    """Those of this session, with those of the ones before."""
+    if not len(session.run.tree):
         return
-    now, before = sitting.parts.provider.forked, _forked(sitting.run)
+    now, before = session.parts.provider.forked, _forked(session.run)
     total = replace(now, times=now.times + before.times, mismatches=now.mismatches + before.mismatches)
-    sitting.record(Noted(0, "forked", asdict(total)))
+    session.record(Noted(0, "forked", asdict(total)))
 
 
 def _status(name: str) -> Status:

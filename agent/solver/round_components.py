@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agent.engine.components import WaveParts
+from agent.engine.components import RoundComponents
 from agent.models import Model
 from agent.settings import Settings
 from agent.solver.refine.plan import Planner
 from agent.solver.summaries.by_model import ModelSummariser
 from agent.solver.tournament.judges import judge_of
 
-__all__ = ["wave_parts"]
+__all__ = ["round_components"]
 
 
-def wave_parts(settings: Settings, models: Callable[[str], Model]) -> WaveParts | None:
+def round_components(settings: Settings, models: Callable[[str], Model]) -> RoundComponents | None:
     """What the settings ask for; None: no waves, it is searched until something is solved.
 
     Raises:
@@ -24,7 +24,7 @@ def wave_parts(settings: Settings, models: Callable[[str], Model]) -> WaveParts 
         return None
     proposing, refine = settings.proposing, settings.refine
     planning = (refine.model or proposing) if refine.plan and refine.priors and settings.rounds > 1 else None
-    return WaveParts(
+    return RoundComponents(
         rollouts=settings.rollouts,
         rounds=settings.rounds,
         single_edits=settings.single_edits,

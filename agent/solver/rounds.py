@@ -1,6 +1,6 @@
 """Waves: rollouts are finished and compared, and the next ones begin at the base state, told of those before.
 
-Law: all that a wave comes to is in the journal; a sitting that is killed anywhere is gone on with there.
+Law: all that a wave comes to is in the journal; a session that is killed anywhere is gone on with there.
 """
 
 from __future__ import annotations
@@ -10,41 +10,41 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agent.budget import BudgetSpent, Stop
-from agent.engine.completion import Finished
-from agent.engine.components import WaveParts
+from agent.engine.completion import FinishedRollouts
+from agent.engine.components import RoundComponents
 from agent.errors import RamifyError, Stopped
 from agent.run.events import Round
 from agent.run.rollouts import Plan, Summary
 from agent.run.tree.node import ROOT
 from agent.run.tree.tree import NodeId
-from agent.solver.candidates import Answers
+from agent.solver.candidates import CandidatePool
 from agent.solver.comparison import Comparison
-from agent.solver.growth import Growth
 from agent.solver.refine import brief
 from agent.solver.refine.gates import gate_key, needed
 from agent.solver.refine.local import repairs
-from agent.solver.session import Sitting
+from agent.solver.searcher import Searcher
+from agent.solver.session import Session
 from agent.solver.tournament import Ranking
 from sandboxes import SandboxError
 
-__all__ = ["Waves"]
+__all__ = ["Rounds"]
 
 
 @dataclass(frozen=True, slots=True)
-class Waves:
-    """The waves of a run, as one sitting grows them."""
+class Rounds:
+    """The waves of a run, as one session grows them."""
 
-    sitting: Sitting
-    parts: WaveParts
-    grower: Growth
-    answers: Answers
+    session: Session
+    parts: RoundComponents
+    grower: Searcher
+    answers: CandidatePool
 
-    def grow(self) -> Stop:
+    def run(self) -> Stop:
         """Wave after wave, until no other is needed, or growth ends for another reason. A wave is grown to its end
         although one of its rollouts has solved the task."""
         self.answers.preferred = self._comparison.order()
         while True:
-            stop = self.grower.grow(self.sitting.cancel, self._enough)
+            stop = self.grower.run(self.session.cancel, self._enough)
             if stop not in (Stop.FINISHED, Stop.EXHAUSTED):
                 return stop
             try:
@@ -57,10 +57,10 @@ class Waves:
     def _enough(self) -> Stop | None:
         """Whether the wave's rollouts are finished, and what was asked for beside them is done. Single edits may never
         come to so many: they leave later waves their share of the limits."""
-        run, parts = self.sitting.run, self.parts
+        run, parts = self.session.run, self.parts
         wave, solved_only = run.wave or run.tree, parts.single_edits
-        made = wave.view((Finished, solved_only), lambda tree: Finished(tree, solved_only=solved_only))
-        late = solved_only and run.round < parts.rounds * self.sitting.parts.budget.used_share
+        made = wave.view((FinishedRollouts, solved_only), lambda tree: FinishedRollouts(tree, solved_only=solved_only))
+        late = solved_only and run.round < parts.rounds * self.session.parts.budget.used_share
         done = made.count >= parts.rollouts or late
         return Stop.FINISHED if done and not any(run.steering.waiting(run.tree)) else None
 
@@ -78,7 +78,7 @@ class Waves:
     def _no_further(self, ranking: Ranking) -> Stop | None:
         """Why no wave follows."""
         can_begin = self._can_begin()
-        if can_begin and self.sitting.run.round < self.parts.rounds and self._is_needed(ranking):
+        if can_begin and self.session.run.round < self.parts.rounds and self._is_needed(ranking):
             return None
         if any(each.facts.solved for each in ranking.order):
             return Stop.SOLVED
@@ -87,45 +87,45 @@ class Waves:
     def _is_needed(self, ranking: Ranking) -> bool:
         """Whether the gate wants another wave; it is asked once a wave. Single edits that solve nothing are grown until
         a limit is reached."""
-        run, parts = self.sitting.run, self.parts
+        run, parts = self.session.run, self.parts
         first = run.rounds[-1].first if run.rounds else 1
 
         def decide() -> Mapping[str, Any]:
             decision = needed(ranking, run.round, first, gate=parts.refine.gate, until_solved=parts.single_edits)
             return asdict(decision)
 
-        return bool(self.sitting.once(gate_key(run.round), decide)["refine"])
+        return bool(self.session.once(gate_key(run.round), decide)["refine"])
 
     def _can_begin(self) -> bool:
         """Whether rollouts can be begun at the base state, and no person wants something else to be gone on with."""
-        tree, steering = self.sitting.run.tree, self.sitting.run.steering
+        tree, steering = self.session.run.tree, self.session.run.steering
         return tree.expandable(ROOT) and steering.pin(tree) in (None, ROOT)
 
     def _begin_next(self) -> None:
         """Begin a wave. A share of its rollouts go on from states of earlier ones."""
-        run, refine, order = self.sitting.run, self.parts.refine, self._best_first()
+        run, refine, order = self.session.run, self.parts.refine, self._best_first()
         briefing = brief(run, order, refine, self._draw)
         local = repairs(run, order, self.answers.scorer.task.goal_tests, int(refine.local * self.parts.rollouts))
-        self.sitting.record(Round(run.round + 1, len(run.tree), briefing, tuple(local)))
+        self.session.record(Round(run.round + 1, len(run.tree), briefing, tuple(local)))
 
     def _draw(self, summaries: Sequence[Summary]) -> Plan | None:
-        planner, ask = self.parts.planner, self.sitting.asker.at(None, "plan")
+        planner, ask = self.parts.planner, self.session.asker.at(None, "plan")
         return planner.draw(self.answers.scorer.task, summaries, ask) if planner else None
 
     def _best_first(self) -> list[NodeId]:
         """The best states of the rollouts: those that are answers as they were ranked, then the others."""
-        tree = self.sitting.run.tree
+        tree = self.session.run.tree
         others = [rollout.best for rollout in self._comparison.rollouts()]
         worth = sorted(others, key=lambda node: (-tree[node].value, node))
         return list(dict.fromkeys([*(self.answers.preferred or ()), *worth]))
 
     @property
     def _comparison(self) -> Comparison:
-        return Comparison(self.sitting, self.parts, self.answers)
+        return Comparison(self.session, self.parts, self.answers)
 
     def _interrupted(self) -> Stop | None:
-        budget = self.sitting.parts.budget
-        if self.sitting.cancel.is_set():
+        budget = self.session.parts.budget
+        if self.session.cancel.is_set():
             return Stop.INTERRUPTED
         return budget.stop() if budget.left_s <= 0 else None
 

@@ -1,4 +1,4 @@
-"""Salvage: the best patch so far, on the disk as soon as a sitting is cancelled.
+"""Salvage: the best patch so far, on the disk as soon as a session is cancelled.
 
 What is under way ends first, and the answer is verified, which is one more run of the tests. Whoever cancelled may not
 wait that long: a pipeline kills seconds later. So the patch of the best state is written at once, unverified.
@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent.files import write_atomically
-from agent.solver.candidates import Answers
-from agent.solver.session import Sitting
+from agent.solver.candidates import CandidatePool
+from agent.solver.session import Session
 from sandboxes import SandboxError
 
 __all__ = ["SALVAGED", "salvaging"]
@@ -22,15 +22,15 @@ __all__ = ["SALVAGED", "salvaging"]
 log = logging.getLogger(__name__)
 
 SALVAGED = "salvaged.patch"
-"""In the directory of a run: the best patch of a sitting that was cancelled and has not ended."""
+"""In the directory of a run: the best patch of a session that was cancelled and has not ended."""
 LOOK_S = 0.2
 
 
 @contextmanager
-def salvaging(sitting: Sitting, answers: Answers) -> Iterator[None]:
-    """Salvage when the sitting is cancelled during the block; a block that ends with a result takes it away again."""
-    file, over = sitting.run.journal.directory / SALVAGED, threading.Event()
-    watch = threading.Thread(target=_watch, args=(sitting.cancel, over, answers, file), name="ramify-salvage")
+def salvaging(session: Session, answers: CandidatePool) -> Iterator[None]:
+    """Salvage when the session is cancelled during the block; a block that ends with a result takes it away again."""
+    file, over = session.run.journal.directory / SALVAGED, threading.Event()
+    watch = threading.Thread(target=_watch, args=(session.cancel, over, answers, file), name="ramify-salvage")
     watch.start()
     try:
         yield
@@ -40,14 +40,14 @@ def salvaging(sitting: Sitting, answers: Answers) -> Iterator[None]:
     file.unlink(missing_ok=True)
 
 
-def _watch(cancel: threading.Event, over: threading.Event, answers: Answers, file: Path) -> None:
+def _watch(cancel: threading.Event, over: threading.Event, answers: CandidatePool, file: Path) -> None:
     while not over.is_set():
         if cancel.wait(LOOK_S):
             _salvage(answers, file)
             return
 
 
-def _salvage(answers: Answers, file: Path) -> None:
+def _salvage(answers: CandidatePool, file: Path) -> None:
     """Nothing where no state is worth a patch; that it cannot be written is said, and takes nothing else away."""
     try:
         if best := next(iter(answers.candidates()), None):

@@ -1,4 +1,4 @@
-"""Sitting: one sitting of one run: what it works with, and how it records what it finds."""
+"""Session: one session of one run: what it works with, and how it records what it finds."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from agent.engine.components import Parts
-from agent.engine.model_calls import Asker
+from agent.engine.components import Components
+from agent.engine.model_calls import ModelGateway
 from agent.run.events import Added, Event, Noted, Spent
 from agent.run.run import Run
 from agent.task import Task
 
-__all__ = ["AtOnce", "Sitting"]
+__all__ = ["AtOnce", "Session"]
 
 
 class AtOnce(threading.Event):
     """A cancellation by whoever waits for the answer: what is not verified yet is given as it is."""
 
 
-class Sitting:
+class Session:
     """What all who work on a run have in common. Thread-safe."""
 
     def __init__(
         self,
         task: Task,
-        parts: Parts,
+        parts: Components,
         run: Run,
         cancel: threading.Event,
         on_event: Callable[[Event], None],
@@ -34,7 +34,7 @@ class Sitting:
         self.task, self.parts, self.run, self.cancel, self.on_event = task, parts, run, cancel, on_event
         self.known = known
         """Another run of the task: what it measured of a state is not measured again."""
-        self.asker = Asker(run, parts.budget, on_event)
+        self.asker = ModelGateway(run, parts.budget, on_event)
         self._finding = threading.RLock()
 
     def record(self, event: Event) -> None:

@@ -11,20 +11,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent.budget import Stop
-from agent.engine.components import Parts
-from agent.engine.engine import Grower
-from agent.evaluate.scorer import GoalsFirst
+from agent.engine.components import Components
+from agent.engine.engine import Engine
+from agent.evaluate.scorer import StagedScorer
 from agent.run.events import Event
 from agent.run.run import Run
-from agent.run.schedule import Formations
+from agent.run.schedule import Schedule
 from agent.solver import root_state as base
-from agent.solver.candidates import Answers
-from agent.solver.growth import Begin, Growth
+from agent.solver.candidates import CandidatePool
 from agent.solver.outcome import result_of
 from agent.solver.result import Result
-from agent.solver.rounds import Waves
+from agent.solver.rounds import Rounds
 from agent.solver.salvage import salvaging
-from agent.solver.session import Sitting
+from agent.solver.searcher import MakeSearcher, Searcher
+from agent.solver.session import Session
 from agent.task import Task
 from sandboxes import StoreFull
 
@@ -33,14 +33,14 @@ __all__ = ["Result", "search", "solve"]
 
 def solve(
     task: Task,
-    parts: Parts,
+    parts: Components,
     run: Run,
     *,
     settings: Mapping[str, Any] | None = None,
     cancel: threading.Event | None = None,
     on_event: Callable[[Event], None] | None = None,
     known: Run | None = None,
-    begin: Begin | None = None,
+    begin: MakeSearcher | None = None,
 ) -> Result:
     """Begin a run or go on with it, until it is solved, exhausted, out of budget or cancelled; in waves, until all its
     rollouts are finished. What `known`, another run of the task, measured of a state is not measured again; the patch
@@ -52,27 +52,27 @@ def solve(
     """
     if run.ended is not None and run.over:
         return result_of(run, run.ended)
-    sitting = Sitting(task, parts, run, cancel or threading.Event(), on_event or (lambda event: None), known)
+    session = Session(task, parts, run, cancel or threading.Event(), on_event or (lambda event: None), known)
     parts.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
-    scorer = base.measure(sitting, base.make(sitting, settings or {}))
-    answers = Answers(sitting, scorer)
-    grower = (begin or search)(sitting, scorer)
-    with salvaging(sitting, answers):
-        return _answer(sitting, grower, answers)
+    scorer = base.measure(session, base.make(session, settings or {}))
+    answers = CandidatePool(session, scorer)
+    grower = (begin or search)(session, scorer)
+    with salvaging(session, answers):
+        return _answer(session, grower, answers)
 
 
-def search(sitting: Sitting, scorer: GoalsFirst, order: Formations = ()) -> Growth:
-    """What grows a tree by searching; `order` is as for `agent.engine.engine.Grower`."""
-    return Grower(scorer.task, sitting.parts, sitting.run, scorer, sitting.asker, sitting.once, sitting.on_event, order)
+def search(session: Session, scorer: StagedScorer, order: Schedule = ()) -> Searcher:
+    """What grows a tree by searching; `order` is as for `agent.engine.engine.Engine`."""
+    return Engine(scorer.task, session.parts, session.run, scorer, session.asker, session.once, session.on_event, order)
 
 
-def _answer(sitting: Sitting, grower: Growth, answers: Answers) -> Result:
-    run, parts = sitting.run, sitting.parts
+def _answer(session: Session, grower: Searcher, answers: CandidatePool) -> Result:
+    run, parts = session.run, session.parts
     try:
         if parts.waves:
-            stop = Waves(sitting, parts.waves, grower, answers).grow()
+            stop = Rounds(session, parts.waves, grower, answers).run()
         else:
-            stop = _until_done(grower, answers, sitting.cancel)
+            stop = _until_done(grower, answers, session.cancel)
     except StoreFull as full:
         return answers.finish(Stop.FAILED, full)
     except BaseException as error:
@@ -82,10 +82,10 @@ def _answer(sitting: Sitting, grower: Growth, answers: Answers) -> Result:
     return answers.finish(stop, grower.error if stop is Stop.FAILED or nothing_came else None)
 
 
-def _until_done(grower: Growth, answers: Answers, cancel: threading.Event) -> Stop:
+def _until_done(grower: Searcher, answers: CandidatePool, cancel: threading.Event) -> Stop:
     """Grow until a solved state stands its verification, the lines of work that were asked for are submitted and
     checked, or growth ends for another reason."""
-    while (stop := grower.grow(cancel, answers.done)) in (Stop.SOLVED, Stop.SUBMITTED):
+    while (stop := grower.run(cancel, answers.done)) in (Stop.SOLVED, Stop.SUBMITTED):
         node = answers.unchecked()
         if node is None or answers.verdict(node)["solved"]:
             break

@@ -92,7 +92,7 @@ class Attempt:
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the solver says of its run: status, nodes, measurements, cost_usd, seconds, stop."""
     usage: Usage = field(default_factory=Usage)
-    """What the run spent, in all sittings."""
+    """What the run spent, in all sessions."""
 
     @property
     def settled(self) -> bool:

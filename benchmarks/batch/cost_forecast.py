@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def spent_so_far(batch: Batch, instances: Iterable[Instance]) -> Usage:
-    """What earlier sittings paid for: by all attempts that came to their end, by the runs of those of `instances` that
+    """What earlier sessions paid for: by all attempts that came to their end, by the runs of those of `instances` that
     did not yet, and by runs that were begun anew."""
     spent = sum((attempt.usage for attempt in batch.attempts.values() if attempt.settled), Usage())
     for instance in batch.left(instances):

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.budget import Budget, Purse
+from agent.budget import Budget, ParentBudget
 from agent.errors import UsageError
 from agent.settings import Settings
 from benchmarks.batch.runner import Solve, Take, in_order
@@ -27,7 +27,7 @@ class Offer:
     """What chooses the next."""
 
 
-Executor = Callable[[Path, Budget, Callable[[Purse], Solve]], AbstractContextManager[Offer]]
+Executor = Callable[[Path, Budget, Callable[[ParentBudget], Solve]], AbstractContextManager[Offer]]
 """Of the batch's folder, the limits of all instances together, and what makes a `Solve` for this process of them."""
 
 
@@ -58,7 +58,7 @@ def executor(name: str, given: RayOptions, source: str, *, reveal: bool, setting
 
 
 @contextmanager
-def _local(out: Path, total: Budget, make: Callable[[Purse], Solve]) -> Iterator[Offer]:
+def _local(out: Path, total: Budget, make: Callable[[ParentBudget], Solve]) -> Iterator[Offer]:
     yield Offer(make(total), 1)
 
 
@@ -73,7 +73,7 @@ def _ray(given: RayOptions, source: str, *, reveal: bool, settings: Settings) ->
     order = Order(source, reveal, settings)
 
     @contextmanager
-    def ready(out: Path, total: Budget, make: Callable[[Purse], Solve]) -> Iterator[Offer]:
+    def ready(out: Path, total: Budget, make: Callable[[ParentBudget], Solve]) -> Iterator[Offer]:
         with on_ray(cluster, order, out, total, make) as (solve, room, take):
             yield Offer(solve, room, take)
 

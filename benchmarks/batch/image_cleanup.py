@@ -3,7 +3,7 @@
 Images of one environment share layers, which an engine drops with the last image that has them. So one image of an
 environment stays while other instances of it are still to do: the next pull finds the layers there.
 
-Law: what was on the engine before the batch stays. That is noted before anything is pulled, and kept across sittings,
+Law: what was on the engine before the batch stays. That is noted before anything is pulled, and kept across sessions,
 until the image is removed: whoever pulls it again then keeps it.
 """
 
@@ -81,7 +81,7 @@ class Pruner:
         try:
             gone = remove_with_derived(self._client, image, self._out)
         except SandboxError as error:
-            log.warning("%s stays until the next sitting: %s", image, error)
+            log.warning("%s stays until the next session: %s", image, error)
             return
         for name in gone:
             log.info("removed %s", name)

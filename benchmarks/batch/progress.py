@@ -89,7 +89,7 @@ class BatchProgress:
         self._console.print(Text(f"{position} {self._mode} {instance.id}: {_sentence(attempt)}"))
 
     def table(self) -> Group:
-        """What is running; under it a bar, the counts, what was spent in this sitting, and how long it will take."""
+        """What is running; under it a bar, the counts, what was spent in this session, and how long it will take."""
         with self._lock:
             rows = Table(box=None, padding=(0, 2, 0, 0))
             for title in ("", "instance", "doing", "nodes", "best", "seconds"):

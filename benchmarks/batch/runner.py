@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Protocol
 
 from agent.analysis.report.summary import as_json
-from agent.budget import Purse, Stop
+from agent.budget import ParentBudget, Stop
 from agent.build.composition import start
 from agent.errors import ConfigError, PolicyError, UsageError
 from agent.run.events import Event
@@ -33,7 +33,17 @@ from benchmarks.data.instances import Instance
 from benchmarks.data.sources import Source
 from sandboxes import RegistryBusy, RegistryDown, SandboxError, SandboxUnavailable
 
-__all__ = ["Brakes", "Observer", "Solve", "Take", "brakes_on_signals", "in_order", "run_batch", "solver_of", "state_of"]
+__all__ = [
+    "Observer",
+    "Solve",
+    "StopSignal",
+    "Take",
+    "brakes_on_signals",
+    "in_order",
+    "run_batch",
+    "solver_of",
+    "state_of",
+]
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +100,7 @@ class Observers:
             each.ended(instance, attempt)
 
 
-class Brakes:
+class StopSignal:
     """How hard a batch is being stopped."""
 
     def __init__(self) -> None:
@@ -110,9 +120,9 @@ class Brakes:
 
 
 @contextmanager
-def brakes_on_signals() -> Iterator[Brakes]:
+def brakes_on_signals() -> Iterator[StopSignal]:
     """Brakes that SIGINT presses and SIGTERM pulls, for the block. Only in the main thread."""
-    brakes = Brakes()
+    brakes = StopSignal()
 
     def react(number: int, frame: FrameType | None) -> None:
         if number == signal.SIGTERM:
@@ -130,7 +140,7 @@ def brakes_on_signals() -> Iterator[Brakes]:
             signal.signal(number, handler)
 
 
-def solver_of(source: Source, settings: Settings, budget: Purse | None = None) -> Solve:
+def solver_of(source: Source, settings: Settings, budget: ParentBudget | None = None) -> Solve:
     """The one place where a batch meets the solver. What the instances spend together is spent of `budget`."""
 
     def solve_instance(instance: Instance, run_dir: Path, cancel: threading.Event, on_event: OnEvent) -> Result:
@@ -148,7 +158,7 @@ def run_batch(
     solve: Solve,
     *,
     workers: int,
-    brakes: Brakes,
+    brakes: StopSignal,
     observer: Observer,
     lacking: Callable[[], str] = str,
     take: Take = in_order,
@@ -188,7 +198,7 @@ def run_batch(
 
 
 @contextmanager
-def _stopping_on_errors(brakes: Brakes) -> Iterator[None]:
+def _stopping_on_errors(brakes: StopSignal) -> Iterator[None]:
     """What is running is stopped by an error of the block, whoever waits for it then."""
     try:
         yield
@@ -207,7 +217,7 @@ def _recorded(batch: Batch, instance: Instance, future: Future[Result], observer
     return attempt
 
 
-def _attempt(batch: Batch, instance: Instance, solve: Solve, brakes: Brakes, observer: Observer) -> Result:
+def _attempt(batch: Batch, instance: Instance, solve: Solve, brakes: StopSignal, observer: Observer) -> Result:
     observer.started(instance)
     run_dir = batch.run_dir(instance)
     return solve(instance, run_dir, brakes.cancel, lambda news: observer.advanced(instance, news))

@@ -221,7 +221,7 @@ def _floor(room: Room, out: Path, images: Iterable[str | None], settings: Settin
 def _say_what_comes(
     batch: Batch, chosen: list[Instance], todo: list[Instance], settings: Settings, total: Budget, workers: int | None
 ) -> None:
-    """What is to do and may come to, on stderr; what earlier sittings spent counts from now on."""
+    """What is to do and may come to, on stderr; what earlier sessions spent counts from now on."""
     from benchmarks.batch.cost_forecast import forecast, spent_so_far
     from benchmarks.batch.measured_times import measured_file, outlook, read_measured
 

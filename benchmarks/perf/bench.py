@@ -18,7 +18,7 @@ from agent.task import Task
 from benchmarks.perf import peer
 from benchmarks.perf.repositories import REPOSITORIES, Repository, cache, checkout
 from sandboxes import Limits, Snapshot
-from sandboxes.forking.provider import Forks
+from sandboxes.forking.provider import ForkingProvider
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -46,7 +46,7 @@ class Bench:
         self._work = work
         self._held = held
         self._paths: dict[str, Path] = {}
-        self._providers: dict[str, Forks] = {}
+        self._providers: dict[str, ForkingProvider] = {}
         self._candidates: dict[str, Candidates] = {}
         self._bases: dict[str, Snapshot] = {}
         self._images: dict[str, str] = {}
@@ -72,13 +72,13 @@ class Bench:
         self._held.callback(client.close)
         return client
 
-    def provider(self, repository: Repository) -> Forks:
+    def provider(self, repository: Repository) -> ForkingProvider:
         """Ours; one a repository, as a search has."""
         if repository.name not in self._providers:
             self._providers[repository.name] = self._held.enter_context(self._open(self.store(repository)))
         return self._providers[repository.name]
 
-    def _open(self, store: Path) -> Forks:
+    def _open(self, store: Path) -> ForkingProvider:
         if self.kind == "namespace":
             from sandboxes.namespace.provider import NamespaceProvider
 
@@ -87,7 +87,7 @@ class Bench:
 
         launcher = DockerLauncher(store, limits=Limits())
         self._held.callback(launcher.forget)
-        return Forks(launcher, Limits())
+        return ForkingProvider(launcher, Limits())
 
     def store(self, repository: Repository) -> Path:
         """Where our side keeps the states of a repository, or says which volume does."""
@@ -126,7 +126,7 @@ class Bench:
 class Candidates:
     """Edits of one source file, each judged by one test, as the engine does for a node of its tree."""
 
-    provider: Forks
+    provider: ForkingProvider
     repository: Repository
     base: Snapshot
     source: bytes

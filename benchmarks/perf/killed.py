@@ -37,7 +37,7 @@ class Twice:
 
     kills: tuple[str, ...]
     """Where each kill fell."""
-    sittings: int
+    sessions: int
 
 
 def bench(*arguments: object) -> list[str]:

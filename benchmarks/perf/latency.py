@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from agent.actions import Write
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
 from agent.run.events import Added
@@ -81,7 +81,7 @@ def rate(bench: Bench, repository: Repository, workers: int, each: int, latency_
         task = unsolvable(repository, bench.path(repository), Path(folder, "repository"))
         budget = Budget(max_nodes=candidates + 1)
         search = BestOfN(n=candidates, depth=1)
-        parts = Parts(bench.provider(repository), policy, search, PassingTests(), budget, 1, workers)
+        parts = Components(bench.provider(repository), policy, search, PassingTests(), budget, 1, workers)
         solve(task, parts, run)
         moments = [event.elapsed_s for event in read_events(run.journal.path) if isinstance(event, Added)]
     if len(moments) <= candidates:

@@ -25,7 +25,7 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.models.openai import OpenAIModel
 from agent.policy.chat.policy import ChatPolicy
@@ -84,7 +84,7 @@ def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
 def _search(bench: Bench, repository: Repository, url: str, run: Run, branches: int, watch: Watch) -> None:
     os.environ.setdefault("OPENAI_API_KEY", "none")
     model = OpenAIModel("openai/instant", base_url=url)
-    parts = Parts(
+    parts = Components(
         bench.provider(repository),
         ChatPolicy(model),
         BestOfN(n=branches, depth=1),
@@ -170,7 +170,7 @@ def part(frame: FrameType | None) -> str:
 
 @cache
 def _place(file: str, function: str) -> str:
-    if function == "Grower._next":
+    if function == "Engine._next":
         return "idle"
     return next((name for path, name in PLACES.items() if path in file), "")
 

@@ -35,7 +35,7 @@ from agent.models.scripted import ScriptedModel, answer
 from agent.solver.result import Result
 from benchmarks.batch.batch import Attempt, Batch, Identity
 from benchmarks.batch.progress import BatchProgress
-from benchmarks.batch.runner import Brakes, Observers, OnEvent, Solve, run_batch
+from benchmarks.batch.runner import Observers, OnEvent, Solve, StopSignal, run_batch
 from benchmarks.data.instances import Instance
 from benchmarks.data.sources import Source, open_source
 from benchmarks.perf.script import machine
@@ -148,7 +148,7 @@ def measured(source: Source, solve: Solve, out: Path, workers: int = 1) -> Costs
             redirect_stderr(nowhere),
             BatchProgress(len(instances), "hidden") as shown,
         ):
-            run_batch(batch, instances, solve, workers=workers, brakes=Brakes(), observer=Observers((shown, costs)))
+            run_batch(batch, instances, solve, workers=workers, brakes=StopSignal(), observer=Observers((shown, costs)))
     finally:
         batch.close()
     return costs

@@ -30,7 +30,7 @@ from random import Random
 from agent.budget import Stop
 from agent.build.composition import make_parts
 from agent.config import given
-from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.scorer import StagedScorer
 from agent.files import write_atomically
 from agent.run.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Spent
 from agent.run.run import Run
@@ -38,9 +38,9 @@ from agent.run.tree.choice import Choice
 from agent.run.tree.tree import NodeId, Tree
 from agent.search.registry import SEARCHES, SINGLE_EDITS
 from agent.solver import solve as solver
-from agent.solver.candidates import Answers
-from agent.solver.growth import Growth
-from agent.solver.session import Sitting
+from agent.solver.candidates import CandidatePool
+from agent.solver.searcher import Searcher
+from agent.solver.session import Session
 from benchmarks.batch.sandbox_choice import fitted
 from benchmarks.data.instances import Instance, select
 from benchmarks.data.sources import Source, open_source
@@ -85,7 +85,7 @@ class Player:
     """Runs of the tests that a play may make."""
     found: dict[str, Played] = field(default_factory=dict)
     """By the play."""
-    answers: Answers | None = None
+    answers: CandidatePool | None = None
     """Of the whole run, once it has begun."""
     _outcomes: dict[Work, Outcome] = field(default_factory=dict)
     _runs: dict[NodeId, int] = field(default_factory=dict)
@@ -156,13 +156,13 @@ class Player:
 class _Endless:
     """Growth that goes on when something is solved."""
 
-    growth: Growth
+    growth: Searcher
     error: Exception | None = None
 
-    def grow(self, cancel: threading.Event, done: Callable[[], Stop | None]) -> Stop:
+    def run(self, cancel: threading.Event, done: Callable[[], Stop | None]) -> Stop:
         """Until all is played."""
         del done
-        stop = self.growth.grow(cancel, lambda: None)
+        stop = self.growth.run(cancel, lambda: None)
         self.error = self.growth.error
         return stop
 
@@ -173,9 +173,9 @@ def play(source: Source, instance: Instance, directory: Path, player: Player, sa
     source.prepare(instance)
     task, cancel = fitted(instance.task, settings), threading.Event()
 
-    def begin(sitting: Sitting, scorer: GoalsFirst) -> Growth:
-        player.answers = Answers(sitting, scorer)
-        return _Endless(solver.search(sitting, scorer))
+    def begin(session: Session, scorer: StagedScorer) -> Searcher:
+        player.answers = CandidatePool(session, scorer)
+        return _Endless(solver.search(session, scorer))
 
     with Run.open(directory) as run, ExitStack() as held:
         parts = replace(make_parts(settings, run, held, cancel), search=player)

@@ -29,7 +29,7 @@ from sandboxes.docker.images import BASE_IMAGE, base_volume, environment_of, fin
 from sandboxes.forking import environment_cache as caching
 from sandboxes.forking.guest_bundle import LOADER, STARTED, package
 from sandboxes.forking.launcher import Layout
-from sandboxes.forking.provider import Forks
+from sandboxes.forking.provider import ForkingProvider
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -208,18 +208,18 @@ class DockerLauncher:
 
 def DockerProvider(  # noqa: N802 - it reads as a Provider's class
     store: Path, limits: Limits | None = None, *, paranoid: bool = False
-) -> Forks:
+) -> ForkingProvider:
     """A provider of sandboxes in containers; a later one on the same store finds the states again. `paranoid` as in
-    `Forks`.
+    `ForkingProvider`.
 
     Raises:
         SandboxUnavailable: no engine answers.
     """
     limits = limits or Limits()
-    return Forks(DockerLauncher(store, limits=limits), limits, paranoid=paranoid)
+    return ForkingProvider(DockerLauncher(store, limits=limits), limits, paranoid=paranoid)
 
 
-def proven(store: Path, limits: Limits, image: str | None = None, *, paranoid: bool = False) -> Forks:
+def proven(store: Path, limits: Limits, image: str | None = None, *, paranoid: bool = False) -> ForkingProvider:
     """As `DockerProvider`, once a command has run in that image; nothing is left where it could not.
 
     Raises:
@@ -227,7 +227,7 @@ def proven(store: Path, limits: Limits, image: str | None = None, *, paranoid: b
         ImageMissing, StoreFull: the image cannot be had.
     """
     launcher = DockerLauncher(store, limits=limits)
-    provider = Forks(launcher, limits, paranoid=paranoid)
+    provider = ForkingProvider(launcher, limits, paranoid=paranoid)
     try:
         provider.prove(Workspace(image=image, mount="/usr"))
     except SandboxError:
@@ -246,7 +246,7 @@ def probe(image: str = BASE_IMAGE) -> str:
         try:
             launcher = DockerLauncher(Path(store), limits=Limits())
             try:
-                with Forks(launcher, Limits()) as provider, provider.at(provider.create(anywhere)) as box:
+                with ForkingProvider(launcher, Limits()) as provider, provider.at(provider.create(anywhere)) as box:
                     ended = box.exec(["true"], timeout_s=30)
             finally:
                 launcher.forget()

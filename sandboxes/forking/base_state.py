@@ -17,11 +17,11 @@ from sandboxes.forking.guest_client import Guest, Upload
 from sandboxes.forking.host_network_env import borrow
 from sandboxes.forking.image_user import ROOT, Account, account, activated
 from sandboxes.forking.launcher import Layout
-from sandboxes.forking.lease import Fork
+from sandboxes.forking.lease import LeasedSandbox
 from sandboxes.forking.workspace_files import Repository, pack, repository
 from sandboxes.forking.workspace_setup import SETUP_TIMEOUT_S, give, listed, run_all, settled_in
 
-__all__ = ["ENV", "HOSTS", "SETUP_DISK_BYTES", "SHARED", "Founding", "variables"]
+__all__ = ["ENV", "HOSTS", "SETUP_DISK_BYTES", "SHARED", "BaseStateBuilder", "variables"]
 
 SHARED = "environments"
 """The area of a guest's states that all runs of this machine share."""
@@ -51,7 +51,7 @@ def variables(layout: Layout, workspace: Workspace) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Founding:
+class BaseStateBuilder:
     """Makes the base state of one workspace. What its commands build is built once, in the area that runs share."""
 
     guest: Guest
@@ -72,7 +72,7 @@ class Founding:
             SetupFailed, StoreFull, SandboxError: as `sandboxes.Provider.create`.
         """
         known, first = self._first_state()
-        with Fork.lease(self.guest, "", self._generous, id=first, seal=self.sealed, set_up=True) as fork:
+        with LeasedSandbox.lease(self.guest, "", self._generous, id=first, seal=self.sealed, set_up=True) as fork:
             if self.workspace.path is None or self.account != ROOT:
                 give(fork, self.account.user, self.account.group)
             if self.workspace.path is None:
@@ -87,13 +87,13 @@ class Founding:
         self.guest.ask("discard", ids=sorted({first, last}))
         return settled
 
-    def informed(self) -> Founding:
+    def informed(self) -> BaseStateBuilder:
         """The same, with the user and the environment that commands have inside an image, and its repository found."""
         if not (self.layout.user or "BASH_ENV" in self.layout.env or self.workspace.nested):
             return self
         before = self._state("store", "/", self.layout.key)
         try:
-            with Fork.lease(self.guest, "", self.limits, id=before) as fork:
+            with LeasedSandbox.lease(self.guest, "", self.limits, id=before) as fork:
                 who = account(fork.read, self.layout.user) if self.layout.user else ROOT
                 env = who.at_home(variables(self.layout, self.workspace))
                 workdir = settled_in(fork, self.workspace, self.layout.workdir)
@@ -167,7 +167,7 @@ class Founding:
     def _build(self, builder: Guest, key: str, first: str, commands: Sequence[str], on: str | None) -> None:
         borrowed = borrow()
         lent = {"borrowed": borrowed.files, "set_up": True}
-        with Fork.lease(builder, "", self._generous, None, id=first, area=SHARED, **lent) as fork:
+        with LeasedSandbox.lease(builder, "", self._generous, None, id=first, area=SHARED, **lent) as fork:
             home = {"HOME": "/root"} if self.account.user else {}
             run_all(fork, commands, {**borrowed.env, **home})
             last = fork.freeze()["id"]
@@ -200,7 +200,7 @@ def _import(guest: Guest, layout: Layout, workspace: Workspace, area: str) -> tu
     return known, header["layer"], header["digest"]
 
 
-def _compile(fork: Fork) -> None:
+def _compile(fork: LeasedSandbox) -> None:
     """Put byte code beside the workspace's Python files: actions write none, and would compile every file that they
     import anew. It is checked by content, so that no edit meets another file's. Where there is no Python, none is
     needed, and what cannot be compiled in time is left."""
@@ -210,7 +210,7 @@ def _compile(fork: Fork) -> None:
     )
 
 
-def _name_itself(fork: Fork) -> None:
+def _name_itself(fork: LeasedSandbox) -> None:
     """An image's own /etc/hosts is empty: whoever runs the image lends it another."""
     with contextlib.suppress(OSError):
         if not fork.read("/etc/hosts"):

@@ -12,7 +12,7 @@ from sandboxes import ExecResult, Forked, Limits, SandboxLost, Snapshot, StateDa
 from sandboxes.forking.arguments import require_command, require_text
 from sandboxes.forking.guest_client import Guest
 
-__all__ = ["Fork", "Tally", "place", "snapshot_of", "state"]
+__all__ = ["LeasedSandbox", "Tally", "place", "snapshot_of", "state"]
 
 
 class Tally:
@@ -39,7 +39,7 @@ class Tally:
             self.forked = replace(now, times=now.times + times, mismatches=now.mismatches + mismatches)
 
 
-class Fork:
+class LeasedSandbox:
     """One leased fork, as `sandboxes.Sandbox`."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Fork:
     @contextmanager
     def lease(
         cls, guest: Guest, place: str, limits: Limits, tally: Tally | None = None, **fields: object
-    ) -> Iterator[Fork]:
+    ) -> Iterator[LeasedSandbox]:
         """A fork for the block, counted in `tally`."""
         fork = cls(guest, place, limits, tally, fields)
         try:

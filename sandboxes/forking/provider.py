@@ -25,24 +25,24 @@ from sandboxes import (
     Workspace,
 )
 from sandboxes.forking.arguments import require_text
-from sandboxes.forking.base_state import Founding
+from sandboxes.forking.base_state import BaseStateBuilder
 from sandboxes.forking.disk_space import FINISH_BYTES, RESERVE_BYTES, require
 from sandboxes.forking.environment_cache import tidy
 from sandboxes.forking.guest_client import Guest
 from sandboxes.forking.launcher import Launcher
-from sandboxes.forking.lease import Fork, Tally, place, snapshot_of, state
+from sandboxes.forking.lease import LeasedSandbox, Tally, place, snapshot_of, state
 from sandboxes.forking.merge import merge
 from sandboxes.forking.workspace_files import weight
 from sandboxes.git.diff import Difference, Side, fitting, ignored, patch
 
-__all__ = ["Forks", "kind_of", "owned", "relative"]
+__all__ = ["ForkingProvider", "kind_of", "owned", "relative"]
 
 _PROOF_TIMEOUT_S = 30.0
 
 _WEIGH_EVERY_S = 30.0
 
 
-class Forks:
+class ForkingProvider:
     """Keeps states in guests' stores and leases forks of them. One lease a guest at a time; idle guests are reused.
 
     `paranoid`: what is frozen is noted with a digest, and no fork is handed out that does not show it again.
@@ -108,14 +108,14 @@ class Forks:
             require(disk, 2 * size + 2 * RESERVE_BYTES, "a run on this workspace")
         with self._guest(layout.place) as guest:
             online = partial(self._guest, layout.place, network=True)
-            founding = Founding(guest, layout, workspace, self._limits, online, self.forked.checked)
+            founding = BaseStateBuilder(guest, layout, workspace, self._limits, online, self.forked.checked)
             founded = founding.informed().found()
             if workspace.setup or workspace.environment:
                 tidy(guest, self._launcher.lives)
         return snapshot_of(layout.place, founded)
 
     @contextmanager
-    def at(self, snapshot: Snapshot) -> Iterator[Fork]:
+    def at(self, snapshot: Snapshot) -> Iterator[LeasedSandbox]:
         """As `sandboxes.Provider.at`."""
         with self._lease(snapshot, {}) as fork:
             yield fork
@@ -123,7 +123,7 @@ class Forks:
     @contextmanager
     def scratch(
         self, snapshot: Snapshot, base: Snapshot, put_back: Sequence[str] = (), template: Template | None = None
-    ) -> Iterator[Fork]:
+    ) -> Iterator[LeasedSandbox]:
         """As `sandboxes.Provider.scratch`."""
         self._require(base)
         paths = [relative(path) for path in put_back]
@@ -135,7 +135,7 @@ class Forks:
     @contextmanager
     def _lease(
         self, snapshot: Snapshot, fields: Mapping[str, object], template: Template | None = None
-    ) -> Iterator[Fork]:
+    ) -> Iterator[LeasedSandbox]:
         self._require(snapshot)
         needed = [state(snapshot), *([str(fields["outside"])] if "outside" in fields else [])]
         with self._guest(place(snapshot)) as guest:
@@ -144,7 +144,7 @@ class Forks:
             with self._lock:
                 self._leased.update(needed)
             try:
-                with Fork.lease(
+                with LeasedSandbox.lease(
                     guest, place(snapshot), self._limits, self._tally, id=state(snapshot), **fields
                 ) as fork:
                     yield fork

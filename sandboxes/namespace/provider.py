@@ -22,7 +22,7 @@ from sandboxes.cleanup import Leftover
 from sandboxes.forking import environment_cache as caching
 from sandboxes.forking.guest_bundle import LOADER, STARTED, package
 from sandboxes.forking.launcher import Layout
-from sandboxes.forking.provider import Forks
+from sandboxes.forking.provider import ForkingProvider
 from sandboxes.namespace import beneath, cgroups
 from sandboxes.namespace import pythons as programs
 from sandboxes.namespace import rootfs as skeleton
@@ -43,13 +43,13 @@ def NamespaceProvider(  # noqa: N802 - it reads as a Provider's class
     expose: Sequence[Path] = (),
     *,
     paranoid: bool = False,
-) -> Forks:
+) -> ForkingProvider:
     """States in `store`, a directory on a disk of this machine; `expose` are further directories that are seen inside
-    as they are outside, and can be changed there without an effect outside. `paranoid` as in `Forks`."""
-    return Forks(NamespaceLauncher(store, limits, expose), limits, paranoid=paranoid)
+    as they are outside, and can be changed there without an effect outside. `paranoid` as in `ForkingProvider`."""
+    return ForkingProvider(NamespaceLauncher(store, limits, expose), limits, paranoid=paranoid)
 
 
-def proven(store: Path, limits: Limits, *, paranoid: bool = False) -> Forks:
+def proven(store: Path, limits: Limits, *, paranoid: bool = False) -> ForkingProvider:
     """As `NamespaceProvider`, once a command has run in it.
 
     Raises:

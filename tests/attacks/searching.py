@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agent.actions import Edit
 from agent.budget import Budget
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
 from agent.run.events import Event
@@ -89,7 +89,7 @@ def search(repo: Path, directory: Path, plan: Plan) -> str:
     with Run.open(directory) as run, NamespaceProvider(directory / "store") as provider:
         budget = Budget(max_nodes=plan.nodes)
         own = {"baseline_runs": 1, "workers": plan.workers, "lines": None}
-        parts = Parts(provider, proposing(plan), BestFirst(), PassingTests(), budget, **own)
+        parts = Components(provider, proposing(plan), BestFirst(), PassingTests(), budget, **own)
         return solve(task(repo), parts, run, on_event=heard).status
 
 

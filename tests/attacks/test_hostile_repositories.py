@@ -18,7 +18,7 @@ from agent.budget import Budget
 from agent.cli import checkout
 from agent.cli.app import app
 from agent.cli.ci.patch_check import check
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.errors import RamifyError
 from agent.evaluate.value.tests import PassingTests
 from agent.run.run import Run
@@ -75,7 +75,7 @@ def ground(namespaces: Path, tmp_path_factory: pytest.TempPathFactory):
     repo = shutil.copytree(folder / "template", folder / "repo", symlinks=True)
     wanted = task(repo, base=git(repo, "rev-parse", "HEAD").strip(), test_command="python -m pytest -q")
     with Run.open(folder / "run") as run, NamespaceProvider(folder / "run" / "store") as provider:
-        solve(wanted, Parts(provider, Doing((LOW,)), Planned((Choice(0),)), PassingTests(), Budget()), run)
+        solve(wanted, Components(provider, Doing((LOW,)), Planned((Choice(0),)), PassingTests(), Budget()), run)
         yield Ground(folder, run, keep(run, lambda: nullcontext(provider)), provider)
 
 

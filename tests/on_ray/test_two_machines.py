@@ -165,7 +165,7 @@ def working() -> set[int]:
     return {int(pid) for pid, name in found if name.startswith("ray::_task")}
 
 
-def test_an_instance_whose_worker_is_lost_twice_is_tried_again_in_the_next_sitting(
+def test_an_instance_whose_worker_is_lost_twice_is_tried_again_in_the_next_session(
     machines: Machines, suite: Path, tmp_path: Path
 ) -> None:
     out, killed, ids = tmp_path / "out", set[int](), ("--ids", "calc-0")

@@ -20,9 +20,9 @@ from agent.analysis.diagnosis.printed import find_printed_onset
 from agent.analysis.diagnosis.steps import Stage, TraceStep, stages, trace
 from agent.errors import UsageError
 from agent.evaluate.goal_tests import resolve_goals
-from agent.evaluate.test_transitions import shifts
+from agent.evaluate.transitions import transitions
 from agent.measure.probing.spectrum import Spectrum
-from agent.run.action_log import Deed, deeds, task_of
+from agent.run.action_log import ActionRecord, action_records, task_of
 from agent.run.commands import require_node
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
@@ -72,17 +72,19 @@ def diagnose(run: Run, node: NodeId | None = None) -> Diagnosis:
     if run.solved(end):
         raise UsageError(f"node {end} is solved: nothing went wrong on the way to it; name another with --node")
     task = task_of(run)
-    done = list(deeds(path, task))
+    done = list(action_records(path, task))
     goals = resolve_goals(task, path[0].report)
     note = run.note(run.tree.root.id, "spectrum")
     steps = trace(done)
-    onset = find_onset(run.tree, list(shifts(path, goals)), goals, Spectrum.from_json(note) if note else None, steps)
+    onset = find_onset(
+        run.tree, list(transitions(path, goals)), goals, Spectrum.from_json(note) if note else None, steps
+    )
     ended = f"at node {end}, worth {path[-1].value:.3g}"
     found = _put_together(str(run.journal.directory), tuple(node.id for node in path), ended, done, steps, onset)
     return _with_command(run, found, onset) if onset else found
 
 
-def diagnose_deeds(source: Path, done: Sequence[Deed], ended: str) -> Diagnosis:
+def diagnose_deeds(source: Path, done: Sequence[ActionRecord], ended: str) -> Diagnosis:
     """What went wrong in a rollout of another program, as far as it printed that."""
     steps = trace(done)
     return _put_together(str(source), (), ended, done, steps, find_printed_onset(done, steps))
@@ -92,7 +94,7 @@ def _put_together(
     source: str,
     path: tuple[NodeId, ...],
     ended: str,
-    done: Sequence[Deed],
+    done: Sequence[ActionRecord],
     steps: Sequence[TraceStep],
     onset: Onset | None,
 ) -> Diagnosis:
@@ -100,10 +102,10 @@ def _put_together(
     return Diagnosis(source, path, ended, stages(steps), onset, after, tuple(_repeats(done)))
 
 
-def _repeats(done: Sequence[Deed]) -> Iterator[int]:
+def _repeats(done: Sequence[ActionRecord]) -> Iterator[int]:
     known: set[tuple[Action, str]] = set()
-    for number, deed in enumerate(done, 1):
-        key = respelled(deed.action), deed.seen.text
+    for number, action_record in enumerate(done, 1):
+        key = respelled(action_record.action), action_record.seen.text
         if key in known:
             yield number
         known.add(key)

@@ -17,7 +17,7 @@ from agent.actions.canonical import respelled
 from agent.analysis.diagnosis.steps import TraceStep, trace
 from agent.errors import UsageError
 from agent.policy.chat.transcript import said
-from agent.run.action_log import Deed, deeds, task_of
+from agent.run.action_log import ActionRecord, action_records, task_of
 from agent.run.run import Run
 from agent.run.tree.node import Node
 
@@ -91,16 +91,19 @@ def moments(run: Run) -> list[Moment]:
         raise UsageError(f"{run.journal.directory}: it has no rollout yet; there is nothing to compare")
     best = max(rollouts, key=lambda each: (tree[each.best].value, -each.leaf))
     path = tree.path(best.leaf)
-    done = list(deeds(path, task_of(run)))
+    done = list(action_records(path, task_of(run)))
     return [
-        Moment(step, respelled(deed.action), deed.seen.text, words, state)
-        for step, deed, (words, state) in zip(trace(done), done, _around(path), strict=True)
+        Moment(step, respelled(action_record.action), action_record.seen.text, words, state)
+        for step, action_record, (words, state) in zip(trace(done), done, _around(path), strict=True)
     ]
 
 
-def moments_of(done: Sequence[Deed]) -> list[Moment]:
+def moments_of(done: Sequence[ActionRecord]) -> list[Moment]:
     """A rollout of another program, of which nothing but what it did and saw is read."""
-    return [Moment(step, respelled(deed.action), deed.seen.text) for step, deed in zip(trace(done), done, strict=True)]
+    return [
+        Moment(step, respelled(action_record.action), action_record.seen.text)
+        for step, action_record in zip(trace(done), done, strict=True)
+    ]
 
 
 def _around(path: Sequence[Node]) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.analysis.diagnosis.steps import TraceStep
-from agent.evaluate.test_transitions import Shift
+from agent.evaluate.transitions import Transition
 from agent.measure.probing.spectrum import Spectrum
 from agent.run.tree.node import Node, NodeId
 from agent.run.tree.tree import Tree
@@ -55,12 +55,16 @@ class _Fact:
 
 
 def find_onset(
-    tree: Tree, shifts: Sequence[Shift], goals: Sequence[str], spectrum: Spectrum | None, steps: Sequence[TraceStep]
+    tree: Tree,
+    transitions: Sequence[Transition],
+    goals: Sequence[str],
+    spectrum: Spectrum | None,
+    steps: Sequence[TraceStep],
 ) -> Onset | None:
     """Where the rollout of these shifts went wrong, by the rules above; None where no fact says it."""
-    fact = _never_mended(shifts) or _fall(tree, [shift.node for shift in shifts])
+    fact = _never_mended(transitions) or _fall(tree, [shift.node for shift in transitions])
     if fact is None:
-        return _off_target(shifts, goals, spectrum, steps)
+        return _off_target(transitions, goals, spectrum, steps)
     done = [step for step in steps if step.node in fact.nodes]
     writing = [step for step in done if step.wrote]
     executed = [path for test in fact.tests for path in (spectrum.executed.get(test, {}) if spectrum else ())]
@@ -70,23 +74,23 @@ def find_onset(
     return Onset(first, first.node if first else fact.nodes[0], fact.rule, fact.why, among)
 
 
-def _never_mended(shifts: Sequence[Shift]) -> _Fact | None:
+def _never_mended(transitions: Sequence[Transition]) -> _Fact | None:
     """Rule 1."""
-    broken: dict[str, Shift] = {}
+    broken: dict[str, Transition] = {}
     stopped: Node | None = None
-    for shift in shifts:
+    for shift in transitions:
         stopped = None if shift.node.report.valid else stopped or shift.node
-        broken = {test: at for test, at in broken.items() if test not in shift.mended}
+        broken = {test: at for test, at in broken.items() if test not in shift.fixed}
         broken |= dict.fromkeys(shift.broken, shift)
     first = min((at.node.id for at in broken.values()), default=None)
     if stopped is not None and (first is None or stopped.id < first):
         why = f"from {named(stopped)} on the tests did not run: {stopped.report.problem or 'no reason given'}"
         return _Fact((stopped.id,), "the tests stopped running", why)
     at = next((at for at in broken.values() if at.node.id == first), None)
-    return _regression(shifts, at, [test for test, seen in broken.items() if seen is at]) if at else None
+    return _regression(transitions, at, [test for test, seen in broken.items() if seen is at]) if at else None
 
 
-def _regression(shifts: Sequence[Shift], at: Shift, tests: Sequence[str]) -> _Fact:
+def _regression(transitions: Sequence[Transition], at: Transition, tests: Sequence[str]) -> _Fact:
     """What is said of tests that failed at a node. Those that surely it has broken go before those that a node above it
     may have."""
     rule = "a regression that was never mended"
@@ -95,7 +99,7 @@ def _regression(shifts: Sequence[Shift], at: Shift, tests: Sequence[str]) -> _Fa
         return _Fact((at.node.id,), rule, why, sure)
     since = at.since[tests[0]]
     unsure = tuple(test for test in tests if at.since[test] == since)
-    nodes = tuple(shift.node.id for shift in shifts if since <= shift.node.id <= at.node.id)
+    nodes = tuple(shift.node.id for shift in transitions if since <= shift.node.id <= at.node.id)
     why = f"{listed(unsure)} had passed before node {since}, failed when run again at {named(at.node)}, and stayed so"
     return _Fact(nodes, rule, why, unsure)
 
@@ -124,11 +128,11 @@ def _best_below(tree: Tree, node_id: NodeId) -> Node:
 
 
 def _off_target(
-    shifts: Sequence[Shift], goals: Sequence[str], spectrum: Spectrum | None, steps: Sequence[TraceStep]
+    transitions: Sequence[Transition], goals: Sequence[str], spectrum: Spectrum | None, steps: Sequence[TraceStep]
 ) -> Onset | None:
     """Rule 3."""
     executed = {path for goal in goals for path in (spectrum.executed.get(goal, {}) if spectrum else ())}
-    useful = {shift.node.id for shift in shifts if shift.mended}
+    useful = {shift.node.id for shift in transitions if shift.fixed}
     for step in steps:
         aside = [piece.path for piece in step.wrote if piece.path not in executed]
         if step.stage == "edit" and executed and step.node not in useful and len(aside) == len(step.wrote) > 0:

@@ -16,7 +16,7 @@ from agent.actions import Shell
 from agent.analysis.diagnosis.commands import read_command
 from agent.analysis.diagnosis.onset import Onset
 from agent.analysis.diagnosis.steps import TraceStep
-from agent.run.action_log import Deed
+from agent.run.action_log import ActionRecord
 
 __all__ = ["find_printed_onset"]
 
@@ -27,14 +27,18 @@ _UNREADABLE = re.compile(r"(?:SyntaxError|IndentationError|TabError)\b")
 _FRAME = re.compile(r"File \"([^\"]+)\", line \d+")
 
 
-def find_printed_onset(deeds: Sequence[Deed], steps: Sequence[TraceStep]) -> Onset | None:
+def find_printed_onset(action_records: Sequence[ActionRecord], steps: Sequence[TraceStep]) -> Onset | None:
     """Where it went wrong; None where nothing that was printed says it."""
-    found = [onset for onset in (_more_failures(deeds, steps), _unreadable(deeds, steps)) if onset is not None]
+    found = [
+        onset
+        for onset in (_more_failures(action_records, steps), _unreadable(action_records, steps))
+        if onset is not None
+    ]
     return min(found, key=lambda onset: onset.step.number if onset.step else 0, default=None)
 
 
-def _more_failures(deeds: Sequence[Deed], steps: Sequence[TraceStep]) -> Onset | None:
-    runs = list(_runs(deeds))
+def _more_failures(action_records: Sequence[ActionRecord], steps: Sequence[TraceStep]) -> Onset | None:
+    runs = list(_runs(action_records))
     for later, (end, command, failed) in enumerate(runs):
         before = [(start, count) for start, same, count in runs[:later] if same == command]
         again = [count for _, same, count in runs[later + 1 :] if same == command]
@@ -49,13 +53,17 @@ def _more_failures(deeds: Sequence[Deed], steps: Sequence[TraceStep]) -> Onset |
     return None
 
 
-def _runs(deeds: Sequence[Deed]) -> Iterator[tuple[int, str, int]]:
+def _runs(action_records: Sequence[ActionRecord]) -> Iterator[tuple[int, str, int]]:
     """The runs of tests that came to an end: their step, what was run, and how many failed."""
-    for number, deed in enumerate(deeds, 1):
-        if isinstance(deed.action, Shell) and read_command(deed.action.command).tests and _ENDED.search(deed.seen.text):
-            counts = [int(count) for count, _ in _PYTEST.findall(_last(deed.seen.text))]
-            counts += map(int, _UNITTEST.findall(deed.seen.text))
-            yield number, " ".join(deed.action.command.split()), sum(counts)
+    for number, action_record in enumerate(action_records, 1):
+        if (
+            isinstance(action_record.action, Shell)
+            and read_command(action_record.action.command).tests
+            and _ENDED.search(action_record.seen.text)
+        ):
+            counts = [int(count) for count, _ in _PYTEST.findall(_last(action_record.seen.text))]
+            counts += map(int, _UNITTEST.findall(action_record.seen.text))
+            yield number, " ".join(action_record.action.command.split()), sum(counts)
 
 
 def _last(text: str) -> str:
@@ -64,9 +72,9 @@ def _last(text: str) -> str:
     return lines[-1] if lines else ""
 
 
-def _unreadable(deeds: Sequence[Deed], steps: Sequence[TraceStep]) -> Onset | None:
-    for deed, step in zip(deeds, steps, strict=True):
-        frames = _FRAME.findall(deed.seen.text) if _UNREADABLE.search(deed.seen.text) else []
+def _unreadable(action_records: Sequence[ActionRecord], steps: Sequence[TraceStep]) -> Onset | None:
+    for action_record, step in zip(action_records, steps, strict=True):
+        frames = _FRAME.findall(action_record.seen.text) if _UNREADABLE.search(action_record.seen.text) else []
         if not frames:
             continue
         edits = [each for each in steps if any(_names(frames[-1], piece.path) for piece in each.wrote)]

@@ -10,7 +10,7 @@ from typing import Any, Literal, assert_never
 
 from agent.actions import Debug, Edit, Invalid, Replacement, RunTests, Search, Shell, Submit, View, Write
 from agent.analysis.diagnosis.commands import Command, read_command
-from agent.run.action_log import Deed
+from agent.run.action_log import ActionRecord
 from agent.run.tree.node import NodeId
 
 __all__ = ["Piece", "Stage", "TraceStep", "stages", "trace"]
@@ -65,17 +65,27 @@ class Stage:
     steps: tuple[TraceStep, ...]
 
 
-def trace(deeds: Iterable[Deed]) -> tuple[TraceStep, ...]:
+def trace(action_records: Iterable[ActionRecord]) -> tuple[TraceStep, ...]:
     """The steps, in order. Whatever tries something before a source was edited is to reproduce the fault; afterwards,
     to test the edit."""
     steps: list[TraceStep] = []
     edited = False
-    for number, deed in enumerate(deeds, 1):
-        said = read_command(deed.action.command) if isinstance(deed.action, Shell) else Command()
-        wrote = _wrote(deed, said)
-        stage = _stage(deed, said, wrote, edited)
+    for number, action_record in enumerate(action_records, 1):
+        said = read_command(action_record.action.command) if isinstance(action_record.action, Shell) else Command()
+        wrote = _wrote(action_record, said)
+        stage = _stage(action_record, said, wrote, edited)
         edited = edited or stage == "edit"
-        steps.append(TraceStep(number, deed.node, stage, _what(deed), deed.seen.ok, wrote, _used(deed, said)))
+        steps.append(
+            TraceStep(
+                number,
+                action_record.node,
+                stage,
+                _what(action_record),
+                action_record.seen.ok,
+                wrote,
+                _used(action_record, said),
+            )
+        )
     return tuple(steps)
 
 
@@ -84,30 +94,32 @@ def stages(steps: Sequence[TraceStep]) -> tuple[Stage, ...]:
     return tuple(Stage(name, tuple(run)) for name, run in groupby(steps, key=lambda step: step.stage))
 
 
-def _stage(deed: Deed, said: Command, wrote: Sequence[Piece], edited: bool) -> StageName:
-    paths = [deed.path] if isinstance(deed.action, (Edit, Write)) else [piece.path for piece in wrote]
+def _stage(action_record: ActionRecord, said: Command, wrote: Sequence[Piece], edited: bool) -> StageName:
+    paths = [action_record.path] if isinstance(action_record.action, (Edit, Write)) else [piece.path for piece in wrote]
     trial: StageName = "test" if edited else "reproduce"
-    if isinstance(deed.action, Submit) or (isinstance(deed.action, Shell) and SUBMITTING in deed.action.command):
+    if isinstance(action_record.action, Submit) or (
+        isinstance(action_record.action, Shell) and SUBMITTING in action_record.action.command
+    ):
         return "submit"
     if paths and all(_any(path, PATCHES) for path in paths):
         return "submit"
     if paths:
         return trial if all(_any(path, TRIALS) for path in paths) else "edit"
-    return trial if isinstance(deed.action, (RunTests, Debug)) or said.tests or said.runs else "locate"
+    return trial if isinstance(action_record.action, (RunTests, Debug)) or said.tests or said.runs else "locate"
 
 
 def _any(path: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch(path, pattern) or fnmatch(path.rpartition("/")[2], pattern) for pattern in patterns)
 
 
-def _wrote(deed: Deed, said: Command) -> tuple[Piece, ...]:
+def _wrote(action_record: ActionRecord, said: Command) -> tuple[Piece, ...]:
     """What is in the file because of it, as far as it says so."""
-    match deed.action:
-        case Edit() if deed.seen.ok:
-            return tuple(_new(deed.path, each) for each in deed.action.replacements)
-        case Write() if deed.seen.ok:
-            return (Piece(deed.path, deed.action.content),)
-        case Shell() if not (deed.seen.refused or deed.seen.fork_lost):
+    match action_record.action:
+        case Edit() if action_record.seen.ok:
+            return tuple(_new(action_record.path, each) for each in action_record.action.replacements)
+        case Write() if action_record.seen.ok:
+            return (Piece(action_record.path, action_record.action.content),)
+        case Shell() if not (action_record.seen.refused or action_record.seen.fork_lost):
             return tuple(Piece(path, said.text or None, loose=said.loose) for path in said.writes)
         case _:
             return ()
@@ -119,46 +131,50 @@ def _new(path: str, each: Replacement) -> Piece:
     return Piece(path, "\n".join(new) or each.new)
 
 
-def _used(deed: Deed, said: Command) -> tuple[Piece, ...]:
-    match deed.action:
+def _used(action_record: ActionRecord, said: Command) -> tuple[Piece, ...]:
+    match action_record.action:
         case Edit():
-            return tuple(Piece(deed.path, each.old) for each in deed.action.replacements)
+            return tuple(Piece(action_record.path, each.old) for each in action_record.action.replacements)
         case Write():
-            return (Piece(deed.path, None),)
+            return (Piece(action_record.path, None),)
         case View():
-            return (Piece(deed.path, deed.seen.text),)
+            return (Piece(action_record.path, action_record.seen.text),)
         case Search():
-            return (Piece("", deed.seen.text),)
+            return (Piece("", action_record.seen.text),)
         case Shell():
             files = dict.fromkeys((*said.reads, *said.writes))
-            words = (Piece(path, deed.action.command, loose=True) for path in said.writes)
-            shown = (Piece(path, None if path in said.replaces else deed.seen.text) for path in files)
+            words = (Piece(path, action_record.action.command, loose=True) for path in said.writes)
+            shown = (Piece(path, None if path in said.replaces else action_record.seen.text) for path in files)
             return (*words, *shown)
         case RunTests() | Debug() | Submit() | Invalid():
             return ()
         case _:
-            assert_never(deed.action)
+            assert_never(action_record.action)
 
 
-def _what(deed: Deed) -> str:
-    match deed.action:
+def _what(action_record: ActionRecord) -> str:
+    match action_record.action:
         case Edit() | Write():
-            return f"{deed.action.kind} {deed.path}{'' if deed.seen.ok else ' (refused)'}"
+            return f"{action_record.action.kind} {action_record.path}{'' if action_record.seen.ok else ' (refused)'}"
         case View():
-            lines = f":{deed.action.start}-{deed.action.end or ''}" if deed.action.end or deed.action.start > 1 else ""
-            return f"view {deed.path}{lines}"
+            lines = (
+                f":{action_record.action.start}-{action_record.action.end or ''}"
+                if action_record.action.end or action_record.action.start > 1
+                else ""
+            )
+            return f"view {action_record.path}{lines}"
         case Search():
-            return f"search {deed.action.pattern} in {deed.path}"
+            return f"search {action_record.action.pattern} in {action_record.path}"
         case RunTests():
-            return f"run {', '.join(deed.action.tests) or 'all tests'}"
+            return f"run {', '.join(action_record.action.tests) or 'all tests'}"
         case Debug():
-            return f"debug {deed.action.test}"
+            return f"debug {action_record.action.test}"
         case Submit():
             return "submit"
         case Invalid():
-            return f"{deed.action.name} (could not be read)"
+            return f"{action_record.action.name} (could not be read)"
         case Shell():
-            line = " ".join(deed.action.command.split())
+            line = " ".join(action_record.action.command.split())
             return line if len(line) <= WHAT_CHARACTERS else f"{line[:WHAT_CHARACTERS]} [...]"
         case _:
-            assert_never(deed.action)
+            assert_never(action_record.action)

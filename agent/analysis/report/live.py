@@ -83,7 +83,7 @@ class View:
                     self._usage += event.answer.usage
 
     def catch_up(self, events: Iterable[Event], limits: Mapping[str, Any], elapsed_s: float) -> None:
-        """Take note of what earlier sittings recorded and took, and of limits that are given anew."""
+        """Take note of what earlier sessions recorded and took, and of limits that are given anew."""
         for event in events:
             self.take(event)
         with self._lock:
@@ -163,7 +163,7 @@ class View:
         return table
 
     def _spent(self) -> dict[str, float]:
-        """In this sitting and those before it, by the names of the limits."""
+        """In this session and those before it, by the names of the limits."""
         usage = self._usage
         return {
             "nodes": len(self._nodes),

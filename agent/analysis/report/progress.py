@@ -1,4 +1,4 @@
-"""Progress of a sitting: a line for each step forward, and below them the live view where a terminal can have one."""
+"""Progress of a session: a line for each step forward, and below them the live view where a terminal can have one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUIET_S = 30.0
 
 
 class Progress:
-    """Shows the events of a sitting on stderr, from any thread. A context manager, to clear the live view."""
+    """Shows the events of a session on stderr, from any thread. A context manager, to clear the live view."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
@@ -59,7 +59,7 @@ class Progress:
             self._live.stop()
 
     def catch_up(self, directory: Path, limits: Mapping[str, Any]) -> None:
-        """Take note of an earlier sitting's journal, if there is one, and of limits that are given anew.
+        """Take note of an earlier session's journal, if there is one, and of limits that are given anew.
 
         Raises:
             agent.errors.JournalError: it cannot be read.

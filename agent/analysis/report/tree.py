@@ -29,7 +29,7 @@ def draw(tree: Tree) -> Drawing:
 
 
 def facts(run: Run) -> str:
-    """What the run has spent, what people have ordered, and how its last sitting ended."""
+    """What the run has spent, what people have ordered, and how its last session ended."""
     seconds = f"{run.elapsed_s:.0f} s"
     spent = f"{len(run.tree)} states, {run.usage.measurements} test runs, {seconds}" + cost(run.usage)
     spent = "\n".join([spent, *waves(run), *_orders(run)])

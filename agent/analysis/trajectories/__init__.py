@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.run.action_log import Deed
+from agent.run.action_log import ActionRecord
 
 __all__ = ["Trajectory"]
 
@@ -15,7 +15,7 @@ class Trajectory:
 
     format: str
     """What wrote it, and which version of its format."""
-    deeds: tuple[Deed, ...]
+    action_records: tuple[ActionRecord, ...]
     ended: str
     """Its exit status, in its own words."""
     patch: str = ""

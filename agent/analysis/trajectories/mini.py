@@ -12,7 +12,7 @@ from typing import Any
 from agent.actions import Observation, Shell
 from agent.analysis.trajectories import Trajectory
 from agent.analysis.trajectories.typed import typed
-from agent.run.action_log import Deed, deed
+from agent.run.action_log import ActionRecord, action_record
 
 __all__ = ["read"]
 
@@ -81,12 +81,12 @@ def read(path: Path, data: Any) -> Trajectory:
     found = typed(_File, data, path)
     environment = found.info.config.get("environment")
     place = environment.get("cwd") if isinstance(environment, dict) else None
-    deeds = tuple(_deeds(found.messages, (str(place),) if place else ("/testbed",)))
+    action_records = tuple(_deeds(found.messages, (str(place),) if place else ("/testbed",)))
     ended = found.info.exit_status or "not ended"
-    return Trajectory(found.trajectory_format, deeds, ended, found.info.submission or "")
+    return Trajectory(found.trajectory_format, action_records, ended, found.info.submission or "")
 
 
-def _deeds(messages: Sequence[_Message], places: Sequence[str]) -> Iterator[Deed]:
+def _deeds(messages: Sequence[_Message], places: Sequence[str]) -> Iterator[ActionRecord]:
     for number, message in enumerate(messages):
         wanted = message.commands
         answers = list(takewhile(lambda later: not later.commands, messages[number + 1 :])) if wanted else []
@@ -96,4 +96,4 @@ def _deeds(messages: Sequence[_Message], places: Sequence[str]) -> Iterator[Deed
             seen = named.get(action.tool_call_id) if action.tool_call_id else None
             if seen is None and not action.tool_call_id and position < len(unnamed):
                 seen = unnamed[position]
-            yield deed(None, Shell(action.command), seen or Observation(""), places)
+            yield action_record(None, Shell(action.command), seen or Observation(""), places)

@@ -14,7 +14,7 @@ from typing import Any
 from agent.actions import Action, Edit, Observation, Shell, Submit, View, Write
 from agent.analysis.trajectories import Trajectory
 from agent.analysis.trajectories.typed import typed
-from agent.run.action_log import Deed, deed
+from agent.run.action_log import ActionRecord, action_record
 
 __all__ = ["is_stream", "read"]
 
@@ -92,11 +92,11 @@ def read(path: Path, data: Any) -> Trajectory:
     """
     kept = data if isinstance(data, dict) and "history" in data else {"history": _events(data)}
     found = typed(_File, kept, path)
-    deeds = tuple(_deeds(found.history, _places(found.history)))
+    action_records = tuple(_deeds(found.history, _places(found.history)))
     states = [event.extras.agent_state for event in found.history if event.extras.agent_state]
-    submitted = bool(deeds) and isinstance(deeds[-1].action, Submit)
+    submitted = bool(action_records) and isinstance(action_records[-1].action, Submit)
     ended = "finished" if submitted else found.error or (states[-1] if states else "not ended")
-    return Trajectory("OpenHands", deeds, ended, found.test_result.git_patch or "")
+    return Trajectory("OpenHands", action_records, ended, found.test_result.git_patch or "")
 
 
 def _events(data: Any) -> Any:
@@ -109,14 +109,14 @@ def _places(events: Sequence[_Event]) -> tuple[str, ...]:
     return (next(filter(None, known), "/workspace"),)
 
 
-def _deeds(events: Sequence[_Event], places: Sequence[str]) -> Iterator[Deed]:
+def _deeds(events: Sequence[_Event], places: Sequence[str]) -> Iterator[ActionRecord]:
     answers = {event.cause: event for event in reversed(events) if event.observation and event.cause is not None}
     for event in events:
         if event.source == "agent" and event.action:
             answer = answers.get(event.id)
             action = _action(event.action, event.args, answer.extras.new_content if answer else None)
             if action is not None:
-                yield deed(None, action, answer.seen if answer else Observation(""), places)
+                yield action_record(None, action, answer.seen if answer else Observation(""), places)
 
 
 def _action(kind: str, given: _Arguments, now: str | None) -> Action | None:

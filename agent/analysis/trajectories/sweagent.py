@@ -14,7 +14,7 @@ from agent.actions import Action, Edit, Observation, Shell, Submit, View, Write
 from agent.analysis.trajectories import Trajectory
 from agent.analysis.trajectories.typed import typed
 from agent.parsing import loads
-from agent.run.action_log import Deed, deed
+from agent.run.action_log import ActionRecord, action_record
 
 __all__ = ["read"]
 
@@ -54,10 +54,10 @@ def read(path: Path, data: Any) -> Trajectory:
     several = "trajectory" not in data and isinstance(attempts, list) and attempts
     found = typed(_Attempt, attempts[-1] if several else data, path)
     places = _places(found.trajectory)
-    deeds = tuple(each for step in found.trajectory for each in _deeds(step, places))
+    action_records = tuple(each for step in found.trajectory for each in _deeds(step, places))
     submission = found.info.submission
     ended = str(found.info.exit_status or "not ended")
-    return Trajectory("SWE-agent", deeds, ended, submission if isinstance(submission, str) else "")
+    return Trajectory("SWE-agent", action_records, ended, submission if isinstance(submission, str) else "")
 
 
 def _places(steps: Sequence[_Step]) -> tuple[str, ...]:
@@ -74,12 +74,12 @@ def _places(steps: Sequence[_Step]) -> tuple[str, ...]:
     return ("/testbed",)
 
 
-def _deeds(step: _Step, places: Sequence[str]) -> Iterator[Deed]:
+def _deeds(step: _Step, places: Sequence[str]) -> Iterator[ActionRecord]:
     """The step's action; none where the model's answer could not be read."""
     if step.action.strip():
         action = _action(step.action.strip())
         failed = not isinstance(action, (Shell, Submit)) and any(sign in step.observation for sign in FAILED)
-        yield deed(None, action, Observation(step.observation, ok=not failed), places)
+        yield action_record(None, action, Observation(step.observation, ok=not failed), places)
 
 
 def _action(command: str) -> Action:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from agent.run.memo import Once
+from agent.run.memo import Memo
 from agent.run.tree.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from agent.run.tree.tree import Node
     from agent.task import Task
 
-__all__ = ["Case", "Value"]
+__all__ = ["EvaluationInput", "Value"]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class EvaluationInput:
     """A measured state, as whoever values it is shown it."""
 
     task: Task
@@ -30,7 +30,7 @@ class Case:
     """What the state changes in the base state, as a git patch."""
     ask: Ask | None = None
     """None: no model may be asked."""
-    once: Once = field(default=lambda key, find: find())
+    once: Memo = field(default=lambda key, find: find())
     known: Evaluation | None = None
     """What the state was worth when it was measured before: what models said then is not asked again."""
 
@@ -38,7 +38,7 @@ class Case:
 class Value(Protocol):
     """Values measured states. One object serves all workers of a run, at once."""
 
-    def evaluate(self, case: Case) -> Evaluation:
+    def evaluate(self, case: EvaluationInput) -> Evaluation:
         """The worth of the state. Solved only by its tests, and worth 0 where the report is not valid.
 
         Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.evaluate.value import Case
+from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.checklist import Checklist
 from agent.evaluate.value.debate import Debate
 from agent.evaluate.value.judge import Judge
@@ -39,7 +39,7 @@ class Blend:
             raise ValueError("judge, debate and checklist all weigh 0: give one a weight, or take the value `tests`")
         Checklist(self.model, self.items, self.max_mends)
 
-    def evaluate(self, case: Case) -> Evaluation:
+    def evaluate(self, case: EvaluationInput) -> Evaluation:
         """As the tests say, lifted by what the others say."""
         weights, mends = self._weights(), self.max_mends
         critics = {

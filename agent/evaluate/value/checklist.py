@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agent.evaluate.value import Case
+from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import assessment, case_messages, issue_messages
 from agent.evaluate.value.hearing import hear
 from agent.evaluate.value.judge import require_mends
@@ -46,11 +46,11 @@ class Checklist:
         if not 1 <= self.items <= 20:
             raise ValueError(f"items={self.items}: give a number from 1 to 20")
 
-    def evaluate(self, case: Case) -> Evaluation:
+    def evaluate(self, case: EvaluationInput) -> Evaluation:
         """As the tests say, lifted by the share of items that hold."""
         return judged(case, {"checklist": self.opinion})
 
-    def opinion(self, case: Case, tests: Evaluation) -> Opinion:
+    def opinion(self, case: EvaluationInput, tests: Evaluation) -> Opinion:
         """How much of the list a state fulfils.
 
         Raises:
@@ -64,7 +64,7 @@ class Checklist:
         answers = hear(case, self.model, asked, lambda text: _read_answers(text, len(items)), self.max_mends)
         return Opinion(sum(answer == "yes" for answer, _ in answers) / len(items), _account(items, answers))
 
-    def _make(self, case: Case) -> dict[str, Any]:
+    def _make(self, case: EvaluationInput) -> dict[str, Any]:
         """The questions. That there are none is found out once, too."""
         asked = partial(issue_messages, case, render("checklist_make", wanted=self.items))
         try:

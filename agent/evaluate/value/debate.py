@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from agent.evaluate.value import Case
+from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import case_messages, fenced
 from agent.evaluate.value.hearing import hear
 from agent.evaluate.value.judge import read_verdict, require_mends
@@ -34,11 +34,11 @@ class Debate:
     def __post_init__(self) -> None:
         require_mends(self.max_mends)
 
-    def evaluate(self, case: Case) -> Evaluation:
+    def evaluate(self, case: EvaluationInput) -> Evaluation:
         """As the tests say, lifted by the verdict."""
         return judged(case, {"debate": self.opinion})
 
-    def opinion(self, case: Case, tests: Evaluation) -> Opinion:
+    def opinion(self, case: EvaluationInput, tests: Evaluation) -> Opinion:
         """The verdict of a debate about a state.
 
         Raises:
@@ -51,6 +51,6 @@ class Debate:
         asked = partial(case_messages, case, tests, render("debate_verdict", **speeches))
         return hear(case, self.model, asked, lambda text: read_verdict(text, "A debate"), self.max_mends)
 
-    def _speech(self, case: Case, tests: Evaluation, side: str) -> str:
+    def _speech(self, case: EvaluationInput, tests: Evaluation, side: str) -> str:
         asked = partial(case_messages, case, tests, render("debate_speech", side=side))
         return hear(case, self.model, asked, words, self.max_mends)

@@ -7,7 +7,7 @@ head and tail, with the number of bytes that are missing.
 from __future__ import annotations
 
 from agent.actions.excerpt import excerpt, printable
-from agent.evaluate.value import Case
+from agent.evaluate.value import EvaluationInput
 from agent.models import Message
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
@@ -23,12 +23,12 @@ ASSESSMENT_BYTES = 2_000
 """The longest opinion that is kept."""
 
 
-def issue_messages(case: Case, question: str, length: float = 1.0) -> list[Message]:
+def issue_messages(case: EvaluationInput, question: str, length: float = 1.0) -> list[Message]:
     """A question about the issue alone. `length` is the share of each limit that is made use of, in (0, 1]."""
     return _conversation(shown_issue(case.task, length), question)
 
 
-def case_messages(case: Case, tests: Evaluation, question: str, length: float = 1.0) -> list[Message]:
+def case_messages(case: EvaluationInput, tests: Evaluation, question: str, length: float = 1.0) -> list[Message]:
     """A question about a candidate, of which the tests say this; `length` as above."""
     patch = fenced("change", printable(case.patch()), int(PATCH_BYTES * length))
     before, after = (

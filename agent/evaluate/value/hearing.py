@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from agent.budget import BudgetSpent
 from agent.errors import PolicyError
-from agent.evaluate.value import Case
+from agent.evaluate.value import EvaluationInput
 from agent.models import Model
 from agent.models.conversing import Abstained, Question, inquire
 
@@ -16,7 +16,7 @@ __all__ = ["hear"]
 _T = TypeVar("_T")
 
 
-def hear(case: Case, model: Model, question: Question, read: Callable[[str], _T], mends: int) -> _T:
+def hear(case: EvaluationInput, model: Model, question: Question, read: Callable[[str], _T], mends: int) -> _T:
     """As `agent.models.conversing.inquire`.
 
     Raises:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agent.evaluate.value import Case
+from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import assessment, case_messages
 from agent.evaluate.value.hearing import hear
 from agent.evaluate.value.weighing import VERDICTS, Opinion, judged
@@ -36,11 +36,11 @@ class Judge:
     def __post_init__(self) -> None:
         require_mends(self.max_mends)
 
-    def evaluate(self, case: Case) -> Evaluation:
+    def evaluate(self, case: EvaluationInput) -> Evaluation:
         """As the tests say, lifted by the judge's opinion."""
         return judged(case, {"judge": self.opinion})
 
-    def opinion(self, case: Case, tests: Evaluation) -> Opinion:
+    def opinion(self, case: EvaluationInput, tests: Evaluation) -> Opinion:
         """What the judge says of a state.
 
         Raises:

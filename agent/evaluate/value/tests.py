@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agent.actions.comparison import stopped_early
 from agent.actions.excerpt import excerpt
-from agent.evaluate.value import Case
+from agent.evaluate.value import EvaluationInput
 from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import compare
 from agent.measure.regressions import regressions
@@ -40,7 +40,7 @@ class PassingTests:
     goal is known, there is no progress to see, and nothing is solved.
     """
 
-    def evaluate(self, case: Case) -> Evaluation:
+    def evaluate(self, case: EvaluationInput) -> Evaluation:
         """The worth of a state with this report. The root's report is the baseline."""
         report, baseline = case.report, _baseline(case)
         if not report.valid:
@@ -61,7 +61,7 @@ class PassingTests:
         )
 
 
-def _baseline(case: Case) -> SuiteReport:
+def _baseline(case: EvaluationInput) -> SuiteReport:
     return case.path[0].report if case.path else case.report
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal, get_args
 
-from agent.evaluate.value import Case
+from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.tests import BASE_VALUE, BEST_UNSOLVED, GETS_FURTHER, PassingTests
 from agent.models.conversing import Abstained
 from agent.run.tree.evaluation import Evaluation
@@ -44,7 +44,7 @@ class Opinion:
     """In [0, 1]: how much there is to learn by going on from the state, whatever it is worth."""
 
 
-Critic = Callable[[Case, Evaluation], Opinion]
+Critic = Callable[[EvaluationInput, Evaluation], Opinion]
 """Forms an opinion of a state, shown its evaluation by tests.
 
 Raises:
@@ -52,7 +52,9 @@ Raises:
 """
 
 
-def judged(case: Case, critics: Mapping[str, Critic], weights: Mapping[str, float] | None = None) -> Evaluation:
+def judged(
+    case: EvaluationInput, critics: Mapping[str, Critic], weights: Mapping[str, float] | None = None
+) -> Evaluation:
     """The evaluation by tests, lifted by the weighted mean of what critics say.
 
     `weights` are by the names of the critics, 1 where there is none; one named `tests` weighs the value by tests. A
@@ -88,7 +90,7 @@ def _mean(tests: Evaluation, worths: Mapping[str, float], weights: Mapping[str, 
     return sum(weight * worth for weight, worth in terms) / sum(weight for weight, _ in terms)
 
 
-def _hear(case: Case, tests: Evaluation, critics: Mapping[str, Critic]) -> tuple[dict[str, float], str]:
+def _hear(case: EvaluationInput, tests: Evaluation, critics: Mapping[str, Critic]) -> tuple[dict[str, float], str]:
     """What critics say, as parts of an evaluation and in words."""
     opinions: dict[str, Opinion] = {}
     for name, critic in critics.items():
@@ -104,7 +106,7 @@ def _hear(case: Case, tests: Evaluation, critics: Mapping[str, Critic]) -> tuple
     return parts, "\n".join(opinion.text for opinion in opinions.values())
 
 
-def _verdict(case: Case, tests: Evaluation, opinions: Collection[Opinion]) -> dict[str, float]:
+def _verdict(case: EvaluationInput, tests: Evaluation, opinions: Collection[Opinion]) -> dict[str, float]:
     """What the critics decide together. Accepted is only what no test speaks against."""
     verdicts = {each.verdict for each in opinions if each.verdict is not None}
     if not verdicts:
@@ -114,7 +116,7 @@ def _verdict(case: Case, tests: Evaluation, opinions: Collection[Opinion]) -> di
     return {"accept": float(accepted), "abort": float(verdicts == {"abort"})}
 
 
-def _said_before(case: Case, known: Evaluation, tests: Evaluation) -> dict[str, float]:
+def _said_before(case: EvaluationInput, known: Evaluation, tests: Evaluation) -> dict[str, float]:
     """The parts of an earlier evaluation; what was accepted then is so no more where a test speaks against it now."""
     parts = dict(known.parts)
     if "accept" in parts and not _unopposed(case, tests):
@@ -122,6 +124,6 @@ def _said_before(case: Case, known: Evaluation, tests: Evaluation) -> dict[str, 
     return parts
 
 
-def _unopposed(case: Case, tests: Evaluation) -> bool:
+def _unopposed(case: EvaluationInput, tests: Evaluation) -> bool:
     """Every goal test passes, where there are any, and nothing is broken."""
     return not tests.parts["harm"] and (tests.parts["progress"] == 1.0 or not case.task.goal_tests)

@@ -20,7 +20,7 @@ from agent.learning.export.sft import winners
 from agent.learning.export.turns import MERGE, Turn, Turns, as_template
 from agent.learning.export.weaving import silent
 from agent.models import Message
-from agent.policy.chat.dialects import NATIVE, TEXT, Form
+from agent.policy.chat.dialects import NATIVE, TEXT, ToolDialect
 from agent.prompts import render
 from agent.run.run import Run
 from agent.run.tree.node import Node
@@ -116,7 +116,7 @@ def _failed_edit(action: Action, ok: bool) -> bool:
     return isinstance(action, (Edit, Write)) and not ok
 
 
-def _reflection(wrong: Node, undoing: tuple[Edit, ...], form: Form) -> Iterator[Message]:
+def _reflection(wrong: Node, undoing: tuple[Edit, ...], form: ToolDialect) -> Iterator[Message]:
     notes = excerpt(wrong.evaluation.notes.partition("\n")[0], NOTES_BYTES)[0].strip()
     answer = form.say("undo", render("export_reflection", notes=notes).strip(), undoing)
     results = form.results(answer, undoing, [f"Edited {edit.path}." for edit in undoing])

@@ -21,7 +21,7 @@ from agent.learning.memory.composing import Remembered, compose
 from agent.learning.memory.issue import Issue
 from agent.learning.memory.items import Item, Kind
 from agent.measure import SuiteReport
-from agent.run.memo import Once
+from agent.run.memo import Memo
 from agent.run.run import Run
 from agent.run.tree.tree import Node
 from agent.task import Task
@@ -50,7 +50,7 @@ class Lookup:
     tokens: int
     """At the base state; see `agent.settings.MemorySettings`."""
 
-    def __call__(self, task: Task, path: tuple[Node, ...], once: Once) -> str:
+    def __call__(self, task: Task, path: tuple[Node, ...], once: Memo) -> str:
         """What is remembered for the state that the path ends at; empty when nothing fits. Below the base state only
         errors that none of the states above had are looked up."""
         if len(path) == 1:
@@ -90,14 +90,14 @@ class Replayed:
 
     run: Run
 
-    def __call__(self, task: Task, path: tuple[Node, ...], once: Once) -> str:
+    def __call__(self, task: Task, path: tuple[Node, ...], once: Memo) -> str:
         """As `Lookup`."""
         key = OPENING if len(path) == 1 else _key(_new_errors(path))
         known = self.run.note(self.run.tree.root.id, key)
         return "" if known is None else str(once(key, lambda: known)["text"])
 
 
-def _noted(once: Once, key: str, look: Callable[[], Remembered]) -> str:
+def _noted(once: Memo, key: str, look: Callable[[], Remembered]) -> str:
     return str(once(key, lambda: asdict(_found(look)))["text"])
 
 

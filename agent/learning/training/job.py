@@ -50,7 +50,7 @@ def main(order_file: str) -> None:
 
 
 def _own(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without the trainer's summary, which after a resumption counts the last sitting's losses over all steps."""
+    """Without the trainer's summary, which after a resumption counts the last session's losses over all steps."""
     return [each for each in history if "train_runtime" not in each]
 
 

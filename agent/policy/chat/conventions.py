@@ -1,6 +1,6 @@
 """Conventions: what a repository's own files tell those who change it.
 
-Laws: they are read once a run, in its base state, and noted, so that every conversation and every sitting begins with
+Laws: they are read once a run, in its base state, and noted, so that every conversation and every session begins with
 the same bytes. They are untrusted: whoever may change the repository may write them.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agent.actions.excerpt import printable
-from agent.run.memo import Once
+from agent.run.memo import Memo
 from agent.untrusted import issue_text
 from sandboxes import Provider, Sandbox, Snapshot
 
@@ -45,7 +45,7 @@ class Convention:
     """Bytes of the text that are not in it."""
 
 
-def conventions(provider: Provider, base: Snapshot, once: Once) -> tuple[Convention, ...]:
+def conventions(provider: Provider, base: Snapshot, once: Memo) -> tuple[Convention, ...]:
     """Those of the repository whose base state this is; none where it has no such files.
 
     Raises:

@@ -15,7 +15,7 @@ from typing import Any
 from agent.models import Message
 from agent.policy import Position
 from agent.policy.chat.briefing import TURNS, opening
-from agent.policy.chat.dialects import Form
+from agent.policy.chat.dialects import ToolDialect
 from agent.policy.chat.transcript import branch, left_out
 
 __all__ = ["Conversation", "capped"]
@@ -43,7 +43,7 @@ class Conversation:
     def __init__(
         self,
         position: Position,
-        form: Form,
+        form: ToolDialect,
         given: Sequence[Message],
         context_tokens: int | None = None,
         most_turns: int = TURNS,

@@ -16,14 +16,14 @@ from agent.policy.chat import tagged
 from agent.prompts import Prompts, render, used
 from agent.untrusted import fence
 
-__all__ = ["NATIVE", "TEXT", "Form", "Heard", "accepted"]
+__all__ = ["NATIVE", "TEXT", "ParsedReply", "ToolDialect", "accepted"]
 
 _NAME = re.compile(r"[^\w-]", re.ASCII)
 _TOO_LONG = "the answer was cut off because it was too long: take smaller steps"
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ParsedReply:
     """What an answer says and asks for."""
 
     message: Message
@@ -41,7 +41,7 @@ class Heard:
         return bool(self.actions) and not self.problems
 
 
-class Form(Protocol):
+class ToolDialect(Protocol):
     """How tools are offered to a model, and its calls and their results written down."""
 
     def tools(self, *, debug: bool = True) -> Sequence[Mapping[str, Any]]:
@@ -52,11 +52,11 @@ class Form(Protocol):
         """How to call the tools, for the end of the system prompt."""
         ...
 
-    def hear(self, answer: Completion) -> Heard:
+    def hear(self, answer: Completion) -> ParsedReply:
         """Read an answer."""
         ...
 
-    def mend(self, heard: Heard, *, cut_off: bool) -> list[Message]:
+    def mend(self, heard: ParsedReply, *, cut_off: bool) -> list[Message]:
         """An answer of which nothing is carried out, and how to correct it."""
         ...
 
@@ -86,10 +86,10 @@ class _Native:
     def manual(self, *, debug: bool = True) -> str:
         return ""
 
-    def hear(self, answer: Completion) -> Heard:
+    def hear(self, answer: Completion) -> ParsedReply:
         return _heard(accepted(answer.message), answer.text, _parsed(answer.tool_calls), _cut_off(answer))
 
-    def mend(self, heard: Heard, *, cut_off: bool) -> list[Message]:
+    def mend(self, heard: ParsedReply, *, cut_off: bool) -> list[Message]:
         if not heard.problems:
             return _corrected_in_words(heard, cut_off)
         calls = heard.message["tool_calls"]
@@ -119,13 +119,13 @@ class _Text:
     def manual(self, *, debug: bool = True) -> str:
         return _manual(used(), debug)
 
-    def hear(self, answer: Completion) -> Heard:
+    def hear(self, answer: Completion) -> ParsedReply:
         found = tagged.read(answer.text)
         unread = [invalid(found.unread, "", found.problem)] if found.problem else []
         message = {key: value for key, value in answer.message.items() if key != "tool_calls"}
         return _heard(message, found.said, [*_parsed(found.calls), *unread], _cut_off(answer))
 
-    def mend(self, heard: Heard, *, cut_off: bool) -> list[Message]:
+    def mend(self, heard: ParsedReply, *, cut_off: bool) -> list[Message]:
         return _corrected_in_words(heard, cut_off)
 
     def written(self, message: Message) -> bool:
@@ -146,8 +146,8 @@ class _Text:
         return [message for _, row in groupby(messages, lambda m: m["role"]) for message in _joined(list(row))]
 
 
-NATIVE: Form = _Native()
-TEXT: Form = _Text()
+NATIVE: ToolDialect = _Native()
+TEXT: ToolDialect = _Text()
 
 
 def accepted(message: Message) -> Message:
@@ -167,15 +167,15 @@ def _parsed(calls: Sequence[ToolCall]) -> list[Action]:
     return actions
 
 
-def _heard(message: Message, said: str, actions: Sequence[Action], cut_off: bool) -> Heard:
+def _heard(message: Message, said: str, actions: Sequence[Action], cut_off: bool) -> ParsedReply:
     """An answer that asks for these actions."""
     bad = [action for action in actions if isinstance(action, Invalid)]
     if len(bad) == len(actions):
-        return Heard(message, said, (), tuple(_why(each, cut_off) for each in bad))
+        return ParsedReply(message, said, (), tuple(_why(each, cut_off) for each in bad))
     last = actions[-1]
     if cut_off and isinstance(last, Invalid):
         actions = (*actions[:-1], replace(last, problem=_why(last, cut_off)))
-    return Heard(message, said, tuple(actions))
+    return ParsedReply(message, said, tuple(actions))
 
 
 def _why(bad: Invalid, cut_off: bool) -> str:
@@ -186,7 +186,7 @@ def _cut_off(answer: Completion) -> bool:
     return answer.finish_reason == "length"
 
 
-def _corrected_in_words(heard: Heard, cut_off: bool) -> list[Message]:
+def _corrected_in_words(heard: ParsedReply, cut_off: bool) -> list[Message]:
     problem = next(iter(heard.problems), "")
     said = {**heard.message, "content": heard.message.get("content") or "(nothing)"}
     return [said, {"role": "user", "content": render("chat_mend", cut_off=cut_off, problem=problem)}]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.actions.excerpt import printable
-from agent.run.memo import Once
+from agent.run.memo import Memo
 from sandboxes import Provider, Snapshot
 
 __all__ = ["layout"]
@@ -14,7 +14,7 @@ NAMES = 40
 LOOK_S = 30.0
 
 
-def layout(provider: Provider, base: Snapshot, once: Once) -> str:
+def layout(provider: Provider, base: Snapshot, once: Memo) -> str:
     """The names in the root of the base state and in its `src`, folders with a slash; read once a run.
 
     Raises:

@@ -26,7 +26,7 @@ from agent.policy.chat.briefing import (
     wanted_strategy,
 )
 from agent.policy.chat.conversation import BYTES_PER_TOKEN, Conversation
-from agent.policy.chat.dialects import NATIVE, TEXT, Form, Heard
+from agent.policy.chat.dialects import NATIVE, TEXT, ParsedReply, ToolDialect
 from agent.policy.chat.plan_tree import Way, carried_out, merged, place_of, way
 from agent.policy.chat.plans import MOST_PLANS, Plan, drawn, plan_of, read_plans, telling, wanted_plans
 from agent.policy.chat.priors import briefed
@@ -63,7 +63,7 @@ class _NeverCalled(PolicyError):
 class _Answer:
     """The first answer that can be read, what it and those before it cost, and the turns told without their results."""
 
-    heard: Heard
+    heard: ParsedReply
     likelihood: float
     usage: Usage
     left_out: int
@@ -264,7 +264,7 @@ class ChatPolicy:
         self._chosen.proven = True
         return answer
 
-    def _ask(self, position: Position, given: Sequence[Message], form: Form, seed: int) -> _Answer:
+    def _ask(self, position: Position, given: Sequence[Message], form: ToolDialect, seed: int) -> _Answer:
         talk = Conversation(position, form, given, self.context_tokens, self.max_turns)
         usage, mends, called = Usage(), list[Message](), False
         for _ in range(self.max_mends + 1):

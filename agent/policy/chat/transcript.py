@@ -14,7 +14,7 @@ from agent.actions.excerpt import excerpt
 from agent.models import Message
 from agent.parsing import loads
 from agent.policy.chat import tagged
-from agent.policy.chat.dialects import Form
+from agent.policy.chat.dialects import ToolDialect
 from agent.prompts import render
 from agent.run.tree.tree import Node, Step
 
@@ -47,7 +47,7 @@ def said(step: Step) -> str:
 
 
 def branch(
-    path: Sequence[Node], steps: Sequence[Step], form: Form, without: int = 0, most_bytes: int | None = None
+    path: Sequence[Node], steps: Sequence[Step], form: ToolDialect, without: int = 0, most_bytes: int | None = None
 ) -> list[Message]:
     """The messages of all turns from the root to the node that ends the path, and of the turns taken from there. Turns
     that another policy took, or a model in the other form, read as if they had been taken in this one.
@@ -63,7 +63,7 @@ def branch(
     ]
 
 
-def _turn(key: str, step: Step, form: Form, seen: Sequence[str]) -> Iterator[Message]:
+def _turn(key: str, step: Step, form: ToolDialect, seen: Sequence[str]) -> Iterator[Message]:
     stored = unpack(step.message)
     yield from stored["given"] if stored else ()
     answer = stored["answer"] if stored else None

@@ -12,17 +12,17 @@ from heapq import heapify, heappop, heappush
 from threading import RLock
 from typing import Generic, TypeVar
 
-from agent.run.tree.ancestry import Lineage
+from agent.run.tree.ancestry import Ancestry
 from agent.run.tree.node import NodeId
 
-__all__ = ["Carried"]
+__all__ = ["SubtreeAggregate"]
 
 _C = TypeVar("_C")
 _Owed = dict[NodeId, dict[NodeId, _C]]
 """By station: what came to the stations next below it and is not counted at the nodes between yet."""
 
 
-class Carried(Generic[_C]):
+class SubtreeAggregate(Generic[_C]):
     """Of each node, all that was noted in its subtree. Thread-safe: to ask is to change.
 
     `both` puts two notes together; neither order nor grouping may matter to it, and `nothing` changes no other note.
@@ -32,7 +32,7 @@ class Carried(Generic[_C]):
     times.
     """
 
-    def __init__(self, lineage: Lineage, nothing: _C, both: Callable[[_C, _C], _C]) -> None:
+    def __init__(self, lineage: Ancestry, nothing: _C, both: Callable[[_C, _C], _C]) -> None:
         self._lineage = lineage
         self._nothing = nothing
         self._both = both

@@ -1,4 +1,4 @@
-"""Lineage: which node an edit was made in, and so what is above and below each."""
+"""Ancestry: which node an edit was made in, and so what is above and below each."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from agent.run.tree.node import NodeId
 
-__all__ = ["Lineage"]
+__all__ = ["Ancestry"]
 
 SPAN = 64
 """Edits between a station and the next one above it, at least 1. Few trees have a second station."""
 
 
-class Lineage:
+class Ancestry:
     """Nodes that are numbered from 0, each but the root below the one that its edit was made in, which is older.
 
     Every SPAN-th node of a way down is a *station*, the root is the first: who goes from station to station is soon at

@@ -9,7 +9,7 @@ from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Act, Attempt, NodeId, Tree
 
-__all__ = ["Since", "Subtree"]
+__all__ = ["Since", "TreePart"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Since:
         )
 
 
-class Subtree(Tree):
+class TreePart(Tree):
     """A node and all below it: the node is the root, at depth 0, and ids count up from 0 in the order of the whole
     tree's. All else has the same answer in both; what leads elsewhere has no end here.
 

@@ -1,4 +1,4 @@
-"""Proposals: which state each edit of a state led to, and how often it was proposed."""
+"""TranspositionIndex: which state each edit of a state led to, and how often it was proposed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from agent.actions.canonical import canonical
 from agent.run.tree.node import NodeId, Step
 
-__all__ = ["Proposals", "proposal_of"]
+__all__ = ["TranspositionIndex", "proposal_of"]
 
 
 def proposal_of(steps: Sequence[Step]) -> str:
@@ -17,7 +17,7 @@ def proposal_of(steps: Sequence[Step]) -> str:
     return canonical(steps[0].actions) if len(steps) == 1 else ""
 
 
-class Proposals:
+class TranspositionIndex:
     """A count over the facts of a tree (`agent.run.tree.tree.Tree`), which tells it of every expansion that led to a
     state."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agent.run.tree.aggregates import Carried
-from agent.run.tree.ancestry import Lineage
+from agent.run.tree.aggregates import SubtreeAggregate
+from agent.run.tree.ancestry import Ancestry
 from agent.run.tree.node import NodeId
 
 __all__ = ["Subtrees"]
@@ -20,8 +20,8 @@ _NOTHING: _Counts = (0, 0, 0.0, 0, 0)
 class Subtrees:
     """The counts of nodes that are numbered from 0, parents before their children. Thread-safe."""
 
-    def __init__(self, lineage: Lineage) -> None:
-        self._counts = Carried(lineage, _NOTHING, _both)
+    def __init__(self, lineage: Ancestry) -> None:
+        self._counts = SubtreeAggregate(lineage, _NOTHING, _both)
 
     def add(self, node_id: NodeId, value: float, is_open: bool) -> None:
         """A new node."""

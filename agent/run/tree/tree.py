@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agent.measure import SuiteReport
 from agent.measure.baseline import joined
-from agent.run.tree.ancestry import Lineage
+from agent.run.tree.ancestry import Ancestry
 from agent.run.tree.edges import Edges
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.indexes import View, Views
 from agent.run.tree.node import ROOT, Act, Attempt, Node, NodeId, Step, Work
-from agent.run.tree.proposals import Proposals, proposal_of
+from agent.run.tree.proposals import TranspositionIndex, proposal_of
 from agent.run.tree.subtree_counts import Subtrees
 
 __all__ = ["Act", "Attempt", "Node", "NodeId", "Step", "Tree", "View", "Work"]
@@ -36,7 +36,7 @@ class Tree:
         self.edges = Edges()
         self._nodes: list[Node] = []
         self._by_hash: dict[str, NodeId] = {}
-        self.lineage = Lineage()
+        self.lineage = Ancestry()
         """Who comes of whom."""
         self._subtrees = Subtrees(self.lineage)
         self._begun: list[int] = []
@@ -50,7 +50,7 @@ class Tree:
         self._pruned: set[NodeId] = set()
         self.solved: list[NodeId] = []
         """Nodes whose evaluation says solved, in the order of recording."""
-        self.proposals = Proposals()
+        self.proposals = TranspositionIndex()
         """What was proposed at each node, and how often."""
         self.ended_expansions = 0
         """Choices that were carried out, whatever their act and their result."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from itertools import takewhile
 from operator import add
 
-from agent.run.tree.aggregates import Carried
+from agent.run.tree.aggregates import SubtreeAggregate
 from agent.run.tree.tree import NodeId, Tree
 
-__all__ = ["UNIT", "Siblings", "Stirred", "and_above", "exact", "sums"]
+__all__ = ["UNIT", "DirtyChildren", "RankedChildren", "and_above", "exact", "sums"]
 
 UNIT = 1 << 53
 """One, where values are summed as whole numbers, so that a sum is the same in whatever order it is made."""
@@ -33,12 +33,12 @@ def and_above(tree: Tree, nodes: Iterable[NodeId]) -> set[NodeId]:
     return passed
 
 
-def sums(tree: Tree, numbers: int) -> Carried[tuple[int, ...]]:
+def sums(tree: Tree, numbers: int) -> SubtreeAggregate[tuple[int, ...]]:
     """Whole numbers of each node, summed over its subtree."""
-    return Carried(tree.lineage, (0,) * numbers, _plus)
+    return SubtreeAggregate(tree.lineage, (0,) * numbers, _plus)
 
 
-class Stirred:
+class DirtyChildren:
     """Nodes in whose subtrees something changed, by their parents. A change is carried up as a note is
     (`agent.run.tree.aggregates`): to the next station, on from station to station, and to the nodes between when one is
     asked."""
@@ -89,13 +89,13 @@ class Stirred:
             self._children[above].add(node_id)
 
 
-class Siblings:
+class RankedChildren:
     """The children of each node that something may be expanded below, ranked anew when they were stirred."""
 
     def __init__(self, tree: Tree, rank: Callable[[NodeId], float]) -> None:
         self._tree = tree
         self._rank = rank
-        self._stirred = Stirred(tree)
+        self._stirred = DirtyChildren(tree)
         self._ranked: defaultdict[NodeId, list[tuple[float, NodeId]]] = defaultdict(list)
         self._place: dict[NodeId, tuple[float, NodeId]] = {}
 

@@ -119,7 +119,7 @@ class Ledger:
 
     def enter(self, directory: Path) -> tuple[Usage, int]:
         """What one has used since it was entered last, and how many nodes it has. Its own budget counted that already
-        in this sitting."""
+        in this session."""
         with Run.read(directory) as search:
             total, nodes = search.usage, len(search.tree)
         what = str(directory.relative_to(self._run.journal.directory))

@@ -12,7 +12,7 @@ from threading import Event as Cancel
 from agent.budget import BudgetSpent, Stop
 from agent.engine.merge import NotFused
 from agent.errors import RamifyError
-from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.scorer import StagedScorer
 from agent.measure.probing.spectrum import Spectrum
 from agent.models import Model
 from agent.prompts import handed_on, render
@@ -23,7 +23,7 @@ from agent.solver.delegation.integrating import Integration
 from agent.solver.delegation.plan import SubTask
 from agent.solver.delegation.planning import from_note, to_note
 from agent.solver.delegation.working import Work, Worker
-from agent.solver.session import Sitting
+from agent.solver.session import Session
 from sandboxes import SandboxError
 
 __all__ = ["PLAN", "Delegation"]
@@ -35,21 +35,21 @@ PLAN = "delegation"
 
 
 class Delegation:
-    """Grows a run's tree by parts of its task: a chain of integrated states. One object, one sitting.
+    """Grows a run's tree by parts of its task: a chain of integrated states. One object, one session.
 
     `model` makes the plan; None: the facts do.
     """
 
-    def __init__(self, work: Worker, model: Model | None, sitting: Sitting, scorer: GoalsFirst) -> None:
+    def __init__(self, work: Worker, model: Model | None, session: Session, scorer: StagedScorer) -> None:
         self._work, self._model, self._task = work, model, scorer.task
-        self._sitting, self._integration = sitting, Integration(sitting, scorer)
-        self._parts, self._run = sitting.parts, sitting.run
+        self._session, self._integration = session, Integration(session, scorer)
+        self._parts, self._run = session.parts, session.run
         self._waiting: set[str] = set()
         self._stop: Stop | None = None
         self.error: Exception | None = None
         """What ended the growth when the stop is FAILED, or kept the last part from being merged."""
 
-    def grow(self, cancel: Cancel, done: Callable[[], Stop | None]) -> Stop:
+    def run(self, cancel: Cancel, done: Callable[[], Stop | None]) -> Stop:
         """Search the parts and merge them until all are merged or lost, a limit is reached or `cancel` is set."""
         self._stop = None
         try:
@@ -78,14 +78,14 @@ class Delegation:
     @cached_property
     def _plan(self) -> tuple[SubTask, ...]:
         spectrum = Spectrum.from_json(self._run.note(0, "spectrum") or {}) if self._parts.localise else Spectrum()
-        ask = self._sitting.asker.at(0, PLAN)
-        plan = from_note(self._sitting.once(PLAN, lambda: to_note(self._task, spectrum, self._model, ask)))
+        ask = self._session.asker.at(0, PLAN)
+        plan = from_note(self._session.once(PLAN, lambda: to_note(self._task, spectrum, self._model, ask)))
         log.info("parts: %s", ", ".join(part.id for part in plan))
         return plan
 
     def _reason_to_stop(self, cancel: Cancel, done: Callable[[], Stop | None]) -> Stop | None:
         for order in new_orders(self._run):
-            self._sitting.record(order)
+            self._session.record(order)
         if self._stop is not None:
             return self._stop
         if cancel.is_set():
@@ -128,7 +128,7 @@ class Delegation:
 
     def _conclude(self, each: Attempt, future: Future[Work]) -> None:
         """Merge what a search came to, or record why that cannot be. One that a limit ended is gone on with by a later
-        sitting."""
+        session."""
         try:
             work = future.result()
             if not work.done and work.result.stop not in (Stop.EXHAUSTED, Stop.FINISHED):
@@ -158,6 +158,6 @@ class Delegation:
     def _fail(self, each: Attempt, why: NotFused) -> None:
         log.info("part %s: %s", each.part.id, why)
         self.error = why
-        self._sitting.record(
+        self._session.record(
             Failed(each.base, str(why), f"merge {each.part.id}", each.part.id, self._parts.budget.elapsed_s)
         )

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 
 from agent.budget import Usage
 from agent.engine.merge import NotFused, join
-from agent.evaluate.scorer import GoalsFirst
+from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.verification import Judgement
 from agent.measure.regressions import must_pass
 from agent.run.events import Added, Spent
-from agent.run.temporary_snapshots import Drafts, drafts
+from agent.run.temporary_snapshots import TemporarySnapshots, temporary_snapshots
 from agent.run.tree.tree import Node
 from agent.solver.delegation.attempts import MERGED, Attempt, merged
 from agent.solver.delegation.plan import SubTask
 from agent.solver.delegation.working import Work
-from agent.solver.session import Sitting
+from agent.solver.session import Session
 from sandboxes import Snapshot
 
 __all__ = ["Integration"]
@@ -31,9 +31,9 @@ PARTIAL = "partial"
 class Integration:
     """The integrated state of a run. Used by one thread."""
 
-    def __init__(self, sitting: Sitting, scorer: GoalsFirst) -> None:
-        self._sitting, self._scorer = sitting, scorer
-        self._run, self._provider = sitting.run, sitting.parts.provider
+    def __init__(self, session: Session, scorer: StagedScorer) -> None:
+        self._session, self._scorer = session, scorer
+        self._run, self._provider = session.run, session.parts.provider
 
     @property
     def tip(self) -> Node:
@@ -82,7 +82,7 @@ class Integration:
         return max([self.tip.value, *(node.value for node in self._run.tree if node.kind == PARTIAL)])
 
     @contextmanager
-    def _joined(self, each: Attempt, work: Work) -> Iterator[tuple[Drafts, Snapshot, Judgement]]:
+    def _joined(self, each: Attempt, work: Work) -> Iterator[tuple[TemporarySnapshots, Snapshot, Judgement]]:
         """The integrated state with the part's changes, and what its whole suite says. It is discarded at the end of
         the block unless it is kept.
 
@@ -92,11 +92,11 @@ class Integration:
         tip, name = self.tip, f"part {each.part.id}"
         if work.state is None:
             raise NotFused(f"nothing came of {name}")
-        with drafts(self._provider) as made:
+        with temporary_snapshots(self._provider) as made:
             names = f"the integrated state (with {self._others(each)})", name
             state = made.add(join(self._provider, work.base, tip.snapshot, work.state, names))
             judgement = self._scorer.judge(state, self._run.tree.path(tip.id), tip.report)
-            self._sitting.record(Spent(Usage(measurements=judgement.runs), "merge", tip.id))
+            self._session.record(Spent(Usage(measurements=judgement.runs), "merge", tip.id))
             yield made, state, judgement
 
     def _add(self, each: Attempt, state: Snapshot, judgement: Judgement, kind: str) -> None:
@@ -104,7 +104,7 @@ class Integration:
         label = f"merge {each.part.id}" if kind == MERGED else f"{each.part.id}, not done"
         node = Node(len(self._run.tree), (tip.id,), (), state, judgement.report, evaluation, policy_id=each.part.id,
                     terminal=evaluation.solved, label=label, kind=kind)  # fmt: skip
-        self._sitting.record(Added(node, self._sitting.parts.budget.elapsed_s))
+        self._session.record(Added(node, self._session.parts.budget.elapsed_s))
 
     def _others(self, each: Attempt) -> str:
         """The parts that were merged since a search began."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Cancel
 
-from agent.engine.components import Parts
+from agent.engine.components import Components
 from agent.run.events import Asked, Event, Refused, Spent, Started
 from agent.run.run import Run
 from agent.settings import Settings
@@ -43,7 +43,7 @@ class Workers:
     and with the budget of the run that delegates. Thread-safe."""
 
     settings: Settings
-    make_parts: Callable[[Settings, Run, ExitStack], Parts]
+    make_parts: Callable[[Settings, Run, ExitStack], Components]
     cancel: Cancel
     on_event: Callable[[Event], None]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.evaluate.test_transitions import Shift, shifts
+from agent.evaluate.transitions import Transition, transitions
 from agent.prompts import render
 from agent.run.commands import Order
 from agent.run.run import Run
@@ -42,7 +42,7 @@ def last_right(path: Sequence[Node]) -> int:
 
 
 def _hint(path: Sequence[Node], at: int, goals: Sequence[str]) -> str:
-    below = list(shifts(path, goals))[at:]
+    below = list(transitions(path, goals))[at:]
     return render(
         "refine_hint",
         bad=_step(below[0]) if below else None,
@@ -50,12 +50,12 @@ def _hint(path: Sequence[Node], at: int, goals: Sequence[str]) -> str:
     ).strip()
 
 
-def _step(shift: Shift) -> dict[str, object]:
+def _step(shift: Transition) -> dict[str, object]:
     """What is said of the bad step."""
     return {
         "what": visible(" ".join(shift.node.label.split()))[:NAME_CHARS],
         "broken": _names(shift.broken),
-        "mended": _names(shift.mended),
+        "mended": _names(shift.fixed),
         "ran": shift.node.report.valid,
     }
 

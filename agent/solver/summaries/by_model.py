@@ -44,7 +44,7 @@ class ModelSummariser:
         room for the question.
 
         Raises:
-            agent.budget.BudgetSpent, agent.errors.Stopped: a limit was reached, or the run cancelled; a later sitting
+            agent.budget.BudgetSpent, agent.errors.Stopped: a limit was reached, or the run cancelled; a later session
                 can ask.
             agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
             sandboxes.SandboxError: as `agent.solver.summaries.summarise`.

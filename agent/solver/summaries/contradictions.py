@@ -28,8 +28,8 @@ class Witness:
         self._tests = tuple(
             dict.fromkeys((*record.goals, *(test for node in record.path for test in node.report.outcomes)))
         )
-        shown = [deed.seen.text for deed in record.deeds]
-        done = [str(value) for deed in record.deeds for value in asdict(deed.action).values()]
+        shown = [deed.seen.text for deed in record.action_records]
+        done = [str(value) for deed in record.action_records for value in asdict(deed.action).values()]
         traced = record.spectrum.executed.values() if record.spectrum else ()
         files = [path for executed in traced for path in executed] + [file.path for file in record.patch]
         told = [node.label for node in record.path] + [m for n in record.path for m in n.report.messages.values()]
@@ -51,7 +51,7 @@ def contradictions(told: Told, journal: Summary, record: Record) -> tuple[str, .
     found = [f"it says {told.outcome}; by the tests it is {journal.outcome}"] if told.outcome != journal.outcome else []
     found += _of_files(told, journal, witness)
     found += _of_tests(told, record, witness)
-    ran = [_spaced(command) for command in commands(record.deeds)]
+    ran = [_spaced(command) for command in commands(record.action_records)]
     found += [f"it says that `{each}` was run; it was not" for each in told.commands if not _among(_spaced(each), ran)]
     found += _of_words(told.words, witness)
     return tuple(dict.fromkeys(lines(found)))

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 from agent.actions import Edit, Shell, Write
-from agent.evaluate.test_transitions import Shift
+from agent.evaluate.transitions import Transition
 from agent.measure import Outcome, SuiteReport
 from agent.policy.chat.repeats import times
-from agent.run.action_log import Deed
+from agent.run.action_log import ActionRecord
 from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.node import Node
 from agent.solver.summaries.record import Record
@@ -41,8 +41,10 @@ REPEATED = 2
 def faults(record: Record) -> tuple[str, ...]:
     """What went wrong, in the order in which it happened; each once."""
     found: list[tuple[Fault, str]] = []
-    for above, shift in zip(record.path, record.shifts, strict=False):
-        found += _of_deeds([deed for deed in record.deeds if deed.node == shift.node.id])
+    for above, shift in zip(record.path, record.transitions, strict=False):
+        found += _of_deeds(
+            [action_record for action_record in record.action_records if action_record.node == shift.node.id]
+        )
         found += _of_tests(above, shift, record.path[0].report)
     found += [("failed expansion", f"of node {record.rollout.leaf}: {reason}") for reason in record.failures]
     if record.verdict and not record.verdict["solved"] and record.best.evaluation.solved:
@@ -50,20 +52,20 @@ def faults(record: Record) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{fault}: {' '.join(what.split())}" for fault, what in found))
 
 
-def _of_deeds(deeds: list[Deed]) -> Iterator[tuple[Fault, str]]:
-    for deed in deeds:
-        match deed.action:
-            case Edit() | Write() if not deed.seen.ok:
-                yield "refused edit", f"of {deed.path} on the way to node {deed.node}"
-            case Shell() if deed.seen.refused:
-                yield "refused command", command(deed.action.command)
-            case Shell() if deed.seen.fork_lost:
-                yield "time-out", f"of the command {command(deed.action.command)}"
+def _of_deeds(action_records: list[ActionRecord]) -> Iterator[tuple[Fault, str]]:
+    for action_record in action_records:
+        match action_record.action:
+            case Edit() | Write() if not action_record.seen.ok:
+                yield "refused edit", f"of {action_record.path} on the way to node {action_record.node}"
+            case Shell() if action_record.seen.refused:
+                yield "refused command", command(action_record.action.command)
+            case Shell() if action_record.seen.fork_lost:
+                yield "time-out", f"of the command {command(action_record.action.command)}"
             case _:
                 pass
 
 
-def _of_tests(above: Node, shift: Shift, baseline: SuiteReport) -> Iterator[tuple[Fault, str]]:
+def _of_tests(above: Node, shift: Transition, baseline: SuiteReport) -> Iterator[tuple[Fault, str]]:
     node, report = shift.node, shift.node.report
     if (often := max((times(node.steps[: n + 1]) for n in range(len(node.steps))), default=0)) >= REPEATED:
         yield "repeated action", f"on the way to {named(node)} a turn was taken {often} times with the same results"

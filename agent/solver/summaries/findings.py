@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from agent.actions import Effect, Shell, effect
-from agent.evaluate.test_transitions import Shift
+from agent.evaluate.transitions import Transition
 from agent.measure.diffs import FilePatch
 from agent.measure.probing.selection import affected
 from agent.run.tree.node import Node
@@ -25,13 +25,13 @@ def hypothesis(record: Record) -> str:
 
 def progress(record: Record) -> str:
     """What each node of the path changed in the tests, a sentence each."""
-    return " ".join(f"{_sentence(shift)}." for shift in record.shifts)
+    return " ".join(f"{_sentence(shift)}." for shift in record.transitions)
 
 
 def insights(record: Record) -> tuple[str, ...]:
     """What an edit was seen to do. Only of nodes whose label or edits say what was done."""
     found: dict[str, None] = {}
-    for shift in record.shifts:
+    for shift in record.transitions:
         what = _what(shift.node, record)
         if not what:
             continue
@@ -56,13 +56,13 @@ def _words(node: Node) -> str:
 
 def _what(node: Node, record: Record) -> str:
     """What was done at a node: its label, else the files that it edited."""
-    files = dict.fromkeys(deed.path for deed in record.deeds if deed.node == node.id and deed.changes_a_file)
+    files = dict.fromkeys(deed.path for deed in record.action_records if deed.node == node.id and deed.changes_a_file)
     if node.label:
         return f"`{node.label}`"
     return f"the edit of {listed(tuple(files))}" if files else ""
 
 
-def _sentence(shift: Shift) -> str:
+def _sentence(shift: Transition) -> str:
     if not shift.node.report.valid:
         return f"{named(shift.node)}: the tests did not run"
     done = [f"mends {listed(shift.surely_mended)}"] if shift.surely_mended else []
@@ -71,11 +71,11 @@ def _sentence(shift: Shift) -> str:
     return f"{named(shift.node)} {' and '.join(done) or nothing}{_run_again(shift)}"
 
 
-def _run_again(shift: Shift) -> str:
+def _run_again(shift: Transition) -> str:
     """What is known of tests that the states just above had not run."""
     again = [
         f"{listed(unsure)} {end}"
-        for end, tests in (("pass", shift.mended), ("fail", shift.broken))
+        for end, tests in (("pass", shift.fixed), ("fail", shift.broken))
         if (unsure := tuple(test for test in tests if test in shift.since))
     ]
     return f" (run again: {'; '.join(again)})" if again else ""
@@ -118,6 +118,6 @@ def _of_tests(record: Record) -> Iterator[str]:
 
 
 def _of_commands(record: Record) -> Iterator[str]:
-    for deed in record.deeds:
+    for deed in record.action_records:
         if isinstance(deed.action, Shell) and effect(deed.action) is Effect.IRREVERSIBLE and not deed.seen.refused:
             yield f"it ran a command that cannot be taken back: {command(deed.action.command)}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from agent.actions import Observation, View
 from agent.measure.regressions import regressions
-from agent.run.action_log import Deed, commands
+from agent.run.action_log import ActionRecord, commands
 from agent.run.rollouts import Outcome, Rollout, Summary
 from agent.run.run import Run
 from agent.solver.summaries.faults import faults
@@ -37,9 +37,9 @@ def in_words(found: Record) -> Summary:
         author=JOURNAL,
         outcome=_outcome(found),
         hypothesis=hypothesis(found),
-        files_read=_files_read(found.deeds),
+        files_read=_files_read(found.action_records),
         files_changed=_files_changed(found),
-        commands=_distinct(map(command, commands(found.deeds))),
+        commands=_distinct(map(command, commands(found.action_records))),
         tests_passed=_tests_passed(found),
         tests_failed=_tests_failed(found),
         progress=progress(found),
@@ -66,9 +66,13 @@ def _outcome(found: Record) -> Outcome:
     return "worse" if regressions(root.report, best.report) and not _tests_passed(found) else "unchanged"
 
 
-def _files_read(deeds: Iterable[Deed]) -> tuple[str, ...]:
+def _files_read(action_records: Iterable[ActionRecord]) -> tuple[str, ...]:
     """Those that were viewed. What a command read is not recorded."""
-    return _distinct(deed.path for deed in deeds if isinstance(deed.action, View) and _is_file(deed.action, deed.seen))
+    return _distinct(
+        action_record.path
+        for action_record in action_records
+        if isinstance(action_record.action, View) and _is_file(action_record.action, action_record.seen)
+    )
 
 
 def _is_file(view: View, seen: Observation) -> bool:
@@ -77,7 +81,7 @@ def _is_file(view: View, seen: Observation) -> bool:
 
 def _files_changed(found: Record) -> tuple[str, ...]:
     """Those that were edited, and those that commands have changed as the patch shows."""
-    edited = (deed.path for deed in found.deeds if deed.changes_a_file)
+    edited = (action_record.path for action_record in found.action_records if action_record.changes_a_file)
     return _distinct((*edited, *(file.path for file in found.patch)))
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.evaluate.goal_tests import resolve_goals
-from agent.evaluate.test_transitions import Shift, shifts
+from agent.evaluate.transitions import Transition, transitions
 from agent.measure.diffs import FilePatch, parse
 from agent.measure.probing.spectrum import Spectrum
 from agent.measure.protection import Protection, protect
-from agent.run.action_log import Deed, deeds, task_of
+from agent.run.action_log import ActionRecord, action_records, task_of
 from agent.run.eviction import kept_patch
 from agent.run.rollouts import Rollout
 from agent.run.run import Run
@@ -29,8 +29,8 @@ class Record:
     path: tuple[Node, ...]
     goals: tuple[str, ...]
     """Tests that have to pass in the end."""
-    deeds: tuple[Deed, ...]
-    shifts: tuple[Shift, ...]
+    action_records: tuple[ActionRecord, ...]
+    transitions: tuple[Transition, ...]
     """One for each node below the base state."""
     patch_blob: str
     """The best state's patch; empty where it is neither in the journal nor to be had of a sandbox."""
@@ -65,8 +65,8 @@ def record(run: Run, provider: Provider | None, rollout: Rollout) -> Record:
         rollout,
         path,
         goals,
-        tuple(deeds(path, task)),
-        tuple(shifts(path, goals)),
+        tuple(action_records(path, task)),
+        tuple(transitions(path, goals)),
         blob,
         tuple(parse(patch)),
         Spectrum.from_json(spectrum) if spectrum and patch else None,

@@ -20,7 +20,7 @@ Merit = tuple[float, int, int, NodeId]
 @dataclass(frozen=True, slots=True, order=True)
 class Facts:
     """What tests say. Of two the greater is better: what stands first decides first. What the guard has a reason
-    against does not come so far (`agent.solver.candidates.Answers.stands`)."""
+    against does not come so far (`agent.solver.candidates.CandidatePool.stands`)."""
 
     valid: bool
     """Its tests gave a result."""

@@ -18,7 +18,7 @@ from agent.errors import RamifyError
 from benchmarks.batch.status import Standing
 from benchmarks.data.unpacking import unpack
 
-__all__ = ["UNFINISHED", "Ask", "Desk", "Superseded", "Welcome"]
+__all__ = ["UNFINISHED", "Ask", "Coordinator", "Superseded", "WorkerLease"]
 
 UNFINISHED = ".unfinished"
 """In a batch's folder: `ID/N/`, the runs that came to no end and were begun anew."""
@@ -42,7 +42,7 @@ class Superseded(RamifyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Welcome:
+class WorkerLease:
     """What a worker is told when it begins."""
 
     attempt: int
@@ -53,7 +53,7 @@ class Welcome:
     """Until the limit of seconds of the whole batch; may be infinite."""
 
 
-class Desk:
+class Coordinator:
     """Limits, secrets and arriving runs of a batch. Not thread-safe: it is asked one thing at a time."""
 
     def __init__(self, out: Path, limits: Mapping[str, float | None]) -> None:
@@ -67,17 +67,17 @@ class Desk:
         self._machines: dict[str, str] = {}
 
     def open(self, spent: Usage, elapsed_s: float, environment: Mapping[str, str]) -> bool:
-        """Begin a sitting; whether this machine has the batch's folder."""
+        """Begin a session; whether this machine has the batch's folder."""
         self._budget.start(spent=spent, nodes=0, elapsed_s=elapsed_s)
         self._environment = environment
         return (self._out / "batch.json").is_file()
 
-    def begin(self, name: str) -> Welcome:
+    def begin(self, name: str) -> WorkerLease:
         """An attempt at an instance begins, in place of any before it."""
         self.abandon(name)
         self._parcel(name).unlink(missing_ok=True)
         self._standings[name] = Standing()
-        return Welcome(self._attempts[name], self._environment, self._budget.left_s)
+        return WorkerLease(self._attempts[name], self._environment, self._budget.left_s)
 
     def abandon(self, name: str) -> None:
         """The attempt at an instance is lost, if there is one: what it held back is free again."""
@@ -166,7 +166,7 @@ class Desk:
         held.close()
 
     def spent(self) -> Usage:
-        """By all workers and by earlier sittings."""
+        """By all workers and by earlier sessions."""
         return self._budget.spent
 
     def _require(self, name: str, attempt: int) -> None:

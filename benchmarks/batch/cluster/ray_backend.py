@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agent.budget import Budget, Purse
+from agent.budget import Budget, ParentBudget
 from agent.errors import ConfigError, RamifyError, UsageError
 from agent.run.paths import STORE
 from agent.run.run import Run
@@ -24,7 +24,7 @@ from agent.solver.outcome import never_begun, result_of
 from agent.solver.result import Result
 from benchmarks.batch.cluster import requests
 from benchmarks.batch.cluster.code_bundle import pack
-from benchmarks.batch.cluster.coordinator import Ask, Desk
+from benchmarks.batch.cluster.coordinator import Ask, Coordinator
 from benchmarks.batch.cluster.neighbours import Neighbours
 from benchmarks.batch.cluster.remote_budget import DeskPurse
 from benchmarks.batch.cluster.task import Order, work
@@ -61,7 +61,7 @@ class Cluster:
 
 @contextmanager
 def on_ray(
-    cluster: Cluster, order: Order, out: Path, total: Budget, make: Callable[[Purse], Solve]
+    cluster: Cluster, order: Order, out: Path, total: Budget, make: Callable[[ParentBudget], Solve]
 ) -> Iterator[tuple[Solve, int, Take]]:
     """What solves an instance on the cluster, how many it has room for now, and what chooses the next. `out` is the
     batch's folder; what `make` makes goes on with runs that were begun there on this machine, where their states are.
@@ -145,7 +145,7 @@ def _desk(ray: Any, out: Path, limits: Mapping[str, float | None]) -> Any:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(Desk).options(num_cpus=0, scheduling_strategy=beside).remote(out, limits)
+    return ray.remote(Coordinator).options(num_cpus=0, scheduling_strategy=beside).remote(out, limits)
 
 
 def _environment(order: Order, instance: Instance) -> str:

@@ -15,7 +15,7 @@ __all__ = ["DeskPurse"]
 
 @dataclass(frozen=True, slots=True)
 class DeskPurse:
-    """A `agent.budget.Purse`. Thread-safe where `ask` is."""
+    """A `agent.budget.ParentBudget`. Thread-safe where `ask` is."""
 
     ask: Ask
     name: str

@@ -18,7 +18,7 @@ from agent.run.paths import STORE
 from agent.settings import Settings
 from agent.solver.result import Result
 from benchmarks.batch.cluster import transfer as parcels
-from benchmarks.batch.cluster.coordinator import Ask, Welcome
+from benchmarks.batch.cluster.coordinator import Ask, WorkerLease
 from benchmarks.batch.cluster.remote_budget import DeskPurse
 from benchmarks.batch.runner import solver_of, state_of
 from benchmarks.batch.status import Standing
@@ -44,7 +44,7 @@ def work(order: Order, name: str, ask: Ask, cancel: threading.Event) -> Result:
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.build.composition.start`.
     """
-    welcome: Welcome = ask("begin", name)
+    welcome: WorkerLease = ask("begin", name)
     os.environ.update(welcome.environment)
     _log_without_secrets()
     with tempfile.TemporaryDirectory(prefix="ramify-cluster-", ignore_cleanup_errors=True) as place:
@@ -82,7 +82,7 @@ def _settled(result: Result | None, error: Exception | None) -> bool:
     return not interrupted and state_of(result, error) in ("done", "limit")
 
 
-def _hand_over(run_dir: Path, ask: Ask, welcome: Welcome, *, ended: bool) -> None:
+def _hand_over(run_dir: Path, ask: Ask, welcome: WorkerLease, *, ended: bool) -> None:
     if (run_dir / "journal.jsonl").is_file():
         parcels.send(run_dir, lambda piece: ask("receive", run_dir.name, welcome.attempt, piece))
         ask("unpack", run_dir.name, welcome.attempt, ended)
@@ -95,7 +95,7 @@ def _log_without_secrets() -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
 
 
-def _solved(order: Order, name: str, ask: Ask, welcome: Welcome, place: Path, cancel: threading.Event) -> Result:
+def _solved(order: Order, name: str, ask: Ask, welcome: WorkerLease, place: Path, cancel: threading.Event) -> Result:
     source = open_source(order.source, place / "clones", reveal=order.reveal)
     solve = solver_of(source, order.settings, DeskPurse(ask, name, welcome.attempt, time.monotonic() + welcome.left_s))
     instance = next((each for each in source.instances() if each.id == name), None)

@@ -75,6 +75,6 @@ def _said(event: Event) -> dict[str, Any] | None:
         case Round():
             return {"text": f"wave {event.number} begins"}
         case Ended():
-            return {"node": event.best, "text": f"the sitting ends: {event.status}"}
+            return {"node": event.best, "text": f"the session ends: {event.status}"}
         case _:
             return None

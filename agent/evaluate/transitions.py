@@ -10,15 +10,15 @@ from agent.measure.ids import file_of
 from agent.measure.regressions import must_pass
 from agent.run.tree.node import Node, NodeId
 
-__all__ = ["Shift", "shifts"]
+__all__ = ["Transition", "transitions"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
+class Transition:
     """What a node changed in the tests that count, against all that was known of them above it."""
 
     node: Node
-    mended: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
     """Did not pass above, and pass here."""
     broken: tuple[str, ...] = ()
     """Passed above, and do not pass here."""
@@ -28,8 +28,8 @@ class Shift:
 
     @property
     def surely_mended(self) -> tuple[str, ...]:
-        """Those that this node has mended, and none above it."""
-        return tuple(test for test in self.mended if test not in self.since)
+        """Those that this node has fixed, and none above it."""
+        return tuple(test for test in self.fixed if test not in self.since)
 
     @property
     def surely_broken(self) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ class Shift:
     @property
     def none(self) -> bool:
         """Whether it changed no test. Of a node whose tests did not run this is not known, and counts as none."""
-        return not (self.mended or self.broken)
+        return not (self.fixed or self.broken)
 
 
 def _watched(goals: Sequence[str], baseline: SuiteReport) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ def _watched(goals: Sequence[str], baseline: SuiteReport) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*goals, *failing, *must_pass(baseline))))
 
 
-def shifts(path: Sequence[Node], goals: Sequence[str]) -> Iterator[Shift]:
+def transitions(path: Sequence[Node], goals: Sequence[str]) -> Iterator[Transition]:
     """One for each node below the first, which is the base state. A report need not say something of every test: each
     is compared with what the last state of the path that ran it said."""
     baseline = path[0].report
@@ -58,10 +58,10 @@ def shifts(path: Sequence[Node], goals: Sequence[str]) -> Iterator[Shift]:
     last_run = dict.fromkeys(tests, 0)
     for place, node in enumerate(path[1:], 1):
         now = {test: node.report.passed(test) for test in tests if _tells(node.report, test, goals)}
-        mended = tuple(test for test, passes in now.items() if passes and not passing[test])
+        fixed = tuple(test for test, passes in now.items() if passes and not passing[test])
         broken = tuple(test for test, passes in now.items() if passing[test] and not passes)
-        unsure = [test for test in (*mended, *broken) if last_run[test] < place - 1]
-        yield Shift(node, mended, broken, {test: path[last_run[test] + 1].id for test in unsure})
+        unsure = [test for test in (*fixed, *broken) if last_run[test] < place - 1]
+        yield Transition(node, fixed, broken, {test: path[last_run[test] + 1].id for test in unsure})
         passing |= now
         last_run |= dict.fromkeys(now, place)
 

@@ -1,0 +1,28 @@
+"""Growth: what adds states to a run's tree, for one session."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from agent.budget import Stop
+from agent.evaluate.scorer import StagedScorer
+from agent.solver.session import Session
+
+__all__ = ["MakeSearcher", "Searcher"]
+
+
+class Searcher(Protocol):
+    """Grows a tree until it is told to stop (`agent.engine.engine.Engine`)."""
+
+    error: Exception | None
+    """What ended the growth when the stop is FAILED."""
+
+    def run(self, cancel: threading.Event, done: Callable[[], Stop | None], /) -> Stop:
+        """Until it is done, nothing is left, a limit is reached or `cancel` is set."""
+        ...
+
+
+MakeSearcher = Callable[[Session, StagedScorer], Searcher]
+"""Makes it."""
