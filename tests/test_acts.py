@@ -215,11 +215,17 @@ def test_what_a_sibling_proposed_is_merged_unseen_and_counted(attempt, tmp_path)
 
 def turns_of(provider, repo, policy, known=lambda step: None):
     """From which state the turns of an expansion began, what they came to, and the states that were frozen for them."""
-    made = TemporarySnapshots()
+    made = TemporarySnapshots(provider)
     unasked = SimpleNamespace(tested=lambda *_: pytest.fail("no test"), submitted=lambda *_: pytest.fail("no submit"))
-    turns = Turns(provider, policy, 1, made, lambda steps: unasked, lambda turns: False, known)
+    host = SimpleNamespace(
+        position=lambda box, steps: Position(None, (), 0, (), steps, box),
+        review=lambda steps: unasked,
+        ends_after=lambda turns: False,
+        known=known,
+        show_values=lambda state, wanted: pytest.fail("no values"),
+    )
     base = provider.create(Workspace(path=halves(repo), mount="/workspace"))
-    taken = turns.take(base, Random(0), lambda box, steps: Position(None, (), 0, (), steps, box))
+    taken = Turns(provider, policy, 1, made, host).take(base, Random(0))
     return base, taken, list(made)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from agent.budget import Budget, BudgetSpent, Stop, Usage
 from agent.engine.model_calls import Forecast, ModelGateway, Request
+from agent.engine.recorder import Recorder
 from agent.errors import ModelError
 from agent.models import Completion
 from agent.models.prices import Price
@@ -84,7 +85,7 @@ def session(tmp_path):
         opened.append(run)
         budget = Budget(**limits)
         budget.start(spent=run.usage, nodes=0, elapsed_s=0.0)
-        return run, ModelGateway(run, budget)
+        return run, ModelGateway(Recorder(run, budget))
 
     yield session
     while opened:

@@ -11,6 +11,7 @@ import pytest
 from agent.analysis.report.bracket import draw
 from agent.budget import Budget, BudgetSpent, Stop
 from agent.engine.components import Components, RoundComponents
+from agent.engine.session import Session
 from agent.evaluate.reproduction import FILE_BYTES
 from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
@@ -27,7 +28,6 @@ from agent.settings import TournamentSettings
 from agent.solver.candidates import CandidatePool
 from agent.solver.comparison import Comparison
 from agent.solver.cross_testing import CrossCheck, Row, scores
-from agent.solver.session import Session
 from agent.solver.tournament import rank
 from agent.solver.tournament.note import key, note
 from tests.candidates import TASK, FixedJudge, candidate

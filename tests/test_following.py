@@ -34,18 +34,18 @@ class Seen:
         self.flying: list[str] = []
         self.done: list[tuple[str, int | None]] = []
 
-    def begin(self) -> str:
+    def start(self) -> str:
         made = f"{len(self.ended)}/{'-'.join(sorted(self.flying))}"[-40:]
         self.flying.append(made)
         self.begun += 1
         return made
 
-    def see_through(self, ticket: str, flight: ScheduleEntry) -> None:
-        self.land(ticket)
+    def carry_out(self, ticket: str, flight: ScheduleEntry) -> None:
+        self.finish(ticket)
         self.ended.append(ticket)
         self.done.append((ticket, flight.cut))
 
-    def land(self, ticket: str) -> None:
+    def finish(self, ticket: str) -> None:
         self.flying.remove(ticket)
 
 
@@ -56,16 +56,16 @@ def searched(orders: list[tuple[str, int]], workers: int) -> tuple[Seen, list[Sc
     for what, which in orders:
         if what == "stand still":
             for ticket in numbers.values():
-                seen.land(ticket)
+                seen.finish(ticket)
             numbers.clear()
             since = seen.begun = flights[-1].begun if flights else 0
         while len(numbers) < workers and (what != "begin" or len(numbers) <= which):
             number = seen.begun
-            numbers[number] = seen.begin()
+            numbers[number] = seen.start()
         if what == "end" and numbers:
             number = sorted(numbers)[which % len(numbers)]
             flights.append(ScheduleEntry(number, seen.begun, since, cut=which or None))
-            seen.see_through(numbers.pop(number), flights[-1])
+            seen.carry_out(numbers.pop(number), flights[-1])
     return seen, flights
 
 
@@ -80,7 +80,7 @@ def test_every_choice_begins_after_the_same_and_beside_the_same_and_ends_alike(o
 
 def test_where_nothing_can_be_begun_what_is_to_be_done_again_waits_for_the_next_time():
     class Over(Seen):
-        def begin(self) -> None:
+        def start(self) -> None:
             return None
 
     order = [(ScheduleEntry(0, 1, 0),)]
@@ -90,7 +90,7 @@ def test_where_nothing_can_be_begun_what_is_to_be_done_again_waits_for_the_next_
 
 def test_of_a_search_that_has_parted_only_what_is_there_is_done_again():
     class Short(Seen):
-        def begin(self) -> str | None:
+        def start(self) -> str | None:
             return super().begin() if self.begun < 2 else None
 
     short, order = Short(), list(schedule([ScheduleEntry(1, 4, 0), ScheduleEntry(3, 5, 0), ScheduleEntry(0, 5, 0)]))
@@ -110,7 +110,7 @@ def test_a_defect_while_something_is_done_again_ends_the_search_for_all_who_wait
         raise ZeroDivisionError("a defect")
 
     parts = Components(provider, Scripted(breaks), Linear(), PassingTests(), Budget(), baseline_runs=1)
-    again = partial(search, order=[(ScheduleEntry(0, 1, 0),)])
+    again = partial(search, schedule=[(ScheduleEntry(0, 1, 0),)])
     with Run.open(tmp_path / "run") as run, pytest.raises(ZeroDivisionError, match="a defect"):
         solve(task(means(tmp_path / "repo")), parts, run, begin=again)
     assert parts.halt.reached()

@@ -21,6 +21,7 @@ from agent.cli.app import app
 from agent.cli.replay import as_text
 from agent.config import load
 from agent.engine.model_calls import ModelGateway, Request
+from agent.engine.recorder import Recorder
 from agent.errors import PolicyError, TooLong, ToolsRefused, UsageError
 from agent.models.parameters import Parameters
 from agent.models.scripted import ScriptedModel, answer
@@ -240,7 +241,7 @@ def heard(content, seed=1, tool="printed"):
 def archive(tmp_path):
     """Of a run in which a model was asked `a` twice, with the seeds 1 and 2."""
     with Run.open(tmp_path / "run") as run:
-        ask = ModelGateway(run, Budget()).at(0, "")
+        ask = ModelGateway(Recorder(run, Budget())).at(0, "")
         for seed in (1, 2):
             messages, sampling = heard("a", seed)
             ask(ScriptedModel([answer(f"seed {seed}")], "m"), messages, **sampling)
@@ -288,7 +289,7 @@ class TestARecordedAnswer:
             return TEXT.sent([{"role": "user", "content": "issue"}, {"role": "assistant", "content": "x"}, *results])
 
         with Run.open(tmp_path / "run") as run:
-            ModelGateway(run, Budget()).at(0, "")(ScriptedModel([answer("yes")], "m"), told("0.01 s"), seed=1)
+            ModelGateway(Recorder(run, Budget())).at(0, "")(ScriptedModel([answer("yes")], "m"), told("0.01 s"), seed=1)
             archive = Archive(run)
         assert Recorded("m", archive).complete(told("0.02 s"), seed=1).text == "yes"
 
@@ -296,7 +297,7 @@ class TestARecordedAnswer:
     def test_may_be_a_refusal_which_is_given_as_often_as_it_is_asked_for(self, tmp_path, refusal):
         with Run.open(tmp_path / "run") as run:
             with pytest.raises(refusal):
-                ModelGateway(run, Budget()).at(0, "")(Refusing(refusal("no, not this")), [], seed=1)
+                ModelGateway(Recorder(run, Budget())).at(0, "")(Refusing(refusal("no, not this")), [], seed=1)
             archive = Archive(run)
             assert run.usage == Usage()
         for _ in range(2):

@@ -15,6 +15,7 @@ import pytest
 
 from agent.budget import Budget
 from agent.engine.model_calls import ModelGateway
+from agent.engine.recorder import Recorder
 from agent.models.openai import OpenAIModel
 from agent.run.events import Added, Asked, Started, Voted
 from agent.run.journal import read_events
@@ -48,7 +49,7 @@ def run(tmp_path, monkeypatch):
 def vote(directory, url):
     """Hold a tournament in a run; who won, and why votes are missing."""
     with Run.open(directory) as opened, closing(OpenAIModel("openai/tiny", base_url=url)) as model:
-        judge = ModelJudge(model, ModelGateway(opened, Budget(max_calls=100)).at(None, "judge"))
+        judge = ModelJudge(model, ModelGateway(Recorder(opened, Budget(max_calls=100))).at(None, "judge"))
         found = rank(
             TASK,
             [candidate(node) for node in range(1, N + 1)],

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from agent.actions import Effect, Kind, Observation, RunTests, effect
+from agent.actions import Debug, Effect, Kind, Observation, RunTests, effect
 from agent.engine.review import Review
 from agent.engine.turns import Turns
 from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
-from agent.run.temporary_snapshots import temporary_snapshots
+from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.tree import Node, NodeId, Step
 from agent.task import Task
 from sandboxes import Provider, Sandbox, Snapshot
@@ -71,22 +71,30 @@ class Bench:
     def solves(self, steps: Sequence[Step]) -> Seen | None:
         """What the calls of these turns say one after the other, from the base state; None where the end is not solved,
         or a call fails that did not before, or the other way round."""
-        with temporary_snapshots(self.provider) as made:
-            turns = Turns(
-                self.provider,
-                _Again(tuple(steps)),
-                len(steps),
-                made,
-                review=self._review,
-                stopped=lambda turns: False,
-                allowed=self.allowed,
-                show_values=self.scorer.debug,
-            )
-            taken = turns.take(self.root.snapshot, Random(0), self._position)
+        with TemporarySnapshots(self.provider) as made:
+            turns = Turns(self.provider, _Again(tuple(steps)), len(steps), made, self, self.allowed)
+            taken = turns.take(self.root.snapshot, Random(0))
             same = [_went(step) for step in taken.steps] == [_went(step) for step in steps]
             return tuple(step.observations for step in taken.steps) if same and self._solved(taken.state) else None
 
-    def _review(self, steps: tuple[Step, ...]) -> Review:
+    def position(self, box: Sandbox, steps: tuple[Step, ...]) -> Position:
+        """What the policy that repeats the turns is shown."""
+        return Position(self.scorer.task, (self.root,), 0, (), steps, box)
+
+    def ends_after(self, turns: int) -> bool:
+        """Never: all turns are carried out."""
+        return False
+
+    def known(self, step: Step) -> Snapshot | None:
+        """Nothing: each step is carried out."""
+        return None
+
+    def show_values(self, state: Snapshot, wanted: Debug) -> str:
+        """What a run of one test shows of its values."""
+        return self.scorer.debug(state, wanted)
+
+    def review(self, steps: tuple[Step, ...]) -> Review:
+        """What answers `run_tests` and `submit`, with nothing to pay."""
         return Review(
             task=self.scorer.task,
             provider=self.provider,
@@ -99,9 +107,6 @@ class Bench:
 
     def _solved(self, state: Snapshot) -> bool:
         return self.scorer.judge(state, (self.root,), self.root.report).evaluation.solved
-
-    def _position(self, box: Sandbox, steps: tuple[Step, ...]) -> Position:
-        return Position(self.scorer.task, (self.root,), 0, (), steps, box)
 
 
 @dataclass(frozen=True, slots=True)

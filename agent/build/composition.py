@@ -134,7 +134,7 @@ def _solve(
         if run.started is not None and not run.over:
             searches = [held.enter_context(Run.read(path)) for path in going(run)]
             forget_unrecorded(parts.provider, run.started.base, run, *searches)
-        search: MakeSearcher = partial(solver.search, order=order)
+        search: MakeSearcher = partial(solver.search, schedule=order)
         begin = _delegation(settings, parts, held, cancel, on_event, make) if settings.delegate else search
         dumped = settings.model_dump(mode="json")
         result = solver.solve(

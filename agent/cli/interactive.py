@@ -22,9 +22,9 @@ from agent.analysis.report.summary import as_json, as_text
 from agent.budget import Stop
 from agent.cli import checkout
 from agent.cli.ci import github
+from agent.engine.session import AtOnce
 from agent.errors import RamifyError, UsageError
 from agent.run.grade import Grade
-from agent.solver.session import AtOnce
 from agent.untrusted import escaped_lines
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""What a choice asks for, carried out: a child proposed or fused, a state measured. `engine` records the outcome."""
+"""Expansion: one selected operation, carried out. A child is proposed or merged and measured, or a node measured again.
+
+Law: a policy is shown what was known when its expansion began, and nothing that other workers found meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -6,81 +9,170 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
+from typing import assert_never
 
 from agent.actions import Debug, Submit
 from agent.actions.excerpt import printable
 from agent.budget import BudgetSpent, Usage
 from agent.engine.components import Components, Scorer
-from agent.engine.in_flight import Ticket
 from agent.engine.merge import fuse
-from agent.engine.model_calls import ModelGateway
 from agent.engine.review import Review
+from agent.engine.session import Session
 from agent.engine.turns import Taken, Turns
-from agent.errors import MeasureError, RamifyError
+from agent.errors import MeasureError, PolicyError, RamifyError
 from agent.evaluate.improvement import improves_strictly
-from agent.policy import Position, Tried
+from agent.policy import Policy, Position, Tried
 from agent.policy.chat.conventions import conventions
 from agent.policy.chat.layout import layout
-from agent.run.events import Remeasured
-from agent.run.memo import Memo
+from agent.run.events import Added, Begun, Merged, Remeasured
+from agent.run.in_progress import SUSPECT, TRIES
 from agent.run.run import Run
 from agent.run.temporary_snapshots import TemporarySnapshots
+from agent.run.tree.choice import Choice
 from agent.run.tree.node import ROOT
 from agent.run.tree.proposals import proposal_of
-from agent.run.tree.tree import Attempt, Node, NodeId, Step, Tree
+from agent.run.tree.tree import Attempt, Node, NodeId, Step, Tree, Work
 from agent.search.continuing import OpenLines
-from agent.task import Task
 from agent.untrusted import one_line
 from sandboxes import Sandbox, Snapshot
 
-__all__ = ["Acts"]
+__all__ = ["Context", "Expansion", "Outcome"]
 
 FILES_NAMED = 5
 """Changed files in the label of a state."""
 
 
 @dataclass(frozen=True, slots=True)
-class Acts:
-    """Carries choices out, beside one another, in the sandboxes of one run."""
+class Context:
+    """What all expansions of one engine share."""
 
-    task: Task
-    parts: Components
-    run: Run
+    session: Session
     scorer: Scorer
-    asker: ModelGateway
-    once: Memo
-    spend: Callable[[Usage, str, NodeId | None], None]
-    """Records what was used the moment it was used, for what, and at which node."""
-    stopped: Callable[[Ticket, int], bool]
-    """Whether an expansion should come to its end after so many turns."""
-    _lines: dict[tuple[NodeId, NodeId], Tried] = field(default_factory=dict, init=False)
-    """Lines of work that were told, by where they began and ended."""
+    ends_after: Callable[[Expansion, int], bool]
+    """Whether an expansion should end after so many turns, and be recorded as far as it has come."""
+    lines: dict[tuple[NodeId, NodeId], Tried] = field(default_factory=dict)
+    """Lines of work that have ended, as policies are shown them, by their first and last node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of an expansion."""
+
+    event: Added | Merged | Remeasured | None
+    """An added node has no id yet. None: the policy has nothing left to propose at the node."""
+    error: RamifyError | BudgetSpent | None = None
+    """What ended the policy's turns early, after a change that is recorded."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expansion:
+    """A selected operation from the moment at which it begins. It is the `agent.engine.turns.Host` of its policy."""
+
+    context: Context
+    choice: Choice
+    policy: Policy | None
+    """Who proposes; None where nothing is proposed."""
+    index: int
+    """How many times this work was begun before, in the whole run."""
+    number: int
+    """Its ordinal among all selections of the run: the seed of its randomness."""
+    began: int
+    """How many expansions had begun before it (`agent.run.schedule`)."""
+    nodes: int
+    """How many nodes the tree had when it began: the policy is shown no later ones."""
+    attempts: int
+    """How many expansions of the node had ended when it began: the policy is shown no later ones."""
+    lost: int = 0
+    """How often the process that carried it out was killed."""
 
     @property
-    def tree(self) -> Tree:
-        """All that the run has found."""
-        return self.run.tree
+    def node(self) -> NodeId:
+        """The node that is expanded."""
+        return self.choice.node
 
-    def expand(self, ticket: Ticket, made: TemporarySnapshots) -> tuple[Node | None, RamifyError | BudgetSpent | None]:
-        """The child that the policy makes of the node, not measured yet (None: it has nothing left to propose), and the
-        error that ended its turns early, if one did."""
-        assert ticket.policy is not None
-        parent = self.tree[ticket.node]
-        rng = Random(f"{self.parts.seed}/{ticket.node}/{ticket.index}")
-        parts, known = self.parts, partial(self._known, parent)
-        turns = Turns(
-            parts.provider,
-            ticket.policy,
-            parts.turns_per_node,
-            made,
-            partial(self._review, parent),
-            partial(self.stopped, ticket),
-            known,
-            parts.allowed,
-            self.run.journal.put_blob,
-            self._show_values,
-        )
-        taken = turns.take(parent.snapshot, rng, partial(self._position, ticket))
+    @property
+    def policy_id(self) -> str:
+        """Empty where no policy is asked."""
+        return self.policy.policy_id if self.policy else ""
+
+    @property
+    def work(self) -> Work:
+        """What the tree counts it as."""
+        return self.choice.node, self.choice.act, self.choice.other, self.policy_id
+
+    @property
+    def suspect(self) -> bool:
+        """Whether it may be what kills the process."""
+        return self.lost >= SUSPECT
+
+    @property
+    def begun(self) -> Begun:
+        """The event that it has begun."""
+        return Begun(self.choice, self.began, self.index, self.policy_id, self.nodes, self.attempts)
+
+    @property
+    def _run(self) -> Run:
+        return self.context.session.run
+
+    @property
+    def _tree(self) -> Tree:
+        return self._run.tree
+
+    @property
+    def _parts(self) -> Components:
+        return self.context.session.parts
+
+    def run(self, temporary: TemporarySnapshots) -> Outcome:
+        """Carry the choice out and measure the state that it leads to, unless the tree has that state.
+
+        Raises:
+            agent.engine.merge.NotFused: two branches cannot be merged.
+            agent.errors.RamifyError, agent.budget.BudgetSpent, sandboxes.SandboxError: it failed, and changed nothing.
+        """
+        if self.lost >= TRIES:
+            raise PolicyError(f"the process that carried it out was killed each of {self.lost} times")
+        match self.choice.act:
+            case "expand":
+                taken = self._take_turns(temporary)
+                return Outcome(self._reach(self._child(taken)) if taken.steps else None, taken.error)
+            case "fuse":
+                return Outcome(self._reach(self._fused(temporary)))
+            case "measure":
+                return Outcome(self._measure_again())
+            case unknown:
+                assert_never(unknown)
+
+    def known_node(self, child: Node) -> Node | None:
+        """The node that a child would be a second copy of (a transposition): what the same proposal led to before, else
+        the node with its state. A node that only repeats its parent's state is new, and so is any turn of a model."""
+        if child.by_model:
+            return None
+        if (same := self._tree.proposals.known(self.node, proposal_of(child.steps))) is not None:
+            return self._tree[same]
+        return None if child.state_hash == self._tree[self.node].state_hash else self._tree.with_state(child.state_hash)
+
+    def merged(self, known: Node, child: Node) -> Merged:
+        """The event that the expansion led to a node that the tree has."""
+        elapsed, proposal = self._parts.budget.elapsed_s, proposal_of(child.steps)
+        return Merged(self.node, known.id, child.label, self.policy_id, elapsed, self.choice, proposal)
+
+    def _reach(self, child: Node) -> Added | Merged:
+        if (known := self.known_node(child)) is not None:
+            return self.merged(known, child)
+        if child.state_hash != self._tree[self.node].state_hash:
+            child = self._measured(child)
+        return Added(child, elapsed_s=self._parts.budget.elapsed_s, choice=self.choice)
+
+    def _take_turns(self, temporary: TemporarySnapshots) -> Taken:
+        assert self.policy is not None
+        parts = self._parts
+        keep = self._run.journal.put_blob
+        turns = Turns(parts.provider, self.policy, parts.turns_per_node, temporary, self, parts.allowed, keep)
+        return turns.take(self._tree[self.node].snapshot, Random(f"{parts.seed}/{self.node}/{self.index}"))
+
+    def _child(self, taken: Taken) -> Node:
+        """The state that the policy's turns led to, not measured yet."""
+        parent = self._tree[self.node]
         child = replace(
             parent,
             id=-1,
@@ -88,149 +180,150 @@ class Acts:
             steps=taken.steps,
             snapshot=taken.state,
             prior=taken.last.prior,
-            policy_id=ticket.policy_id,
-            terminal=self._is_over(taken, ticket),
+            policy_id=self.policy_id,
+            terminal=self._is_over(taken),
             label=taken.last.label,
-            kind=ticket.choice.kind,
+            kind=self.choice.kind,
             line_end=taken.line_end,
         )
-        if child.by_model and child.kind != "strategy":
-            child = replace(child, label=self._label(parent, child))
-        return child if taken.steps else None, taken.error
+        return (
+            replace(child, label=self._label(parent, child)) if child.by_model and child.kind != "strategy" else child
+        )
 
-    def fuse(self, ticket: Ticket, made: TemporarySnapshots) -> Node:
-        """The merge of two branches, not measured yet.
+    def _is_over(self, taken: Taken) -> bool:
+        """Whether nothing is to follow where a line of work has ended. A search that repairs solutions may go on from
+        one that was submitted, as long as a goal test fails."""
+        submitted = any(step.submission for step in taken.steps)
+        repairable = submitted and self.choice.kind in ("solution", "debug") and self.context.scorer.task.goal_tests
+        return bool(taken.line_end) and not repairable
 
-        Raises:
-            agent.engine.merge.NotFused: they cannot be merged.
-        """
-        node, other = ticket.node, ticket.choice.other
+    def _fused(self, temporary: TemporarySnapshots) -> Node:
+        """The merge of two branches, not measured yet."""
+        node, other = self.node, self.choice.other
         if other is None:
             raise ValueError(f"node {node} cannot be fused with nothing: a search has to name `other`")
-        state = made.add(fuse(self.parts.provider, self.tree, node, other))
-        label = f"fuse {node} + {other}"
         return replace(
-            self.tree[node],
+            self._tree[node],
             id=-1,
             parents=(node, other),
             steps=(),
-            snapshot=state,
+            snapshot=temporary.add(fuse(self._parts.provider, self._tree, node, other)),
             prior=1.0,
             policy_id="",
             terminal=False,
-            label=label,
+            label=f"fuse {node} + {other}",
             kind="fuse",
             line_end="",
         )
 
-    def measured(self, child: Node) -> Node:
-        """A child whose state is new, with its report, and what follows from that."""
-        path = self.tree.path(child.parents[0])
-        report, evaluation, runs = self.scorer.score(child.snapshot, path)
-        self.spend(Usage(measurements=runs), "tests", child.parents[0])
+    def _measured(self, child: Node) -> Node:
+        """The child with its report and evaluation."""
+        path = self._tree.path(child.parents[0])
+        report, evaluation, runs = self.context.scorer.score(child.snapshot, path)
+        self.context.session.record.spend(Usage(measurements=runs), "tests", child.parents[0])
         return replace(
             child,
             report=report,
             evaluation=evaluation,
             terminal=child.terminal or evaluation.solved,
-            refused=self.parts.gate == "strict" and not improves_strictly(path, report),
+            refused=self._parts.gate == "strict" and not improves_strictly(path, report),
         )
 
-    def measure_again(self, ticket: Ticket) -> Remeasured:
-        """What the node's state is measured as now, whatever is known."""
-        node = self.tree[ticket.node]
-        report, evaluation, runs = self.scorer.score_again(node, self.tree.path(node.id)[:-1])
-        self.spend(Usage(measurements=runs), "tests", node.id)
-        return Remeasured(node.id, evaluation, report, self.parts.budget.elapsed_s, ticket.choice)
+    def _measure_again(self) -> Remeasured:
+        """The node's report and evaluation from a fresh run of its tests, whatever is known."""
+        node = self._tree[self.node]
+        report, evaluation, runs = self.context.scorer.score_again(node, self._tree.path(node.id)[:-1])
+        self.context.session.record.spend(Usage(measurements=runs), "tests", node.id)
+        return Remeasured(node.id, evaluation, report, self._parts.budget.elapsed_s, self.choice)
 
-    def _is_over(self, taken: Taken, ticket: Ticket) -> bool:
-        """Whether nothing is to follow where a line of work has ended. What a search that has solutions repaired asked
-        for may be, as long as a goal test fails."""
-        submitted = any(step.submission for step in taken.steps)
-        repairable = submitted and ticket.choice.kind in ("solution", "debug") and self.scorer.task.goal_tests
-        return bool(taken.line_end) and not repairable
+    def position(self, box: Sandbox, steps: tuple[Step, ...]) -> Position:
+        """What the policy is shown of a fork, after these turns."""
+        session, run, tree = self.context.session, self._run, self._tree
+        recall, provider, task, memo = self._parts.recall, self._parts.provider, self.context.scorer.task, session.once
+        return Position(
+            task=task,
+            path=tree.path(self.node),
+            index=self.index - run.before(self.node, self.policy_id),
+            siblings=tuple(child for child in run.children(self.node) if child.id < self.nodes),
+            tried=tuple(map(self._tried, run.attempts(self.node)[: self.attempts])),
+            continues=self.choice.continues,
+            kind="" if self.choice.continues else self.choice.kind,
+            hint=self.choice.hint,
+            briefing=run.briefing if self.node == ROOT else None,
+            earlier=run.earlier if self.node == ROOT else frozenset(),
+            steps=steps,
+            box=box,
+            recall=partial(recall, task, tree.path(self.node), memo) if recall else str,
+            layout=partial(layout, provider, tree.root.snapshot, memo),
+            conventions=partial(conventions, provider, tree.root.snapshot, memo),
+            ask=session.asker.at(self.node, "policy"),
+            once=memo,
+        )
 
-    def _known(self, parent: Node, step: Step) -> Snapshot | None:
+    def known(self, step: Step) -> Snapshot | None:
         """Where the step led to from the same state, if it was taken there before. A `submit` counts by its answer, and
         is carried out."""
         if any(isinstance(action, Submit) for action in step.actions):
             return None
-        known = self.tree.proposals.known(parent.id, proposal_of([step]))
-        return None if known is None else self.tree[known].snapshot
+        known = self._tree.proposals.known(self.node, proposal_of([step]))
+        return None if known is None else self._tree[known].snapshot
 
-    def _position(self, ticket: Ticket, box: Sandbox, steps: tuple[Step, ...]) -> Position:
-        tree, run, recall = self.tree, self.run, self.parts.recall
-        tried = (self._tried(ticket, each) for each in run.attempts(ticket.node)[: ticket.attempts])
-        return Position(
-            task=self.task,
-            path=tree.path(ticket.node),
-            index=ticket.index - run.before(ticket.node, ticket.policy_id),
-            siblings=tuple(child for child in run.children(ticket.node) if child.id < ticket.nodes),
-            tried=tuple(tried),
-            continues=ticket.choice.continues,
-            kind="" if ticket.choice.continues else ticket.choice.kind,
-            hint=ticket.choice.hint,
-            briefing=run.briefing if ticket.node == ROOT else None,
-            earlier=run.earlier if ticket.node == ROOT else frozenset(),
-            steps=steps,
-            box=box,
-            recall=partial(recall, self.task, tree.path(ticket.node), self.once) if recall else str,
-            layout=partial(layout, self.parts.provider, tree.root.snapshot, self.once),
-            conventions=partial(conventions, self.parts.provider, tree.root.snapshot, self.once),
-            ask=self.asker.at(ticket.node, "policy"),
-            once=self.once,
+    def ends_after(self, turns: int) -> bool:
+        """Whether to stop after so many turns."""
+        return self.context.ends_after(self, turns)
+
+    def review(self, steps: tuple[Step, ...]) -> Review:
+        """What answers `run_tests` and `submit` after these turns."""
+        root, scorer = self._tree.root, self.context.scorer
+        return Review(
+            task=scorer.task,
+            provider=self._parts.provider,
+            base=root.snapshot,
+            baseline=root.report,
+            scorer=scorer,
+            spend=lambda usage: self.context.session.record.spend(usage, "tests"),
+            turns=(*(step for node in self._tree.path(self.node) for step in node.steps), *steps),
         )
 
-    def _tried(self, ticket: Ticket, attempt: Attempt) -> Tried:
-        """What had come of an expansion of the node when the ticket was drawn: the end of the line that it began."""
+    def show_values(self, state: Snapshot, wanted: Debug) -> str:
+        """What a run of one test shows of its values. The run is reserved beside the one that will measure the
+        expansion, and refused where the budget has no other."""
+        try:
+            with self._parts.budget.reserve(Usage(measurements=1)):
+                values = self.context.scorer.debug(state, wanted)
+                self.context.session.record.spend(Usage(measurements=1), "debug")
+        except BudgetSpent as spent:
+            raise MeasureError(f"no test can be run only to look at its values: {spent.stop.value}") from spent
+        return values
+
+    def _tried(self, attempt: Attempt) -> Tried:
+        """An earlier expansion of the node, as the policy is shown it: the end of the line of work that it began."""
+        tree = self._tree
         if attempt.child is None or attempt.known:
-            known = None if attempt.child is None else self.tree[attempt.child]
+            known = None if attempt.child is None else tree[attempt.child]
             return Tried(attempt.label, node=known, known=attempt.known, reason=attempt.reason)
-        last = self.tree[attempt.child]
-        while last.by_model and (children := [c for c in self.tree.children(last.id) if c.id < ticket.nodes]):
+        last = tree[attempt.child]
+        while last.by_model and (children := [c for c in tree.children(last.id) if c.id < self.nodes]):
             last = children[0]
         if not last.by_model or last.kind == "strategy":
             return Tried(last.label, node=last)
-        if self.tree.pending(last.id) or self.tree.view(OpenLines, OpenLines).waits(last.id):
+        if tree.pending(last.id) or tree.view(OpenLines, OpenLines).waits(last.id):
             return Tried(last.label)  # it may still become right
-        place = ticket.node, last.id
-        if place not in self._lines:
-            self._lines[place] = self._line(self.tree[ticket.node], last)
-        return self._lines[place]
+        place = self.node, last.id
+        if place not in self.context.lines:
+            self.context.lines[place] = self._line(tree[self.node], last)
+        return self.context.lines[place]
 
     def _line(self, begin: Node, last: Node) -> Tried:
         """A line of work: all that it changed, and how the model put it in the end."""
         label = self._label(begin, replace(last, label=last.label.partition(": ")[2]))
-        return Tried(label, printable(self.parts.provider.diff(begin.snapshot, last.snapshot)), last)
+        return Tried(label, printable(self._parts.provider.diff(begin.snapshot, last.snapshot)), last)
 
-    def _label(self, parent: Node, child: Node) -> str:
-        """Which files differ from a state before, and how the model put it."""
-        same = child.state_hash == parent.state_hash
-        changes = () if same else self.parts.provider.changes(parent.snapshot, child.snapshot)
+    def _label(self, before: Node, after: Node) -> str:
+        """Which files differ between two states, and how the model put it."""
+        same = after.state_hash == before.state_hash
+        changes = () if same else self._parts.provider.changes(before.snapshot, after.snapshot)
         paths = [change.path for change in changes if not change.path.endswith(".pyc")]
         more = f" and {len(paths) - FILES_NAMED} more" if len(paths) > FILES_NAMED else ""
         changed = f"changed {', '.join(paths[:FILES_NAMED])}{more}" if paths else "changed nothing"
-        return one_line(": ".join(filter(None, (changed, child.label))))
-
-    def _review(self, parent: Node, steps: tuple[Step, ...]) -> Review:
-        """Answers `run_tests` and `submit` after these turns of an expansion of a node."""
-        root = self.tree.root
-        return Review(
-            task=self.scorer.task,
-            provider=self.parts.provider,
-            base=root.snapshot,
-            baseline=root.report,
-            scorer=self.scorer,
-            spend=lambda usage: self.spend(usage, "tests", None),
-            turns=(*(step for node in self.tree.path(parent.id) for step in node.steps), *steps),
-        )
-
-    def _show_values(self, state: Snapshot, wanted: Debug) -> str:
-        """The run is reserved beside the one that will measure the expansion, and refused where there is no other."""
-        try:
-            with self.parts.budget.reserve(Usage(measurements=1)):
-                shown = self.scorer.debug(state, wanted)
-                self.spend(Usage(measurements=1), "debug", None)
-        except BudgetSpent as spent:
-            raise MeasureError(f"no test can be run only to look at its values: {spent.stop.value}") from spent
-        return shown
+        return one_line(": ".join(filter(None, (changed, after.label))))

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from agent.budget import Budget, Usage
+from agent.budget import Usage
+from agent.engine.recorder import Recorder
 from agent.errors import RamifyError, TooLong, ToolsRefused
 from agent.models import Ask, Completion, Message, Model
 from agent.models.prices import Price
 from agent.models.warming import KEPT_S
-from agent.run.events import Asked, Event, Refusal, Refused, Spent
+from agent.run.events import Asked, Refusal, Refused, Spent
 from agent.run.message_store import Passage, digest_of
-from agent.run.run import Run
 from agent.run.tree.tree import NodeId
 
 __all__ = ["Answers", "Forecast", "ModelGateway", "Request"]
@@ -132,13 +132,11 @@ def _listed(price: Price, tokens_in: int, cached: int, tokens_out: int) -> float
 class ModelGateway:
     """Asks models for a run. One object, one session; thread-safe."""
 
-    def __init__(self, run: Run, budget: Budget, on_event: Callable[[Event], None] = lambda event: None) -> None:
-        self._run = run
-        self._budget = budget
-        self._on_event = on_event
-        self._paid = Answers(run.asked)
+    def __init__(self, record: Recorder) -> None:
+        self._record, self._run, self._budget = record, record.run, record.budget
+        self._paid = Answers(self._run.asked)
         self._forecast = Forecast()
-        for asked in run.asked:
+        for asked in self._run.asked:
             self._forecast.learn(asked)
 
     def at(self, node: NodeId | None, purpose: str) -> Ask:
@@ -168,21 +166,15 @@ class ModelGateway:
             try:
                 answer = model.complete(request.messages, request.tools, **request.sampling)
             except RamifyError as error:
-                settle(error.usage)
                 if error.usage.model_calls:
-                    self._record(Spent(error.usage, "model", node))
+                    self._record(Spent(error.usage, "model", node), settle)
                 if isinstance(error, (TooLong, ToolsRefused)):
                     kind: Refusal = "TooLong" if isinstance(error, TooLong) else "ToolsRefused"
                     self._record(Refused(*facts, kind, str(error), node, purpose))
                 raise
-            settle(answer.usage)
-        asked = Asked(*facts, answer, node, purpose)
-        self._record(asked)
+            asked = Asked(*facts, answer, node, purpose)
+            self._record(asked, settle)
         self._forecast.learn(asked)
         beginnings = self._run.conversations.beginnings(passage.digest)
         self._forecast.answered(request, answer.usage, beginnings, model.price)
         return answer
-
-    def _record(self, event: Event) -> None:
-        self._run.record(event)
-        self._on_event(event)

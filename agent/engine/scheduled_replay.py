@@ -1,10 +1,10 @@
-"""Following: one worker begins and ends choices in the order in which several did."""
+"""Scheduled replay: one worker starts and ends expansions in the order in which several workers did."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from agent.engine.in_flight import Ticket
+from agent.engine.expansion import Expansion
 from agent.run.schedule import ScheduleEntry
 
 __all__ = ["Crew", "follow"]
@@ -13,37 +13,37 @@ __all__ = ["Crew", "follow"]
 class Crew(Protocol):
     """Who searches (`agent.engine.engine.Engine`)."""
 
-    def begin(self) -> Ticket | None:
-        """The next choice, in flight from now on; None: there is none now, or the search is to stop."""
+    def start(self) -> Expansion | None:
+        """The next expansion, in flight from now on; None: there is none now, or the search is to stop."""
         ...
 
-    def see_through(self, ticket: Ticket, flight: ScheduleEntry) -> None:
-        """Carry it out, and end it as that one ended."""
+    def carry_out(self, expansion: Expansion, entry: ScheduleEntry) -> None:
+        """Run the expansion, and end it as the entry says."""
         ...
 
-    def land(self, ticket: Ticket) -> None:
-        """It is in flight no longer, and nothing came of it."""
+    def finish(self, expansion: Expansion) -> None:
+        """Count the expansion as in flight no longer; nothing came of it."""
         ...
 
 
-def follow(order: list[tuple[ScheduleEntry, ...]], crew: Crew) -> None:
-    """Do again what was done between two times that a search stood still (`agent.run.schedule.schedule`), and so on,
-    until nothing can be begun. What is done again is taken out of `order`."""
-    while order and (first := crew.begin()) is not None:
-        _fly(order.pop(0), first, crew)
+def follow(schedule: list[tuple[ScheduleEntry, ...]], crew: Crew) -> None:
+    """Repeat a schedule (`agent.run.schedule.schedule`), one idle time to the next, until nothing can be started. What
+    is repeated is taken out of the list."""
+    while schedule and (first := crew.start()) is not None:
+        _repeat(schedule.pop(0), first, crew)
 
 
-def _fly(formation: tuple[ScheduleEntry, ...], first: Ticket, crew: Crew) -> None:
-    """What never came to an end is begun, so that it counts as in flight, and not carried out. Where the search has
-    parted from what it follows, what is not there is passed over."""
-    begun = [first]
-    landed = set[int]()
-    for flight in formation:
-        while flight.since + len(begun) < flight.begun and (ticket := crew.begin()) is not None:
-            begun.append(ticket)
-        if (place := flight.number - flight.since) < len(begun):
-            crew.see_through(begun[place], flight)
-            landed.add(place)
-    for place, ticket in enumerate(begun):
-        if place not in landed:
-            crew.land(ticket)
+def _repeat(entries: tuple[ScheduleEntry, ...], first: Expansion, crew: Crew) -> None:
+    """Repeat what lies between two idle times. An expansion that never ended is started, so that it counts as in
+    flight, and not carried out. Where the search has parted from the schedule, missing entries are skipped."""
+    started = [first]
+    ended = set[int]()
+    for entry in entries:
+        while entry.since + len(started) < entry.begun and (expansion := crew.start()) is not None:
+            started.append(expansion)
+        if (place := entry.number - entry.since) < len(started):
+            crew.carry_out(started[place], entry)
+            ended.add(place)
+    for place, expansion in enumerate(started):
+        if place not in ended:
+            crew.finish(expansion)

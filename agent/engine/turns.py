@@ -1,4 +1,4 @@
-"""The turns of one expansion: propose -> act, until a state is to be measured or the line of work has ended."""
+"""Turns: a policy proposes and its actions are applied, until a state is to be measured or the line of work ends."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
+from typing import Protocol
 
 from agent import actions
 from agent.actions import Action, Debug, Edit, Kind, Observation, Shell, Submit, Write
@@ -17,18 +18,47 @@ from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.tree import Step
 from sandboxes import Provider, Sandbox, Snapshot
 
-__all__ = ["Taken", "Turns"]
+__all__ = ["Host", "Taken", "Turns"]
+
+
+class Host(Protocol):
+    """Whoever has the turns taken: an expansion, or a path of a run that is carried out again."""
+
+    def position(self, box: Sandbox, steps: tuple[Step, ...]) -> Position:
+        """What the policy is shown of a fork, after these turns."""
+        ...
+
+    def review(self, steps: tuple[Step, ...]) -> Review:
+        """What answers `run_tests` and `submit` after these turns."""
+        ...
+
+    def ends_after(self, turns: int) -> bool:
+        """Whether to stop after so many turns. Not asked after a last turn."""
+        ...
+
+    def known(self, step: Step) -> Snapshot | None:
+        """Where the step led to, if it was the whole of an earlier expansion of the same state; it is not applied
+        again then, unless the policy reads the answer."""
+        ...
+
+    def show_values(self, state: Snapshot, wanted: Debug) -> str:
+        """What a run of one test shows of its values.
+
+        Raises:
+            agent.errors.MeasureError: nothing was run.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What the turns of an expansion came to."""
+    """What the turns came to."""
 
     state: Snapshot
     steps: tuple[Step, ...]
-    """None: the policy had nothing left to propose."""
+    """Empty: the policy had nothing left to propose."""
     last: Proposal
-    """With the prior of all."""
+    """The last proposal, with the geometric mean of all priors."""
     line_end: str = ""
     """Why the line of work has ended; empty where it continues."""
     error: RamifyError | BudgetSpent | None = None
@@ -37,29 +67,21 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Takes the turns of an expansion, each in a fresh fork of the state that the one before left."""
+    """Takes a policy's turns, each in a fresh fork of the state that the turn before left."""
 
     provider: Provider
     policy: Policy
     limit: int
-    """Turns after which an expansion is measured even when its policy would go on."""
-    made: TemporarySnapshots
-    review: Callable[[tuple[Step, ...]], Review]
-    """Answers `run_tests` and `submit` after these turns."""
-    stopped: Callable[[int], bool]
-    """Asked after each turn but a last one, with how many that makes: whether to be content with what there is."""
-    known: Callable[[Step], Snapshot | None] = lambda step: None
-    """Where a step led to that was the whole of an earlier expansion of the same state: it is not carried out again,
-    unless the policy reads what it is answered."""
+    """Turns after which the state is measured even when the policy would go on."""
+    temporary: TemporarySnapshots
+    host: Host
     allowed: Collection[Kind] = ()
     """Irreversible commands that may be run."""
     keep: Callable[[bytes], str] | None = None
     """Stores what is too long to be shown, and gives it a name."""
-    show_values: Callable[[Snapshot, Debug], str] | None = None
-    """Runs one test for the policy to look at its values."""
 
-    def take(self, start: Snapshot, rng: Random, position: Callable[[Sandbox, tuple[Step, ...]], Position]) -> Taken:
-        """Go on from a state; `position` says what the policy is shown of a fork, after these turns.
+    def take(self, start: Snapshot, rng: Random) -> Taken:
+        """Take turns from a state on.
 
         Raises:
             RamifyError, agent.budget.BudgetSpent: the policy failed, or may not go on, before anything had changed.
@@ -69,7 +91,7 @@ class Turns:
         while len(taken.steps) < self.limit:
             with self.provider.at(taken.state) as box:
                 try:
-                    proposal = self.policy.propose(position(box, taken.steps), rng)
+                    proposal = self.policy.propose(self.host.position(box, taken.steps), rng)
                 except (RamifyError, BudgetSpent) as error:
                     if taken.state.digest == start.digest:
                         raise
@@ -77,21 +99,23 @@ class Turns:
                 if not (proposal.actions or proposal.message):
                     label = proposal.label or taken.last.label
                     return replace(taken, last=replace(taken.last, label=label), line_end=proposal.line_end)
-                step = Step(proposal.actions, (), proposal.message, proposal.usage, self.policy.policy_id)
-                ends = proposal.final or self.limit == 1
-                talks = bool(proposal.message)
-                state = self.known(step) if ends and not (talks or taken.steps) else None
-                if state is None:
-                    review = self.review(taken.steps)
-                    state, observations = self._act(taken.state, proposal.actions, box, review, talks)
-                    step = replace(step, observations=observations)
+                state, step = self._turn(taken, proposal, box)
             count = len(taken.steps) + 1
             prior = taken.last.prior ** (1 - 1 / count) * proposal.prior ** (1 / count)
             line_end = "submitted" if step.submission else proposal.line_end
             taken = Taken(state, (*taken.steps, step), replace(proposal, prior=prior), line_end)
-            if proposal.final or line_end or self.stopped(len(taken.steps)):
+            if proposal.final or line_end or self.host.ends_after(len(taken.steps)):
                 break
         return taken
+
+    def _turn(self, taken: Taken, proposal: Proposal, box: Sandbox) -> tuple[Snapshot, Step]:
+        """Apply a proposal in a fork of the state that the turns so far have led to."""
+        step = Step(proposal.actions, (), proposal.message, proposal.usage, self.policy.policy_id)
+        last, talks = proposal.final or self.limit == 1, bool(proposal.message)
+        if last and not (talks or taken.steps) and (known := self.host.known(step)) is not None:
+            return known, step
+        state, observations = self._act(taken.state, proposal.actions, box, self.host.review(taken.steps), talks)
+        return state, replace(step, observations=observations)
 
     def _act(
         self,
@@ -102,33 +126,35 @@ class Turns:
         talks: bool,
         failed: bool = False,
     ) -> tuple[Snapshot, tuple[Observation, ...]]:
-        """Apply actions in order. A command that times out loses its own effects and those of nobody else; where
-        nothing was done, nothing is frozen. What follows an accepted `submit` is not done. `talks`: the policy reads
-        what it is answered, so that a `submit` may be answered with a review. `failed`: a call before these did."""
-        seen: list[Observation] = []
-        frozen = True
+        """Apply actions in order. A command that times out loses its own effects and no others; where nothing was
+        done, no snapshot is taken. What follows an accepted `submit` is not done. `talks`: the policy reads the
+        answers, so that a `submit` may be answered with a review. `failed`: a call before these failed."""
+        observations: list[Observation] = []
+        saved = True
         for position, action in enumerate(todo):
-            if not frozen and not isinstance(action, (Edit, Write)):
-                state, frozen = self.made.freeze(box), True
-            values = self.show_values and partial(self.show_values, state)
-            tests = partial(review.tested, state, answered=tuple(seen))
-            submit = partial(review.submitted, state, answered=tuple(seen)) if talks else None
-            if talks and isinstance(action, Submit) and (failed or not all(each.ok for each in seen)):
-                seen.append(Observation(NOT_SUBMITTED, ok=False))
+            if not saved and not isinstance(action, (Edit, Write)):
+                state, saved = self.temporary.take(box), True
+            values = partial(self.host.show_values, state)
+            tests = partial(review.tested, state, answered=tuple(observations))
+            submit = partial(review.submitted, state, answered=tuple(observations)) if talks else None
+            if talks and isinstance(action, Submit) and (failed or not all(each.ok for each in observations)):
+                observations.append(Observation(NOT_SUBMITTED, ok=False))
                 continue
-            seen.append(actions.apply(action, box, tests, self.allowed, self.keep, values, submit))
-            if isinstance(action, Submit) and seen[-1].ok:
+            observations.append(actions.apply(action, box, tests, self.allowed, self.keep, values, submit))
+            if isinstance(action, Submit) and observations[-1].ok:
                 left = len(todo) - position - 1
-                seen += [Observation("Not done: the work was submitted before it.", ok=False)] * left
+                observations += [Observation("Not done: the work was submitted before it.", ok=False)] * left
                 break
-            if seen[-1].fork_lost:
+            if observations[-1].fork_lost:
                 with self.provider.at(state) as fresh:
                     state, rest = self._act(state, todo[position + 1 :], fresh, review, talks, failed=True)
-                return state, (*seen, *rest)
-            frozen = frozen and not _changes(action, seen[-1])
-        return (state if frozen else self.made.freeze(box)), tuple(seen)
+                return state, (*observations, *rest)
+            saved = saved and not _changes(action, observations[-1])
+        return (state if saved else self.temporary.take(box)), tuple(observations)
 
 
-def _changes(action: Action, seen: Observation) -> bool:
+def _changes(action: Action, observation: Observation) -> bool:
     """Whether the action may have changed the state."""
-    return (isinstance(action, Shell) and not seen.refused) or (isinstance(action, (Edit, Write)) and seen.ok)
+    return (isinstance(action, Shell) and not observation.refused) or (
+        isinstance(action, (Edit, Write)) and observation.ok
+    )

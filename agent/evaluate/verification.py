@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from agent.measure import SuiteReport
-from agent.run.temporary_snapshots import temporary_snapshots
+from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node
 from sandboxes import Provider, Sandbox, SandboxError, Snapshot
@@ -95,7 +95,7 @@ def verify(provider: Provider, root: Node, node: Node, patch: bytes, suite: Suit
     base = root.snapshot
     if not patch:
         return Verdict(patch, why="the state differs from the base in nothing that a patch can hold")
-    with temporary_snapshots(provider) as made:
+    with TemporarySnapshots(provider) as made:
         patched, why = apply_patch(provider, base, patch)
         if patched is None:
             return Verdict(patch, why=f"the patch does not apply to the base: {why}")

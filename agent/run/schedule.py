@@ -1,6 +1,6 @@
-"""Flights: when choices began and ended beside one another, so that one worker can do again what several did.
+"""Schedules: when expansions began and ended beside one another, so that one worker can repeat what several did.
 
-Law: a choice knows what had ended when it began, and is in flight from then until it ends.
+Law: an expansion knows what had ended when it began, and is in flight from then until it ends.
 """
 
 from __future__ import annotations
@@ -15,24 +15,23 @@ __all__ = ["Schedule", "ScheduleEntry", "schedule"]
 
 @dataclass(frozen=True, slots=True)
 class ScheduleEntry:
-    """The place of a choice that has ended among all that its run had begun."""
+    """The place of an expansion that has ended, among all that its run had begun."""
 
     number: int
     """How many had begun before it."""
     begun: int
     """How many had begun when it ended, itself included."""
     since: int
-    """The number of the first that began after the last time that the search had stood still, with nothing in flight:
-    what began earlier and has not ended by then never does."""
+    """How many had begun when the engine was last idle. What had begun before and not ended by then was lost."""
     cut: int | None = None
     """The turns after which it was ended because the search was to stop; None: it came to its own end."""
 
 
 Schedule = Sequence[tuple[ScheduleEntry, ...]]
-"""What several workers did between two times that their search stood still, each with its choices as they ended."""
+"""The expansions between each two times that the engine was idle, in the order in which they ended."""
 
 
-def schedule(flights: Iterable[ScheduleEntry | None]) -> Schedule:
-    """Those of a whole run. None, where a version of ramify that took no note of it wrote the run."""
-    known = [flight for flight in flights if flight is not None]
+def schedule(entries: Iterable[ScheduleEntry | None]) -> Schedule:
+    """The schedule of a whole run. An entry is None where an earlier version of ramify wrote the run without it."""
+    known = [entry for entry in entries if entry is not None]
     return [tuple(group) for _, group in groupby(known, attrgetter("since"))]

@@ -1,49 +1,52 @@
-"""States on the way to a node: frozen by an expansion or a verification, and gone with it unless a node holds them."""
+"""Temporary snapshots: states that a piece of work takes on its way, discarded at its end unless a node holds them."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
 
 from sandboxes import Provider, Sandbox, SandboxError, Snapshot
 
-__all__ = ["TemporarySnapshots", "temporary_snapshots"]
+__all__ = ["TemporarySnapshots"]
 
 log = logging.getLogger(__name__)
 
 
 class TemporarySnapshots:
-    """The states that one piece of work has frozen so far. Used by one thread."""
+    """A block at the end of which the snapshots that were taken in it and not kept are discarded. For one thread.
 
-    def __init__(self) -> None:
-        self._made: list[Snapshot] = []
+    No lease on such a snapshot may be open at the end of the block.
+    """
 
-    def freeze(self, box: Sandbox) -> Snapshot:
-        """The fork's state, discarded at the end of the work unless it is kept."""
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._snapshots: list[Snapshot] = []
+
+    def take(self, box: Sandbox) -> Snapshot:
+        """A snapshot of the fork, discarded at the end of the block unless it is kept."""
         return self.add(box.snapshot())
 
-    def add(self, state: Snapshot) -> Snapshot:
-        """Look after a state that was frozen elsewhere."""
-        self._made.append(state)
-        return state
+    def add(self, snapshot: Snapshot) -> Snapshot:
+        """Discard this snapshot as well, which was taken elsewhere."""
+        self._snapshots.append(snapshot)
+        return snapshot
 
-    def keep(self, state: Snapshot) -> None:
-        """From now on somebody else looks after that state. Called before it is recorded, so that none is lost."""
-        self._made = [made for made in self._made if made != state]
+    def keep(self, snapshot: Snapshot) -> None:
+        """Do not discard this snapshot. Called before its node is recorded, so that no node lacks its state."""
+        self._snapshots = [other for other in self._snapshots if other != snapshot]
 
     def __iter__(self) -> Iterator[Snapshot]:
-        return iter(tuple(self._made))
+        return iter(tuple(self._snapshots))
 
+    def __enter__(self) -> Self:
+        return self
 
-@contextmanager
-def temporary_snapshots(provider: Provider) -> Iterator[TemporarySnapshots]:
-    """Discards, at the end of the block, what was frozen in it and not kept. No lease on it may be left by then."""
-    made = TemporarySnapshots()
-    try:
-        yield made
-    finally:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
-            provider.discard(*made)
-        except SandboxError as error:
-            log.info("states that nobody needs stay for now: %s", error)
+            self._provider.discard(*self._snapshots)
+        except SandboxError as failure:
+            log.info("temporary snapshots could not be discarded: %s", failure)

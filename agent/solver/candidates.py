@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from agent.budget import Stop, Usage
+from agent.engine.session import AtOnce, Session
 from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.verification import verify
 from agent.run.events import Noted, Spent
@@ -20,7 +21,6 @@ from agent.run.tree.tree import Node, NodeId
 from agent.search.continuing import OpenLines
 from agent.solver.outcome import end
 from agent.solver.result import Result
-from agent.solver.session import AtOnce, Session
 from sandboxes import SandboxError, StoreFull
 
 __all__ = ["CANDIDATES", "CandidatePool"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from agent.budget import Usage
 from agent.engine.components import RoundComponents
+from agent.engine.session import Session
 from agent.run.events import Noted, Summarised, Voted
 from agent.run.rollouts import Candidate, Rollout, Summary, is_candidate
 from agent.run.run import Run
@@ -17,7 +18,6 @@ from agent.run.tree.node import ROOT, Node, NodeId
 from agent.solver.candidates import CANDIDATES, CandidatePool
 from agent.solver.cross_testing import CrossCheck
 from agent.solver.refine import summary_of
-from agent.solver.session import Session
 from agent.solver.summaries import summarise
 from agent.solver.tournament import Ranking, rank
 from agent.solver.tournament.note import key, note, notes

@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from agent.budget import BudgetSpent, Stop, Usage
+from agent.engine.session import Session
 from agent.evaluate.reproduction import OwnTests, begun
 from agent.measure import Outcome, SuiteReport
 from agent.measure.diffs import parse
@@ -22,7 +23,6 @@ from agent.measure.ids import file_of
 from agent.run.events import Noted, Spent
 from agent.run.rollouts import Candidate
 from agent.run.tree.node import ROOT, NodeId
-from agent.solver.session import Session
 
 __all__ = ["Cell", "CrossCheck", "Row", "scores"]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.budget import Stop, Usage
+from agent.engine.session import Session
 from agent.errors import RamifyError
 from agent.files import write_atomically
 from agent.measure import SuiteReport
@@ -17,7 +18,6 @@ from agent.run.run import Run
 from agent.run.tree.tree import Node, Tree
 from agent.solver.refine.worth import waves
 from agent.solver.result import Result
-from agent.solver.session import Session
 from agent.solver.warnings import manipulations, remarks
 from sandboxes import Forked, SandboxError
 

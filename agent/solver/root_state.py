@@ -8,6 +8,7 @@ from functools import partial, reduce
 from typing import Any
 
 from agent.budget import Usage
+from agent.engine.session import Session
 from agent.errors import UsageError
 from agent.evaluate.scorer import StagedScorer
 from agent.measure import SuiteReport
@@ -19,7 +20,6 @@ from agent.measure.probing.tracing import trace
 from agent.run.action_log import task_of
 from agent.run.events import Added, Extended, Spent, Started
 from agent.run.tree.tree import Node
-from agent.solver.session import Session
 from agent.task import dump_task, settled
 from sandboxes import Snapshot
 

@@ -12,6 +12,7 @@ from typing import Any
 from agent.budget import BudgetSpent, Stop
 from agent.engine.completion import FinishedRollouts
 from agent.engine.components import RoundComponents
+from agent.engine.session import Session
 from agent.errors import RamifyError, Stopped
 from agent.run.events import Round
 from agent.run.rollouts import Plan, Summary
@@ -23,7 +24,6 @@ from agent.solver.refine import brief
 from agent.solver.refine.gates import gate_key, needed
 from agent.solver.refine.local import repairs
 from agent.solver.searcher import Searcher
-from agent.solver.session import Session
 from agent.solver.tournament import Ranking
 from sandboxes import SandboxError
 

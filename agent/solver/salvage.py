@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agent.engine.session import Session
 from agent.files import write_atomically
 from agent.solver.candidates import CandidatePool
-from agent.solver.session import Session
 from sandboxes import SandboxError
 
 __all__ = ["SALVAGED", "salvaging"]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from agent.budget import Stop
+from agent.engine.session import Session
 from agent.evaluate.scorer import StagedScorer
-from agent.solver.session import Session
 
 __all__ = ["MakeSearcher", "Searcher"]
 

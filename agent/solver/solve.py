@@ -13,6 +13,7 @@ from typing import Any
 from agent.budget import Stop
 from agent.engine.components import Components
 from agent.engine.engine import Engine
+from agent.engine.session import Session
 from agent.evaluate.scorer import StagedScorer
 from agent.run.events import Event
 from agent.run.run import Run
@@ -24,7 +25,6 @@ from agent.solver.result import Result
 from agent.solver.rounds import Rounds
 from agent.solver.salvage import salvaging
 from agent.solver.searcher import MakeSearcher, Searcher
-from agent.solver.session import Session
 from agent.task import Task
 from sandboxes import StoreFull
 
@@ -61,9 +61,9 @@ def solve(
         return _answer(session, grower, answers)
 
 
-def search(session: Session, scorer: StagedScorer, order: Schedule = ()) -> Searcher:
-    """What grows a tree by searching; `order` is as for `agent.engine.engine.Engine`."""
-    return Engine(scorer.task, session.parts, session.run, scorer, session.asker, session.once, session.on_event, order)
+def search(session: Session, scorer: StagedScorer, schedule: Schedule = ()) -> Searcher:
+    """What grows a tree by searching; `schedule` is as for `agent.engine.engine.Engine`."""
+    return Engine(session, scorer, schedule)
 
 
 def _answer(session: Session, grower: Searcher, answers: CandidatePool) -> Result:

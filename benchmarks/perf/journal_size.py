@@ -16,6 +16,7 @@ from time import process_time
 from agent.actions import Observation, View, schema
 from agent.budget import Budget
 from agent.engine.model_calls import ModelGateway
+from agent.engine.recorder import Recorder
 from agent.measure import SuiteReport
 from agent.models import Message
 from agent.models.scripted import ScriptedModel, answer
@@ -59,7 +60,7 @@ def grow(directory: Path, turns: Sequence[int], result_bytes: int) -> tuple[list
     sizes, whole, requests = list[int](), list[int](), 0
     messages: list[Message] = [{"role": "system", "content": "s" * 2000}, {"role": "user", "content": "issue" * 400}]
     with Run.open(directory) as run:
-        asker = ModelGateway(run, Budget())
+        asker = ModelGateway(Recorder(run, Budget()))
         for turn in range(max(turns)):
             requests += len(json.dumps([schema(), messages]))
             said = asker.at(turn, "policy")(model, messages, schema(), seed=10**9 + turn)

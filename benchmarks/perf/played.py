@@ -30,6 +30,7 @@ from random import Random
 from agent.budget import Stop
 from agent.build.composition import make_parts
 from agent.config import given
+from agent.engine.session import Session
 from agent.evaluate.scorer import StagedScorer
 from agent.files import write_atomically
 from agent.run.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Spent
@@ -40,7 +41,6 @@ from agent.search.registry import SEARCHES, SINGLE_EDITS
 from agent.solver import solve as solver
 from agent.solver.candidates import CandidatePool
 from agent.solver.searcher import Searcher
-from agent.solver.session import Session
 from benchmarks.batch.sandbox_choice import fitted
 from benchmarks.data.instances import Instance, select
 from benchmarks.data.sources import Source, open_source

@@ -11,6 +11,7 @@ from threading import Event as Cancel
 
 from agent.budget import BudgetSpent, Stop
 from agent.engine.merge import NotFused
+from agent.engine.session import Session
 from agent.errors import RamifyError
 from agent.evaluate.scorer import StagedScorer
 from agent.measure.probing.spectrum import Spectrum
@@ -23,7 +24,6 @@ from agent.solver.delegation.integrating import Integration
 from agent.solver.delegation.plan import SubTask
 from agent.solver.delegation.planning import from_note, to_note
 from agent.solver.delegation.working import Work, Worker
-from agent.solver.session import Session
 from sandboxes import SandboxError
 
 __all__ = ["PLAN", "Delegation"]

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 
 from agent.budget import Usage
 from agent.engine.merge import NotFused, join
+from agent.engine.session import Session
 from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.verification import Judgement
 from agent.measure.regressions import must_pass
 from agent.run.events import Added, Spent
-from agent.run.temporary_snapshots import TemporarySnapshots, temporary_snapshots
+from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.tree import Node
 from agent.solver.delegation.attempts import MERGED, Attempt, merged
 from agent.solver.delegation.plan import SubTask
 from agent.solver.delegation.working import Work
-from agent.solver.session import Session
 from sandboxes import Snapshot
 
 __all__ = ["Integration"]
@@ -92,7 +92,7 @@ class Integration:
         tip, name = self.tip, f"part {each.part.id}"
         if work.state is None:
             raise NotFused(f"nothing came of {name}")
-        with temporary_snapshots(self._provider) as made:
+        with TemporarySnapshots(self._provider) as made:
             names = f"the integrated state (with {self._others(each)})", name
             state = made.add(join(self._provider, work.base, tip.snapshot, work.state, names))
             judgement = self._scorer.judge(state, self._run.tree.path(tip.id), tip.report)

@@ -1,4 +1,4 @@
-"""Session: one session of one run: what it works with, and how it records what it finds."""
+"""Session: one process that works on a run, and what everything in it shares."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 from agent.engine.components import Components
 from agent.engine.model_calls import ModelGateway
-from agent.run.events import Added, Event, Noted, Spent
+from agent.engine.recorder import Recorder
+from agent.run.events import Event, Noted
 from agent.run.run import Run
 from agent.task import Task
 
@@ -16,11 +17,12 @@ __all__ = ["AtOnce", "Session"]
 
 
 class AtOnce(threading.Event):
-    """A cancellation by whoever waits for the answer: what is not verified yet is given as it is."""
+    """A cancellation that does not wait for verification: the best patch is given as it is."""
 
 
 class Session:
-    """What all who work on a run have in common. Thread-safe."""
+    """The task, the components of the search, the run, and the ways to change the run and to ask models.
+    Thread-safe."""
 
     def __init__(
         self,
@@ -33,21 +35,13 @@ class Session:
     ) -> None:
         self.task, self.parts, self.run, self.cancel, self.on_event = task, parts, run, cancel, on_event
         self.known = known
-        """Another run of the task: what it measured of a state is not measured again."""
-        self.asker = ModelGateway(run, parts.budget, on_event)
+        """Another run of the task, whose measurements are used again."""
+        self.record = Recorder(run, parts.budget, on_event)
+        self.asker = ModelGateway(self.record)
         self._finding = threading.RLock()
 
-    def record(self, event: Event) -> None:
-        """Change the run, count what that used, and tell whoever watches."""
-        self.run.record(event)
-        if isinstance(event, Added):
-            self.parts.budget.count_node()
-        elif isinstance(event, Spent):
-            self.parts.budget.settle(event.usage)
-        self.on_event(event)
-
     def once(self, key: str, find: Callable[[], Any]) -> Any:
-        """A fact about the task: found once, then read from the journal. Others that want one wait meanwhile."""
+        """A fact about the task: found the first time, read from the journal after that. Others that ask wait."""
         if (known := self.run.note(0, key)) is not None:
             return known
         with self._finding:

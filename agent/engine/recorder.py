@@ -1,0 +1,32 @@
+"""Recorder: the one way in which a session changes its run and its budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from agent.budget import Budget, Usage
+from agent.run.events import Added, Asked, Event, Spent
+from agent.run.run import Run
+from agent.run.tree.tree import NodeId
+
+__all__ = ["Recorder"]
+
+
+class Recorder:
+    """Records events, charges the budget for what they used, and tells the observer. Thread-safe."""
+
+    def __init__(self, run: Run, budget: Budget, on_event: Callable[[Event], None] = lambda event: None) -> None:
+        self.run, self.budget, self.on_event = run, budget, on_event
+
+    def __call__(self, event: Event, settle: Callable[[Usage], None] | None = None) -> None:
+        """Record an event. `settle` charges what a reservation holds for it; without it the budget is charged."""
+        self.run.record(event)
+        if isinstance(event, Added):
+            self.budget.count_node()
+        elif isinstance(event, Spent | Asked):
+            (settle or self.budget.settle)(event.usage if isinstance(event, Spent) else event.answer.usage)
+        self.on_event(event)
+
+    def spend(self, usage: Usage, what: str, node: NodeId | None = None) -> None:
+        """Record what was used without a reservation, the moment it was used."""
+        self(Spent(usage, what, node))
