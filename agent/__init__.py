@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Order": ("agent.engine.selection", "Order"),
+    "Order": ("agent.run.commands", "Order"),
     "RamifyError": ("agent.errors", "RamifyError"),
     "Result": ("agent.solver.solve", "Result"),
     "Run": ("agent.run.run", "Run"),

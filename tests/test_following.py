@@ -91,7 +91,7 @@ def test_where_nothing_can_be_begun_what_is_to_be_done_again_waits_for_the_next_
 def test_of_a_search_that_has_parted_only_what_is_there_is_done_again():
     class Short(Seen):
         def start(self) -> str | None:
-            return super().begin() if self.begun < 2 else None
+            return super().start() if self.begun < 2 else None
 
     short, order = Short(), list(schedule([ScheduleEntry(1, 4, 0), ScheduleEntry(3, 5, 0), ScheduleEntry(0, 5, 0)]))
     follow(order, short)

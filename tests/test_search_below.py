@@ -8,18 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.run.tree import ancestry as lineage
-from agent.run.tree.ancestry import Ancestry
+from agent.run.tree.graph import StateGraph
 from agent.run.tree.tree import Tree
 from agent.search.adaptive import Adaptive
 from agent.search.clade import Clade
-from agent.search.graph import Graph
 from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
 from agent.search.support.below import RankedChildren
 from agent.search.swe_search import SweSearch
 from tests.test_tree import subtree, trees
-from tests.trees import Grown, histories, node
+from tests.trees import node
 
 ONE_CHILD = Mcts(widen=0.5, alpha=0, depth=10**6)
 """Grows a chain."""
@@ -41,25 +39,22 @@ def test_siblings_are_ranked_by_what_is_below_them_now(made, changes):
             assert ranked.of(parent.id) == now
 
 
-class Counting(Ancestry):
+class CountedList(list):
+    """Counts how often an element is read."""
+
+    reads = 0
+
+    def __getitem__(self, place):
+        self.reads += 1
+        return super().__getitem__(place)
+
+
+class Counting(StateGraph):
     """Counts the steps that are made upwards from its nodes."""
 
     def __init__(self):
         super().__init__()
-        self.steps = 0
-
-    def above(self, node_id):
-        self.steps += 1
-        return super().above(node_id)
-
-    def next_station(self, station):
-        self.steps += 1
-        return super().next_station(station)
-
-    def between(self, station):
-        for each in super().between(station):
-            self.steps += 1
-            yield each
+        self._parents = CountedList()
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +85,13 @@ def test_a_long_way_down_without_a_decision_is_recorded_as_none(deep):
 
 def grown_chain(search, nodes, monkeypatch, chosen_at):
     """The steps upwards that it took to grow a chain in which a search chooses at the sizes that are given."""
-    monkeypatch.setattr("agent.run.tree.tree.Ancestry", Counting)
+    monkeypatch.setattr("agent.run.tree.tree.StateGraph", Counting)
     chain = Tree()
     for number in range(nodes):
         chain.add(node(number, number - 1 if number else None, number / nodes))
         if number in chosen_at:
             assert search.select(chain, Random(0)) is not None
-    return chain.lineage.steps
+    return chain.structure._parents.reads
 
 
 @pytest.mark.parametrize(
@@ -104,26 +99,3 @@ def grown_chain(search, nodes, monkeypatch, chosen_at):
 )
 def test_a_chain_of_n_nodes_is_taken_in_by_a_few_steps_a_node(search, monkeypatch):
     assert 0 < grown_chain(search, 400, monkeypatch, {399}) <= 6 * 400
-
-
-@pytest.mark.parametrize("search", [Mcts(), Graph(), SweSearch()], ids=lambda s: type(s).__name__)
-def test_a_choice_near_the_top_costs_a_part_of_what_a_walk_up_a_deep_chain_would(search, monkeypatch):
-    nodes = 1000
-    steps = grown_chain(search, nodes, monkeypatch, range(nodes))
-    assert 0 < steps <= 0.6 * nodes**2 / 2
-
-
-@settings(max_examples=150)
-@given(histories, st.integers(0, 2**32), st.integers(1, 3), st.sampled_from(sorted(SEARCHES)))
-def test_stations_change_no_choice(history, seed, span, name):
-    """A deep tree with many stations beside one in which every change goes up node by node."""
-    search, plain, made = SEARCHES[name](), Grown(), Grown()
-    with pytest.MonkeyPatch.context() as patch:
-        for what, at, *rest in history:
-            deep = len(plain.tree) - 1 - at % 2 if what == "add" and at % 5 else at
-            for each, stations in ((plain, 10**6), (made, span)):
-                patch.setattr(lineage, "SPAN", stations)
-                each.happens(what, deep, *rest)
-            if what != "add":
-                assert search.select(made.tree, Random(seed)) == search.select(plain.tree, Random(seed))
-    assert search.select(made.tree, Random(seed)) == search.select(plain.tree, Random(seed))

@@ -42,7 +42,7 @@ def _facts(run: Run, other: Run) -> Iterator[tuple[str, Any]]:
         for name, value in _of_node(run.tree[node_id]).items():
             yield f"node {node_id}: {name}", value
     yield "the number of states", len(run.tree)
-    yield "the edges", sorted(run.tree.edges)
+    yield "the edges", sorted(run.tree.structure.edges())
     for node in run.tree:
         yield f"node {node.id}: what came of its expansions", run.tree.attempts(node.id)
     if run.ended is not None and other.ended is not None:

@@ -30,8 +30,7 @@ from agent.run.run import Run
 from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.choice import Choice
 from agent.run.tree.node import ROOT
-from agent.run.tree.proposals import proposal_of
-from agent.run.tree.tree import Attempt, Node, NodeId, Step, Tree, Work
+from agent.run.tree.tree import Attempt, Node, NodeId, Step, Tree, Work, proposal_of
 from agent.search.continuing import OpenLines
 from agent.untrusted import one_line
 from sandboxes import Sandbox, Snapshot

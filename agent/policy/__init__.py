@@ -64,7 +64,7 @@ class Position:
     briefing: Briefing | None = None
     """What earlier waves of rollouts have learned, at the first expansion of a rollout of a later wave."""
     earlier: frozenset[str] = frozenset()
-    """What was proposed here in earlier waves, in canonical form (`agent.run.tree.proposals`)."""
+    """What was proposed here in earlier waves, in canonical form (`agent.run.tree.tree.proposal_of`)."""
     recall: Callable[[], str] = str
     """What is remembered of repairs of other issues that fits here; empty where nothing is."""
     layout: Callable[[], str] = str

@@ -153,7 +153,7 @@ class Merged:
     elapsed_s: float = 0.0
     choice: Choice | None = None
     proposal: str = ""
-    """What was proposed, in canonical form (`agent.run.tree.proposals`)."""
+    """What was proposed, in canonical form (`agent.run.tree.tree.proposal_of`)."""
     flight: ScheduleEntry | None = None
     kind: Literal["merged"] = "merged"
 

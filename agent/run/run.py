@@ -92,7 +92,7 @@ class Run:
         """The known states that expansions led to, one for each, in order."""
         self.earlier: frozenset[str] = frozenset()
         """What waves before the present one proposed at the base state, in canonical form
-        (`agent.run.tree.proposals`)."""
+        (`agent.run.tree.tree.proposal_of`)."""
         self._lock = threading.RLock()
         try:
             for event in journal.events() if events is None else events:

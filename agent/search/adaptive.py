@@ -92,7 +92,7 @@ class _Arms:
         """Count a new node's value for its parent, and expansions that were begun or taken back."""
         if node_id == len(self._own):
             self._own.append((0, 0, 0))
-            value, above = self._tree[node_id].value, self._tree.above(node_id)
+            value, above = self._tree[node_id].value, self._tree.parent_id(node_id)
             if above is not None:
                 self._observe(above, 0, exact(value), exact(value * value))
         begun = self._tree.expansions(node_id) - self._own[node_id][0]
@@ -123,7 +123,7 @@ class _Arms:
     def _observe(self, node_id: NodeId, begun: int, total: int, squares: int) -> None:
         own = self._own[node_id]
         self._own[node_id] = (own[0] + begun, own[1] + total, own[2] + squares)
-        self._below.note(node_id, (begun, total, squares))
+        self._below.add(node_id, (begun, total, squares))
         self._siblings.below(node_id)
 
 

@@ -34,7 +34,7 @@ class Linear:
         while node_id is not None:
             if tree.expandable(node_id) and (left := self._left(tree, node_id)) > 0:
                 return Choice(node_id, reasons=(Reason(node_id, {"score": node_id, "attempts_left": left}),))
-            node_id = tree.above(node_id) if self.backtrack else None
+            node_id = tree.parent_id(node_id) if self.backtrack else None
         return None
 
     def _left(self, tree: Tree, node_id: NodeId) -> int:

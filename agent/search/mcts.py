@@ -123,7 +123,7 @@ class _Below:
         self._born: list[int] = []
         """Children of the node."""
         self._last_born: dict[NodeId, NodeId] = {}
-        self._open_nodes = SubtreeAggregate(tree.lineage, 0, add)
+        self._open_nodes = SubtreeAggregate(tree.structure, 0, add)
         self._rankings: dict[NodeId, Ranking] = {}
         self._stirred = DirtyChildren(tree)
 
@@ -133,14 +133,14 @@ class _Below:
             self.open.append(False)
             self.priors.append(0.0)
             self._born.append(0)
-            if (above := self._tree.above(node_id)) is not None:
+            if (above := self._tree.parent_id(node_id)) is not None:
                 self.priors[above] += self._tree[node_id].prior
                 self._born[above] += 1
                 self._last_born[above] = node_id
         is_open = self._tree.expandable(node_id) and self._tree.depth(node_id) < self._search.depth
         if is_open != self.open[node_id]:
             self.open[node_id] = is_open
-            self._open_nodes.note(node_id, 1 if is_open else -1)
+            self._open_nodes.add(node_id, 1 if is_open else -1)
 
     def changed_below(self, node_id: NodeId) -> None:
         """The node is ranked anew when its parent is asked for its best child."""

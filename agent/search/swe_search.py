@@ -9,7 +9,6 @@ from random import Random
 
 from agent.run.tree.choice import Choice
 from agent.run.tree.tree import NodeId, Tree
-from agent.search.support.below import and_above
 from agent.search.support.ranking import Ranking, exactly, why_first
 
 __all__ = ["SweSearch"]
@@ -130,7 +129,8 @@ class _Candidates:
     def ranking(self) -> Ranking:
         """All of them."""
         tree, search = self._tree, self._search
-        counted = and_above(tree, {tree.lineage.at_most(search.depth, each) for each in self._changed})
+        above = tree.structure.ancestors(self._changed)
+        counted = {node_id for node_id in above if tree.depth(node_id) <= search.depth}
         for node_id in counted.union(*(self._children(node_id) for node_id in counted)):
             competes = search.competes(tree, node_id)
             self._ranking.put(node_id, (search.score(tree, node_id),) if competes else None)

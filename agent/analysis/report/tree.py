@@ -59,7 +59,7 @@ def _remarks(tree: Tree, node: Node) -> Iterator[str]:
         yield node.report.problem or "not valid"
     if tree.pruned(node.id):
         yield "pruned"
-    sources = tree.edges.sources(node.id)
+    sources = tree.structure.sources(node.id)
     if others := [str(source) for source in sources if source not in node.parents]:
         yield f"also reached from {', '.join(others)}"
     times = sum(tree.proposals.times(source, node.id) for source in sources)

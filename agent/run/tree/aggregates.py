@@ -1,9 +1,4 @@
-"""What is noted at nodes, put together over subtrees when somebody asks.
-
-A note is carried up to the next station (`agent.run.tree.ancestry`) node by node, and from there on from station to
-station. The nodes between two stations are given what they lack when one of them is asked for. So a change in a deep
-tree costs few steps, and where there is one station, a change costs a step for each node above it.
-"""
+"""Aggregates over subtrees: visit counts, value sums and the like, backed up when somebody asks for them."""
 
 from __future__ import annotations
 
@@ -12,120 +7,130 @@ from heapq import heapify, heappop, heappush
 from threading import RLock
 from typing import Generic, TypeVar
 
-from agent.run.tree.ancestry import Ancestry
+from agent.run.tree.graph import StateGraph
 from agent.run.tree.node import NodeId
 
-__all__ = ["SubtreeAggregate"]
+__all__ = ["SubtreeAggregate", "SubtreeCounts"]
 
 _C = TypeVar("_C")
-_Owed = dict[NodeId, dict[NodeId, _C]]
-"""By station: what came to the stations next below it and is not counted at the nodes between yet."""
 
 
 class SubtreeAggregate(Generic[_C]):
-    """Of each node, all that was noted in its subtree. Thread-safe: to ask is to change.
+    """For each node, the combination of all that was added in its subtree. Thread-safe: to ask is to change.
 
-    `both` puts two notes together; neither order nor grouping may matter to it, and `nothing` changes no other note.
+    `combine` must not mind order or grouping (a commutative monoid), and `identity` changes nothing. Additions wait
+    until a total is asked for, and are then backed up together: each node above them is passed once.
 
-    Law: a signal between any two lines loses nothing and counts nothing twice. What is to become of the totals is
-    worked out first, as totals and not as differences, kept, and then put in place, which may be done any number of
-    times.
+    Law: a signal between any two lines loses nothing and counts nothing twice. The new totals are worked out first, as
+    totals and not as differences, kept, and then put in place, which may be done any number of times.
     """
 
-    def __init__(self, lineage: Ancestry, nothing: _C, both: Callable[[_C, _C], _C]) -> None:
-        self._lineage = lineage
-        self._nothing = nothing
-        self._both = both
+    def __init__(self, graph: StateGraph, identity: _C, combine: Callable[[_C, _C], _C]) -> None:
+        self._graph = graph
+        self._identity = identity
+        self._combine = combine
         self._totals: dict[NodeId, _C] = {}
-        self._owed: _Owed[_C] = {}
-        self._noted: dict[NodeId, _C] = {}
-        """What is not in a node's total yet, nor in that of any node above it."""
-        self._ready: tuple[dict[NodeId, _C], _Owed[_C]] | None = None
-        """Totals, and what is owed, that hold all notes and are not in place."""
+        self._added: dict[NodeId, _C] = {}
+        """What is not in the totals yet."""
+        self._ready: dict[NodeId, _C] | None = None
+        """New totals that hold all additions and are not in place."""
         self._lock = RLock()
 
-    def note(self, node_id: NodeId, change: _C) -> None:
-        """At the node, and so in the totals of all above it."""
+    def add(self, node_id: NodeId, change: _C) -> None:
+        """Add at the node, and so to the totals of all above it."""
         with self._lock:
-            if self._ready is not None:
-                self._put_in_place()
-            noted = self._noted.get(node_id)
-            self._noted[node_id] = change if noted is None else self._both(noted, change)
+            self._put_in_place()
+            before = self._added.get(node_id)
+            self._added[node_id] = change if before is None else self._combine(before, change)
 
     def __getitem__(self, node_id: NodeId) -> _C:
-        if self._noted or self._ready:
-            self._carry_up()
-        station = self._lineage.station(node_id)
-        if node_id != station and self._owed.get(station):
-            self._pay(station)
-        return self._totals.get(node_id, self._nothing)
-
-    def _carry_up(self) -> None:
-        with self._lock:
-            self._put_in_place()
-            if self._noted:
-                self._ready = self._carried_up()
+        if self._added or self._ready is not None:
+            with self._lock:
                 self._put_in_place()
-
-    def _pay(self, station: NodeId) -> None:
-        with self._lock:
-            self._carry_up()
-            self._ready = self._paid(station), {station: {}}
-            self._put_in_place()
+                if self._added:
+                    self._ready = self._backed_up()
+                    self._put_in_place()
+        return self._totals.get(node_id, self._identity)
 
     def _put_in_place(self) -> None:
-        if self._ready is None:
-            return
-        totals, owed = self._ready
-        self._totals.update(totals)
-        for station, notes in owed.items():
-            if notes:
-                self._owed.setdefault(station, {}).update(notes)
-            else:
-                self._owed[station] = {}
-        self._noted = {}
-        self._ready = None
+        if self._ready is not None:
+            self._totals.update(self._ready)
+            self._added = {}
+            self._ready = None
 
-    def _carried_up(self) -> tuple[dict[NodeId, _C], _Owed[_C]]:
-        """The highest id first, which is above the ids of all nodes above it: so each node is passed once."""
-        noted, totals, owed = dict(self._noted), dict[NodeId, _C](), _Owed[_C]()
-        waiting = [-node_id for node_id in noted]
+    def _backed_up(self) -> dict[NodeId, _C]:
+        """The totals that the additions change. The highest id comes first, and no node's id is below its parent's."""
+        changes, totals = dict(self._added), dict[NodeId, _C]()
+        waiting = [-node_id for node_id in changes]
         heapify(waiting)
         while waiting:
-            node_id = -heappop(waiting)
-            change = noted.pop(node_id)
-            if change == self._nothing:
+            node_id: NodeId | None = -heappop(waiting)
+            assert node_id is not None
+            change = changes.pop(node_id)
+            if change == self._identity:
                 continue
-            end = self._carry_to(-waiting[0] if waiting else -1, node_id, change, totals, owed)
-            if end is not None and end in noted:
-                noted[end] = self._both(noted[end], change)
-            elif end is not None:
-                noted[end] = change
-                heappush(waiting, -end)
-        return totals, owed
-
-    def _carry_to(
-        self, until: NodeId, node_id: NodeId, change: _C, totals: dict[NodeId, _C], owed: _Owed[_C]
-    ) -> NodeId | None:
-        """Count it at the node and on the way up from it, down to the first id that is not above `until`, which is the
-        next node that waits for something; returns that one, None above the root."""
-        above, station_of, both, counted = self._lineage.above, self._lineage.station, self._both, self._totals
-        each: NodeId | None = node_id
-        while each is not None and each > until:
-            totals[each] = both(counted.get(each, self._nothing), change)
-            station = station_of(each)
-            if each != station:
-                each = above(each)
-            elif (each := self._lineage.next_station(station)) is not None:
-                before = self._owed.get(each, {}).get(station, self._nothing)
-                owed.setdefault(each, {})[station] = both(before, change)
-        return each
-
-    def _paid(self, station: NodeId) -> dict[NodeId, _C]:
-        """The totals of the nodes between a station and those next below it."""
-        totals = dict[NodeId, _C]()
-        for below, change in self._owed.get(station, {}).items():
-            for each in self._lineage.between(below):
-                total = totals.get(each)
-                totals[each] = self._both(self._totals.get(each, self._nothing) if total is None else total, change)
+            until = -waiting[0] if waiting else -1
+            while node_id is not None and node_id > until:
+                totals[node_id] = self._combine(self._totals.get(node_id, self._identity), change)
+                node_id = self._graph.parent(node_id)
+            if node_id is None:
+                continue
+            if node_id in changes:
+                changes[node_id] = self._combine(changes[node_id], change)
+            else:
+                changes[node_id] = change
+                heappush(waiting, -node_id)
         return totals
+
+
+UNIT = 1 << 80
+"""One, where values are summed as whole numbers: a sum is the same in whatever order it is made. A value of 2 ** -27 or
+more is a whole number of units, a smaller one is cut off."""
+
+_Counts = tuple[int, int, float, int, int]
+"""Nodes, the sum of their values in units, the highest value, work in flight, and open nodes."""
+_NOTHING: _Counts = (0, 0, 0.0, 0, 0)
+
+
+class SubtreeCounts:
+    """What a tree counts of each node and all below it. Thread-safe."""
+
+    def __init__(self, graph: StateGraph) -> None:
+        self._counts = SubtreeAggregate(graph, _NOTHING, _combined)
+
+    def add(self, node_id: NodeId, value: float, is_open: bool) -> None:
+        """Count a new node."""
+        self._counts.add(node_id, (1, int(value * UNIT), value, 0, int(is_open)))
+
+    def add_pending(self, node_id: NodeId, change: int) -> None:
+        """Count so much more work as in flight at the node."""
+        self._counts.add(node_id, (0, 0, 0.0, change, 0))
+
+    def close(self, node_id: NodeId) -> None:
+        """Count an open node as open no longer."""
+        self._counts.add(node_id, (0, 0, 0.0, 0, -1))
+
+    def visits(self, node_id: NodeId) -> int:
+        """Nodes in the subtree."""
+        return self._counts[node_id][0]
+
+    def value_sum(self, node_id: NodeId) -> float:
+        """The sum of all values, rounded once."""
+        return self._counts[node_id][1] / UNIT
+
+    def value_max(self, node_id: NodeId) -> float:
+        """The highest value."""
+        return self._counts[node_id][2]
+
+    def pending(self, node_id: NodeId) -> int:
+        """Work in flight."""
+        return self._counts[node_id][3]
+
+    def open(self, node_id: NodeId) -> int:
+        """Open nodes."""
+        return self._counts[node_id][4]
+
+
+def _combined(one: _Counts, other: _Counts) -> _Counts:
+    highest = one[2] if one[2] > other[2] else other[2]
+    return one[0] + other[0], one[1] + other[1], highest, one[3] + other[3], one[4] + other[4]

@@ -133,9 +133,9 @@ class TreePart(Tree):
         return self._whole.pruned(self._outer[node_id])
 
     def _is_part(self, node_id: NodeId) -> bool:
-        if node_id == self._top or self._whole.above(node_id) in self._inner:
+        if node_id == self._top or self._whole.parent_id(node_id) in self._inner:
             return node_id >= self._since.nodes or node_id == self._top
-        return 0 < self._since.nodes <= node_id and self._whole.above(node_id) is not None
+        return 0 < self._since.nodes <= node_id and self._whole.parent_id(node_id) is not None
 
     def _of(self, node_id: NodeId) -> Since:
         """What had come of a node of the part before it: of all but its root, nothing."""
@@ -157,7 +157,7 @@ class TreePart(Tree):
         self._outer.append(node_id)
         self._counted.append(0)
         parents = tuple(self._inner[parent] for parent in node.parents if parent in self._inner)
-        if inner and self._whole.above(node_id) not in self._inner:
+        if inner and self._whole.parent_id(node_id) not in self._inner:
             self._adopted.append(node_id)
             parents = (0, *filter(None, parents))
         self.add(replace(node, id=inner, parents=parents, kind=node.kind if parents else ""))
@@ -167,6 +167,6 @@ class TreePart(Tree):
 
     def _link(self, node_id: NodeId) -> None:
         """Reference edges from and to the node."""
-        for start, end, kind in self._whole.edges.at(node_id):
+        for start, end, kind in self._whole.structure.edges_at(node_id):
             if kind == "reference" and start in self._inner and end in self._inner:
-                self.edges.add(self._inner[start], self._inner[end], kind)
+                self.structure.refer(self._inner[start], self._inner[end])

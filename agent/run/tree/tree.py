@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from agent.actions.canonical import canonical
 from agent.measure import SuiteReport
 from agent.measure.baseline import joined
-from agent.run.tree.ancestry import Ancestry
-from agent.run.tree.edges import Edges
+from agent.run.tree.aggregates import SubtreeCounts
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.indexes import View, Views
+from agent.run.tree.graph import StateGraph
 from agent.run.tree.node import ROOT, Act, Attempt, Node, NodeId, Step, Work
-from agent.run.tree.proposals import TranspositionIndex, proposal_of
-from agent.run.tree.subtree_counts import Subtrees
 
-__all__ = ["Act", "Attempt", "Node", "NodeId", "Step", "Tree", "View", "Work"]
+__all__ = ["Act", "Attempt", "Node", "NodeId", "Step", "Tree", "View", "Work", "proposal_of"]
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+class View(Protocol):
+    """What a search derives from a tree in order to choose fast: an index, a heap.
+
+    Law: a view says what the tree says and nothing else; one that is made now equals one that was kept for long.
+    """
+
+    def changed(self, node_id: NodeId) -> None:
+        """The node is new, or its own facts changed: its expansions, those in flight, whether it is expandable."""
+        ...
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """What is counted over subtrees changed for the node and all above it: visits, values, open nodes, work in
+        flight, measurements. Told once, of the lowest node: a view that minds goes up by itself, when it is asked for
+        something (`agent.search.support.below`), so that a deep chain is not gone up anew for every change."""
+        ...
+
 
 _V = TypeVar("_V", bound=View)
 
@@ -33,12 +49,11 @@ class Tree:
     """
 
     def __init__(self) -> None:
-        self.edges = Edges()
+        self.structure = StateGraph()
+        """Who comes of whom."""
         self._nodes: list[Node] = []
         self._by_hash: dict[str, NodeId] = {}
-        self.lineage = Ancestry()
-        """Who comes of whom."""
-        self._subtrees = Subtrees(self.lineage)
+        self._subtrees = SubtreeCounts(self.structure)
         self._begun: list[int] = []
         self._ended: list[int] = []
         self._attempts: list[list[Attempt]] = []
@@ -72,7 +87,7 @@ class Tree:
     @property
     def graph(self) -> nx.DiGraph[NodeId]:
         """The nodes' ids and the edges, each with its `kind` (`edit` or `reference`), as they are now."""
-        return self.edges.graph()
+        return self.structure.networkx()
 
     @property
     def root(self) -> Node:
@@ -91,23 +106,23 @@ class Tree:
 
     def common_ancestor(self, one: NodeId, other: NodeId) -> Node:
         """The deepest state that both come from, along edit parents; one of them where it is above the other."""
-        return self._nodes[self.lineage.common(one, other)]
+        return self._nodes[self.structure.common_ancestor(one, other)]
 
     def children(self, node_id: NodeId) -> list[Node]:
         """The nodes whose edit was made in this state, oldest first."""
-        return [self._nodes[child] for child in self.lineage.children(node_id)]
+        return [self._nodes[child] for child in self.structure.children(node_id)]
 
-    def above(self, node_id: NodeId) -> NodeId | None:
+    def parent_id(self, node_id: NodeId) -> NodeId | None:
         """The id of the state that the node's edit was made in; None for the root."""
-        return self.lineage.above(node_id)
+        return self.structure.parent(node_id)
 
     def path(self, node_id: NodeId) -> tuple[Node, ...]:
         """From the root to the node, along edit parents."""
-        return tuple(self._nodes[n] for n in self.lineage.path(node_id))
+        return tuple(self._nodes[n] for n in self.structure.path(node_id))
 
     def depth(self, node_id: NodeId) -> int:
         """Edits between the root and the node."""
-        return self.lineage.depth(node_id)
+        return self.structure.depth(node_id)
 
     def visits(self, node_id: NodeId) -> int:
         """Measured nodes in the subtree, the node itself included."""
@@ -191,8 +206,7 @@ class Tree:
             raise ValueError(f"node {node.id} recorded out of order: {len(self._nodes)} expected")
         self._nodes.append(node)
         self._by_hash.setdefault(node.state_hash, node.id)
-        above = node.parents[0] if node.parents else None
-        self.lineage.add(above)
+        self.structure.add(node.parents)
         self._begun.append(0)
         self._ended.append(0)
         self._attempts.append([])
@@ -200,21 +214,19 @@ class Tree:
             self.solved.append(node.id)
         if node.value > self._nodes[self._best].value:
             self._best = node.id
-        self.edges.grow()
-        for rank, parent in enumerate(node.parents):
-            self.edges.add(parent, node.id, "edit" if rank == 0 else "reference")
-        if above in self._pruned:
+        parent = node.parents[0] if node.parents else None
+        if parent in self._pruned:
             self._pruned.add(node.id)
             self._closed.add(node.id)
         self._subtrees.add(node.id, node.value, self.expandable(node.id))
         self._views.changed(node.id)
         self._views.changed_below(node.id)
-        if above is not None and node.kind == "fuse":
-            self._end_work(above, "fuse", node.parents[-1], "")
-        elif above is not None:
-            self._attempts[above].append(Attempt(node.id, label=node.label, policy_id=node.policy_id))
-            self.proposals.led(above, node.id, proposal_of(node.steps))
-            self._end_work(above, "expand", None, node.policy_id)
+        if parent is not None and node.kind == "fuse":
+            self._end_work(parent, "fuse", node.parents[-1], "")
+        elif parent is not None:
+            self._attempts[parent].append(Attempt(node.id, label=node.label, policy_id=node.policy_id))
+            self.proposals.record(parent, node.id, proposal_of(node.steps))
+            self._end_work(parent, "expand", None, node.policy_id)
 
     def merge(
         self,
@@ -228,12 +240,11 @@ class Tree:
     ) -> None:
         """Record that an edit of `parent` led to a state that was known: a second edge, no second node. A state from
         which `parent` itself comes gets none, so that the graph has no cycles. `proposal` is the edit in canonical
-        form (`agent.run.tree.proposals`)."""
-        if parent not in self.edges.sources(existing) and not self.edges.leads(existing, parent):
-            self.edges.add(parent, existing, "reference")
+        form (`proposal_of`)."""
+        self.structure.refer(parent, existing)
         if act == "expand":
             self._attempts[parent].append(Attempt(existing, known=True, label=label, policy_id=policy_id))
-            self.proposals.led(parent, existing, proposal)
+            self.proposals.record(parent, existing, proposal)
         self._end_work(parent, act, other, policy_id)
 
     def fail(
@@ -270,7 +281,7 @@ class Tree:
 
     def prune(self, node_id: NodeId) -> None:
         """Record that the node and all below it, now and later, are never to be expanded again."""
-        below = self.lineage.subtree(node_id)
+        below = self.structure.subtree(node_id)
         for each in filter(self.expandable, below):
             self._subtrees.close(each)
         self._pruned.update(below)
@@ -281,20 +292,20 @@ class Tree:
 
     def begin(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> None:
         """Mark work at the node as in flight. Only the engine calls this and `end`."""
-        self._fly((node_id, act, other, policy_id), 1)
+        self._add_pending((node_id, act, other, policy_id), 1)
 
     def end(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> None:
         """Take back one `begin`."""
-        self._fly((node_id, act, other, policy_id), -1)
+        self._add_pending((node_id, act, other, policy_id), -1)
 
-    def _fly(self, work: Work, change: int) -> None:
+    def _add_pending(self, work: Work, change: int) -> None:
         node_id, act, _, _ = work
         self.in_flight += change
         self._works[work] += change
         if act == "expand":
             self._pending[node_id] += change
         self._views.changed(node_id)
-        self._subtrees.fly(node_id, change)
+        self._subtrees.add_pending(node_id, change)
         self._views.changed_below(node_id)
 
     def _end_work(self, node_id: NodeId, act: Act, other: NodeId | None, policy_id: str) -> None:
@@ -303,3 +314,67 @@ class Tree:
         self._ended[node_id] += 1
         self.ended_expansions += 1
         self._views.changed(node_id)
+
+
+def proposal_of(steps: Sequence[Step]) -> str:
+    """What an expansion proposed, in canonical form; empty where that does not say what came of it: it took more turns
+    than one, or ran a command."""
+    return canonical(steps[0].actions) if len(steps) == 1 else ""
+
+
+class TranspositionIndex:
+    """Which state each edit of a state led to, and how often it was proposed: two actions that lead to one state are
+    one node with two edges."""
+
+    def __init__(self) -> None:
+        self._led_to: dict[tuple[NodeId, str], NodeId] = {}
+        self._times: Counter[tuple[NodeId, NodeId]] = Counter()
+
+    def record(self, parent: NodeId, child: NodeId, proposal: str) -> None:
+        """An expansion of `parent` led to `child`; `proposal` is what it proposed in canonical form."""
+        self._times[parent, child] += 1
+        if proposal:
+            self._led_to.setdefault((parent, proposal), child)
+
+    def known(self, parent: NodeId, proposal: str) -> NodeId | None:
+        """Where the same proposal led to from the same state, if it was made there before."""
+        return self._led_to.get((parent, proposal)) if proposal else None
+
+    def made_at(self, parent: NodeId) -> frozenset[str]:
+        """What was proposed at a state and led somewhere, in canonical form."""
+        return frozenset(proposal for above, proposal in self._led_to if above == parent)
+
+    def times(self, parent: NodeId, child: NodeId) -> int:
+        """How often what was proposed at `parent` led to `child`."""
+        return self._times[parent, child]
+
+
+class Views:
+    """All views of one tree, by their keys."""
+
+    def __init__(self) -> None:
+        self._views: dict[Hashable, View] = {}
+
+    def kept(self, key: Hashable, make: Callable[[], _V], nodes: int) -> _V:
+        """The view of this key; one that is new is made, and told of all nodes that there are."""
+        if key not in self._views:
+            view = make()
+            for node_id in range(nodes):
+                view.changed(node_id)
+                view.changed_below(node_id)
+            self._views[key] = view
+        return self._views[key]  # type: ignore[return-value]  # the key stands for the type
+
+    def forget(self, key: Hashable) -> None:
+        """Drop the view of this key, if there is one."""
+        self._views.pop(key, None)
+
+    def changed(self, node_id: NodeId) -> None:
+        """Tell every view."""
+        for view in self._views.values():
+            view.changed(node_id)
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """Tell every view."""
+        for view in self._views.values():
+            view.changed_below(node_id)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from itertools import takewhile
+from collections.abc import Callable
 from operator import add
 
 from agent.run.tree.aggregates import SubtreeAggregate
 from agent.run.tree.tree import NodeId, Tree
 
-__all__ = ["UNIT", "DirtyChildren", "RankedChildren", "and_above", "exact", "sums"]
+__all__ = ["UNIT", "DirtyChildren", "RankedChildren", "exact", "sums"]
 
 UNIT = 1 << 53
 """One, where values are summed as whole numbers, so that a sum is the same in whatever order it is made."""
@@ -22,71 +21,30 @@ def exact(value: float) -> int:
     return round(value * UNIT)
 
 
-def and_above(tree: Tree, nodes: Iterable[NodeId]) -> set[NodeId]:
-    """These nodes and all above them."""
-    passed = set[NodeId]()
-    for node_id in nodes:
-        above: NodeId | None = node_id
-        while above is not None and above not in passed:
-            passed.add(above)
-            above = tree.above(above)
-    return passed
-
-
 def sums(tree: Tree, numbers: int) -> SubtreeAggregate[tuple[int, ...]]:
     """Whole numbers of each node, summed over its subtree."""
-    return SubtreeAggregate(tree.lineage, (0,) * numbers, _plus)
+    return SubtreeAggregate(tree.structure, (0,) * numbers, _plus)
 
 
 class DirtyChildren:
-    """Nodes in whose subtrees something changed, by their parents. A change is carried up as a note is
-    (`agent.run.tree.aggregates`): to the next station, on from station to station, and to the nodes between when one is
-    asked."""
+    """Nodes in whose subtrees something changed, by their parents. Changes are backed up when a node is asked for."""
 
     def __init__(self, tree: Tree) -> None:
-        self._lineage = tree.lineage
-        self._lowest: set[NodeId] = set()
+        self._structure = tree.structure
+        self._changed: set[NodeId] = set()
         self._children: defaultdict[NodeId, set[NodeId]] = defaultdict(set)
-        self._owed: defaultdict[NodeId, set[NodeId]] = defaultdict(set)
-        """By station, those next below it from which on nothing was carried to the nodes between."""
 
     def below(self, node_id: NodeId) -> None:
         """Something changed in the subtree of the node, and so in those of all above it."""
-        self._lowest.add(node_id)
+        self._changed.add(node_id)
 
     def children(self, node_id: NodeId) -> set[NodeId]:
-        """The node's children that were stirred since they were asked for last."""
-        if self._lowest:
-            self._carry_up()
-        if owed := self._owed.get(station := self._lineage.station(node_id)):
-            self._pay(owed)
-            del self._owed[station]
+        """The node's children whose subtrees changed since they were asked for last."""
+        for changed in self._structure.ancestors(self._changed):
+            if (parent := self._structure.parent(changed)) is not None:
+                self._children[parent].add(changed)
+        self._changed.clear()
         return self._children.pop(node_id, set())
-
-    def _pay(self, stations: set[NodeId]) -> None:
-        passed = set[NodeId]()
-        for station in stations:
-            for each in takewhile(lambda each: each not in passed, self._lineage.between(station)):
-                passed.add(each)
-                self._stir(each)
-
-    def _carry_up(self) -> None:
-        passed = set[NodeId]()
-        for node_id in self._lowest:
-            each: NodeId | None = node_id
-            while each is not None and each not in passed:
-                passed.add(each)
-                self._stir(each)
-                station = self._lineage.station(each)
-                if each != station:
-                    each = self._lineage.above(each)
-                elif (each := self._lineage.next_station(station)) is not None:
-                    self._owed[each].add(station)
-        self._lowest.clear()
-
-    def _stir(self, node_id: NodeId) -> None:
-        if (above := self._lineage.above(node_id)) is not None:
-            self._children[above].add(node_id)
 
 
 class RankedChildren:

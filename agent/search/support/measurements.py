@@ -35,7 +35,7 @@ class Measurements:
         new = again[self._again[node_id] :]
         self._again[node_id] = len(again)
         if new:
-            self._below.note(node_id, (len(new), sum(exact(evaluation.value) for evaluation in new)))
+            self._below.add(node_id, (len(new), sum(exact(evaluation.value) for evaluation in new)))
 
     def changed_below(self, node_id: NodeId) -> None:
         """Nothing here depends on it."""

@@ -47,9 +47,9 @@ def _state(run: Run, node: Node) -> str:
 
 def _marks(run: Run, node: Node, *, compared: bool) -> list[str]:
     """All that is true of it besides."""
-    tree, arrivals = run.tree, sum(run.tree.proposals.times(p, node.id) for p in run.tree.edges.sources(node.id))
+    tree, arrivals = run.tree, sum(run.tree.proposals.times(p, node.id) for p in run.tree.structure.sources(node.id))
     marks = {
-        "merged": len(node.parents) > 1 or arrivals > 1 or len(tree.edges.sources(node.id)) > 1,
+        "merged": len(node.parents) > 1 or arrivals > 1 or len(tree.structure.sources(node.id)) > 1,
         "open": tree.expandable(node.id),
         "pruned": tree.pruned(node.id),
         "refused": node.refused,

@@ -46,7 +46,7 @@ def overview(run: Run) -> dict[str, Any]:
         "usage": asdict(run.usage),
         "base": _base_tests(run),
         "best": [node.id for node in run.tree.path(_best(run))] if len(run.tree) else [],
-        "references": [[a, b] for a, b, kind in run.tree.edges if kind == "reference"],
+        "references": [[a, b] for a, b, kind in run.tree.structure.edges() if kind == "reference"],
         "starts": list(run.starts),
         "waves": waves(run),
         "tournaments": list(_tournaments(run)),
