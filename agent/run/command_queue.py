@@ -1,6 +1,6 @@
-"""Orders for a search that another process runs: lines in the run's directory, taken over by its engine as events.
+"""A queue of orders for a search that another process runs: lines of a file in the run's directory.
 
-Laws: an order is taken over once, whatever is killed when; a torn line is no order.
+Laws: the engine records each order exactly once, whatever is killed when; a torn line is not an order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INBOX = "steering.jsonl"
 
 def steer(directory: Path, order: Order) -> Literal["recorded", "queued"]:
     """Give an order to a run. `recorded`: the run is stopped, and its next session obeys. `queued`: another process
-    holds it and takes the order over before it selects again; if it ends before that, the next session does.
+    holds the run and obeys before its next selection; if it ends before that, the next session obeys.
 
     Raises:
         agent.errors.UsageError: the directory holds no run, or the order cannot be obeyed.
@@ -51,7 +51,7 @@ def steer(directory: Path, order: Order) -> Literal["recorded", "queued"]:
 
 
 def put(directory: Path, order: Order) -> None:
-    """Leave an order to whoever holds the run. Any number of processes may at once."""
+    """Queue an order for the process that holds the run. Several processes may do so at the same time."""
     with (directory / INBOX).open("a+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         cut_torn_line(file)
@@ -59,7 +59,7 @@ def put(directory: Path, order: Order) -> None:
 
 
 def new_orders(run: Run) -> Iterator[Steered]:
-    """What the inbox holds and the run has not taken over, to be recorded one by one."""
+    """The queued orders that the run has not recorded, oldest first."""
     try:
         for line, end in whole_lines(run.journal.directory / INBOX, run.steering.inbox_bytes):
             try:
@@ -69,7 +69,7 @@ def new_orders(run: Run) -> Iterator[Steered]:
             if isinstance(event, Steered) and 0 <= event.order.node < len(run.tree):
                 yield replace(event, inbox_bytes=end)
             else:
-                log.warning("passed over in %s: %r", INBOX, line[:200])
+                log.warning("ignored in %s: %r", INBOX, line[:200])
     except FileNotFoundError:
         return
 

@@ -1,8 +1,7 @@
-"""What people, or a wave (`agent.solver.refine.local`), order a search to do, and the choice that obeys them. No
-algorithm knows of it.
+"""Orders that people, or a later round (`agent.solver.refine.local`), give a search. No search algorithm knows of them.
 
-Laws: an order is an event like any other, so a resumed search obeys as the first session would have; what was pruned is
-never expanded again; work in flight is left alone.
+Laws: an order is an event like any other, so that a resumed search obeys as the first session would have; what was
+pruned is never expanded again; work in flight is left alone.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ HINT_BYTES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One order, of a person or of a diagnosis."""
+    """One order, given by a person or by a diagnosis."""
 
     act: Literal["fork", "prune", "pin", "unpin"]
     """`fork`: expand the node next, once. `prune`: expand neither it nor anything below it any more. `pin`: expand
@@ -32,23 +31,23 @@ class Order:
     hint: str = ""
     """For `fork`: what the policy should try. It belongs to that one expansion."""
     by: Literal["person", "diagnosis"] = "person"
-    """`diagnosis`: no person orders it, but a later wave, which goes on from a state that an earlier one reached."""
+    """`diagnosis`: a later round gives the order, to continue from a state of an earlier one."""
 
 
 class Steering:
-    """The orders of a run, folded to what of them still counts. Only `agent.run.run.Run` changes it."""
+    """The orders of a run that are still in force. Only `agent.run.run.Run` changes it."""
 
     def __init__(self) -> None:
         self.forks: dict[int, Order] = {}
-        """Expansions that were asked for and have not ended yet, by the number of the order, oldest first."""
+        """Fork orders whose expansion has not ended, by the number of the order, oldest first."""
         self.pins: list[NodeId] = []
-        """Pinned nodes; the last one counts that has an expandable node."""
+        """Pinned nodes; the last one with an expandable node is in force."""
         self.inbox_bytes = 0
-        """How much of the inbox was taken over."""
+        """How many bytes of the queue file were read."""
         self._given = 0
 
     def give(self, order: Order, tree: Tree, inbox_bytes: int) -> None:
-        """An order was recorded. One that means nothing any more changes nothing."""
+        """Apply a recorded order. An order that no longer applies changes nothing."""
         if order.act == "fork":
             self.forks[self._given] = order
         elif order.act == "prune":
@@ -60,7 +59,7 @@ class Steering:
         self.inbox_bytes = max(self.inbox_bytes, inbox_bytes)
 
     def use(self, choice: Choice | None) -> None:
-        """The expansion that a choice began has ended: the order that it obeyed is done."""
+        """Mark the order that a choice obeyed as done: its expansion has ended."""
         if choice is not None and choice.order is not None:
             self.forks.pop(choice.order, None)
 
@@ -69,15 +68,15 @@ class Steering:
         return ((number, order) for number, order in self.forks.items() if tree.expandable(order.node))
 
     def pin(self, tree: Tree) -> NodeId | None:
-        """The pin that counts now."""
+        """The pin that is in force."""
         return next((pin for pin in reversed(self.pins) if tree.open_below(pin)), None)
 
 
 def check(order: Order, tree: Tree, steering: Steering) -> None:
-    """Whether an order can be obeyed.
+    """Check that an order can be obeyed.
 
     Raises:
-        agent.errors.UsageError: it cannot; the message says why, and what can.
+        agent.errors.UsageError: it cannot; the message says why, and what to do instead.
     """
     node = order.node
     require_node(node, len(tree))
@@ -90,20 +89,20 @@ def check(order: Order, tree: Tree, steering: Steering) -> None:
             f"nothing at or below node {node} can be expanded: {_why_closed(tree, node)}; {_remedy(tree, node, 'pin')}"
         )
     if order.act == "unpin" and node not in steering.pins:
-        pinned = f"pinned: {', '.join(map(str, steering.pins))}" if steering.pins else "no node is"
+        pinned = f"pinned: {', '.join(map(str, steering.pins))}" if steering.pins else "no node is pinned"
         raise UsageError(f"node {node} is not pinned; {pinned}")
     if order.act == "prune" and node == tree.root.id:
         raise UsageError("pruning node 0 would end the search; stop it with Ctrl-C, or prune nodes below the root")
 
 
 def require_node(node_id: NodeId, nodes: int) -> None:
-    """Whether a run of so many nodes has this one.
+    """Check that a run of so many nodes has this node.
 
     Raises:
         agent.errors.UsageError: it does not.
     """
     if not 0 <= node_id < nodes:
-        known = f"this run has nodes 0 to {nodes - 1}" if nodes else "this run has measured none yet"
+        known = f"this run has nodes 0 to {nodes - 1}" if nodes else "this run has no nodes yet"
         raise UsageError(f"there is no node {node_id}: {known}")
 
 
@@ -111,7 +110,7 @@ def _why_closed(tree: Tree, node_id: NodeId) -> str:
     if tree[node_id].terminal:
         return "it is solved or was submitted"
     if tree[node_id].refused:
-        return "the run's gate does not go on from it"
+        return "the run's gate refused it"
     return "it was pruned" if tree.pruned(node_id) else "nothing is left to propose there"
 
 

@@ -79,7 +79,7 @@ class Asked:
     sampling: dict[str, Any]
     answer: Completion
     node: NodeId | None = None
-    """On whose behalf; of a state that is no node yet, the parent."""
+    """The node on whose behalf; for a state that is not a node yet, its parent."""
     purpose: str = ""
     """`policy`, `value`, or what else the answer was for."""
     kind: Literal["asked"] = "asked"
@@ -90,7 +90,7 @@ Refusal = Literal["TooLong", "ToolsRefused"]
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A model's server did not take a request, for what it is; that cost nothing. Fields as in `Asked`."""
+    """A model's server rejected a request for what it contains, which cost nothing. Fields as in `Asked`."""
 
     model: str
     request: str
@@ -106,31 +106,31 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A choice is in flight from now on, until an event whose `flight` has its number. Where none follows, it was lost
+    """An expansion began. It is in flight until an event whose `flight` has its number; if none follows, it was lost
     with its process."""
 
     choice: Choice
     number: int
-    """How many had begun before it; of what is begun again, another one each time."""
+    """How many had begun before it; each time it is begun again it gets another number."""
     index: int
-    """The how-manieth of that policy at the node it is; of what is begun again, the same."""
+    """Its ordinal among the expansions of the node by this policy, from 0; it stays the same when it is begun again."""
     policy_id: str = ""
     """Who proposes; empty where no policy is asked."""
     nodes: int = 0
-    """That there were when it began first: of those that came later its policy is shown none."""
+    """How many nodes there were when it first began: its policy is shown no later ones."""
     attempts: int = 0
-    """Expansions of the node that had ended then, likewise."""
+    """How many expansions of the node had ended then: its policy is shown no later ones."""
     kind: Literal["begun"] = "begun"
 
     @property
     def work(self) -> Work:
-        """As the tree counts it."""
+        """What the tree counts it as."""
         return self.choice.node, self.choice.act, self.choice.other, self.policy_id
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A state was measured."""
+    """A new state was measured and is a node."""
 
     node: Node
     elapsed_s: float = 0.0
@@ -160,7 +160,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Remeasured:
-    """The state of a node was measured once more. The node stays what it is."""
+    """The state of a node was measured again. The node does not change."""
 
     node: NodeId
     evaluation: Evaluation
@@ -173,16 +173,16 @@ class Remeasured:
 
 @dataclass(frozen=True, slots=True)
 class Extended:
-    """Tests of the base state were run that no run of it had come to: the base state's report is that much longer."""
+    """More tests of the root state were run; they are part of its report from now on."""
 
     report: SuiteReport
-    """Of these tests alone."""
+    """The report of these tests alone."""
     kind: Literal["extended"] = "extended"
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What was begun at `node` ended without a state, or without a measurement."""
+    """An expansion of `node` ended without a state or a measurement."""
 
     node: NodeId
     reason: str
@@ -196,13 +196,13 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
-    """Nothing is left to propose at `node`."""
+    """A policy, or all of them, have nothing left to propose at `node`."""
 
     node: NodeId
     policy_id: str = ""
-    """The one policy of several that has nothing left there; empty: none has."""
+    """The policy that has nothing left there; empty: all of them."""
     flight: ScheduleEntry | None = None
-    """Where that ended an expansion."""
+    """Set where this ended an expansion."""
     kind: Literal["exhausted"] = "exhausted"
 
 
@@ -222,7 +222,7 @@ class Steered:
 
     order: Order
     inbox_bytes: int = 0
-    """How much of the inbox (`agent.run.command_queue`) had been taken over then, this order included."""
+    """How many bytes of the queue file (`agent.run.command_queue`) had been read then, this order included."""
     kind: Literal["steered"] = "steered"
 
 
@@ -244,16 +244,16 @@ class Voted:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A further wave of rollouts from the base state began, told of those before."""
+    """A further round of rollouts from the root began, with what the earlier ones learned."""
 
     number: int
-    """From 2: the first wave needs no word."""
+    """From 2: the first round has no event."""
     first: NodeId
-    """The id that its first state gets."""
+    """The id that its first node gets."""
     briefing: Briefing | None = None
-    """None: it is told nothing."""
+    """None: the round is told nothing."""
     repairs: tuple[Order, ...] = ()
-    """Where those of its rollouts begin that do not begin at the base state (`agent.solver.refine.local`)."""
+    """Where rollouts begin that do not begin at the root (`agent.solver.refine.local`)."""
     kind: Literal["round"] = "round"
 
 

@@ -1,6 +1,6 @@
-"""Giving up states when there is no room for more: only those that nothing goes on from, and never what they changed.
+"""Eviction: states that no search needs any more are discarded when the disk is full. Their patches are kept.
 
-A discarded node stays a fact of the tree, with its patch in the journal; forking it says that its state was discarded.
+A discarded node stays in the tree, with its patch in the journal; forking it says that its state was discarded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["DISCARDED", "dispensable", "forget_unrecorded", "kept_patch", "make_
 log = logging.getLogger(__name__)
 
 DISCARDED = "discarded"
-"""Key of the note on a node whose state was given up: `{"patch": the blob of its patch against the root}`."""
+"""Key of the note on a node whose state was discarded: `{"patch": the blob of its patch against the root}`."""
 
 
 def kept_patch(run: Run, node: NodeId) -> str:
@@ -29,10 +29,10 @@ def kept_patch(run: Run, node: NodeId) -> str:
 
 
 def make_room(provider: Provider, run: Run, unchanged: AbstractContextManager[object] | None = None) -> None:
-    """See to it that there is room for another state. Nobody changes the tree inside `unchanged`.
+    """Make sure that there is room for another state. Inside `unchanged` no other thread changes the tree.
 
     Raises:
-        sandboxes.StoreFull: there is none, and nothing can be given up.
+        sandboxes.StoreFull: there is no room, and no state can be discarded.
     """
     try:
         provider.require_room()
@@ -48,15 +48,15 @@ def make_room(provider: Provider, run: Run, unchanged: AbstractContextManager[ob
 
 
 def forget_unrecorded(provider: Provider, base: Snapshot, *runs: Run) -> None:
-    """Forget what an earlier session had frozen when it was killed: it belongs to no node. Only for a provider that
-    keeps the states of these runs and nobody else's."""
+    """Discard snapshots that no node holds, which a killed session left. Only for a provider that keeps the states of
+    these runs alone."""
     kept = [node.snapshot for run in runs for node in run.tree if run.note(node.id, DISCARDED) is None]
     provider.retain([base, *kept])
 
 
 def dispensable(run: Run) -> dict[Snapshot, list[Node]]:
-    """States that are still there and nobody needs, each with the nodes that hold it: no search selects these any more,
-    and no patch is taken from them. A node whose edit changed nothing holds the state of its parent."""
+    """States that can be discarded, each with the nodes that hold it: no search selects these nodes any more, and no
+    patch is taken from them. A node whose edit changed nothing holds the state of its parent."""
     there = [node for node in run.tree if run.note(node.id, DISCARDED) is None]
     needed = {node.snapshot for node in there if _needed(run, node.id)}
     going: dict[Snapshot, list[Node]] = {}
@@ -74,7 +74,7 @@ def _needed(run: Run, node_id: NodeId) -> bool:
 
 
 def _discard(provider: Provider, run: Run, state: Snapshot, nodes: Iterable[Node]) -> None:
-    """Its patch is kept first, then the decision, then the deed: whatever is interrupted, nothing is lost."""
+    """Keep the patch, record the decision, discard the state, in this order: an interruption loses nothing."""
     patch = run.journal.put_blob(provider.diff(run.tree.root.snapshot, state))
     for node in nodes:
         run.record(Noted(node.id, DISCARDED, {"patch": patch}))

@@ -1,7 +1,7 @@
-"""InProgress: what has begun and not ended, by a run's journal. It is in flight, or was lost with its process.
+"""Expansions in progress: begun and not ended, by a run's journal. They are in flight, or were lost with their process.
 
-Law: what was lost is begun again as it was, in the order in which it had begun; what ends the process each time is not
-tried for ever.
+Law: a lost expansion is begun again as it was, in the order in which the lost ones had begun; one that kills its
+process each time is not tried for ever.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from agent.run.tree.tree import Work
 __all__ = ["SUSPECT", "TRIES", "InProgress"]
 
 TRIES = 3
-"""Work that was lost so often is not begun again: it has failed."""
+"""An expansion that was lost so often has failed and is not begun again."""
 SUSPECT = 2
-"""Work that was lost so often is carried out alone, so that nothing else is lost with it once more."""
+"""An expansion that was lost so often is carried out alone, so that it takes no other with it."""
 
 
 class InProgress:
-    """A count over the events of a run. Only `agent.run.run.Run` changes it."""
+    """Counts over the events of a run. Only `agent.run.run.Run` changes them."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[Work, int], Begun] = {}
@@ -32,23 +32,24 @@ class InProgress:
         self._first: dict[Work, int] = {}
 
     def __iter__(self) -> Iterator[Begun]:
-        """What began first comes first, although it was begun again later."""
+        """The begin events of all that is in progress, in the order in which the expansions began for the first
+        time."""
         return iter(tuple(self._open.values()))
 
     def next(self, work: Work) -> int:
-        """The lowest index of that work above all that have begun."""
+        """The lowest index that no expansion of this work has had."""
         return self._next.get(work, 0)
 
     def first(self, work: Work) -> int:
-        """The lowest index of that work in the present wave."""
+        """The lowest index of this work in the current round."""
         return self._first.get(work, 0)
 
     def times(self, begun: Begun) -> int:
-        """How often it has begun since a session ended by itself."""
+        """How often the expansion has begun since a session last ended by itself."""
         return self._times[begun.work, begun.index]
 
     def begin(self, begun: Begun) -> None:
-        """Something has begun, for the first time or again."""
+        """Count an expansion that began, for the first time or again."""
         key = begun.work, begun.index
         if key in self._open:
             del self._by_number[self._open[key].number]
@@ -58,16 +59,16 @@ class InProgress:
         self._next[begun.work] = max(begun.index + 1, self.next(begun.work))
 
     def end(self, flight: ScheduleEntry | None) -> None:
-        """It has ended. Earlier versions took no note of its beginning."""
+        """Count an expansion as ended. Journals of earlier versions do not say that it began."""
         if flight is not None and (key := self._by_number.pop(flight.number, None)) is not None:
             del self._open[key], self._times[key]
 
     def stand_still(self) -> None:
-        """A session ended by itself: what it left undone is not to blame."""
+        """A session ended by itself, so that what it left in progress did not kill it."""
         self._times.clear()
 
-    def begin_wave(self) -> None:
-        """What earlier waves left undone is not begun again."""
+    def begin_round(self) -> None:
+        """Drop what earlier rounds left in progress: it is not begun again."""
         self._open.clear()
         self._by_number.clear()
         self._times.clear()

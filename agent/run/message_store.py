@@ -1,4 +1,4 @@
-"""Conversations: each value of a conversation is kept once, and each conversation as what it adds to a known one.
+"""Message store: each message is kept once, and each conversation as what it adds to an earlier one.
 
 Laws: what is stored of a conversation is linear in what is new in it; `whole` gives back exactly what was stored.
 """
@@ -16,14 +16,14 @@ __all__ = ["Conversations", "Passage", "digest_of"]
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What a conversation adds to one that is known."""
+    """What a conversation adds to a stored one."""
 
     digest: str
-    """Names the whole conversation: the SHA-256, in hex, of its values in their order."""
+    """The SHA-256, in hex, of all values of the conversation in order."""
     after: str
-    """Names the longest known beginning; empty where none is known."""
+    """The digest of its longest stored beginning; empty if nothing of it is stored."""
     new: tuple[Any, ...]
-    """The values that follow it, each a JSON list or object. A string names one that is known, by its digest."""
+    """The values that follow, each a JSON list or object; a string is the digest of a stored value."""
 
 
 class Conversations:
@@ -36,7 +36,7 @@ class Conversations:
         """For each beginning: the one without its last value, and the digest of that value."""
 
     def shorten(self, values: Sequence[Any]) -> Passage:
-        """What there is to store of a conversation."""
+        """The passage to store for a conversation."""
         names = [digest_of(value) for value in values]
         beginnings = [""]
         for name in names:
@@ -47,7 +47,7 @@ class Conversations:
         return Passage(beginnings[-1], beginnings[known], new)
 
     def learn(self, passage: Passage) -> None:
-        """A passage was stored."""
+        """Take in a passage that was stored."""
         beginning = passage.after
         for value in passage.new:
             name = value if isinstance(value, str) else self.learn_value(value)
@@ -56,17 +56,17 @@ class Conversations:
             beginning = longer
 
     def learn_value(self, value: Any) -> str:
-        """A value was stored that conversations may go on with; its digest."""
+        """Take in a value that was stored; returns its digest."""
         name = digest_of(value)
         self._values.setdefault(name, value)
         return name
 
     def whole(self, digest: str) -> tuple[Any, ...]:
-        """The values of a conversation, or of the beginning of one. Raises KeyError when it was not stored."""
+        """The values of a conversation, or of the beginning of one. Raises KeyError if it is not stored."""
         return tuple(self._values[name] for name in self.names(digest))
 
     def names(self, digest: str) -> tuple[str, ...]:
-        """The digests of those values. Raises KeyError as `whole`."""
+        """The digests of the values of a conversation. Raises KeyError as `whole`."""
         found = []
         while digest:
             digest, name = self._ends[digest]

@@ -1,4 +1,4 @@
-"""Where runs are kept, and what they are called."""
+"""The directories of runs, and the names in them."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from agent.task import load_task
 __all__ = ["PARTS", "STORE", "checkout_of", "journal_of", "new_run_dir", "runs_dir", "slug", "state_dir", "store_of"]
 
 STORE = "store"
-"""In a run's directory: what its states are kept in."""
+"""The store of a run's states, in its directory."""
 PARTS = "parts"
-"""In a run's directory: the searches of the parts that it delegates, each a run."""
+"""The runs of delegated sub-issues, in a run's directory."""
 
 
 def state_dir() -> Path:
-    """Where the user's own files are kept that outlive a run."""
+    """The directory for files of this user that outlive a run."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "ramify"
 
 
 def runs_dir() -> Path:
-    """Where runs are kept that no `--out` names."""
+    """The directory of runs without `--out`."""
     return state_dir() / "runs"
 
 
 def new_run_dir(wanted: Path | None, name: str) -> Path:
-    """The directory of a new run: `wanted`, or one under `runs_dir()` named by the time and the issue. What of a run is
-    there that recorded nothing is gone on with.
+    """The directory of a new run: `wanted`, or one under `runs_dir()` named by the time and the issue. A run
+    directory with an empty journal is used again.
 
     Raises:
-        agent.errors.UsageError: there is something already.
+        agent.errors.UsageError: it exists already.
     """
     if wanted is None:
         wanted = runs_dir() / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{name}"
@@ -51,16 +51,16 @@ def new_run_dir(wanted: Path | None, name: str) -> Path:
 
 
 def slug(text: str) -> str:
-    """A name for a directory out of the first words of a text."""
+    """A directory name made of the first words of a text."""
     words = re.findall(r"[a-z0-9_]+", text.lower())
     return "-".join(words[:6])[:50].strip("-") or "issue"
 
 
 def checkout_of(run: Path, otherwise: str) -> Path:
-    """The checkout that a run began from; `otherwise` says what to do where there is none.
+    """The checkout that a run began from; `otherwise` is the remedy in the error.
 
     Raises:
-        agent.errors.UsageError: no such run, or it began from an image.
+        agent.errors.UsageError: there is no such run, or it began from an image.
     """
     started = next((event for event in read_events(journal_of(run)) if isinstance(event, Started)), None)
     path = load_task(started.task).workspace.path if started else None
@@ -70,7 +70,7 @@ def checkout_of(run: Path, otherwise: str) -> Path:
 
 
 def store_of(run: Path) -> Path:
-    """Where the states of a run are kept: those of the search of a part are in the store of the run that delegates."""
+    """The store of a run's states. A delegated run uses the store of the run that delegates."""
     above = run.absolute().parents
     is_part = len(above) > 2 and above[1].name == PARTS and (above[2] / "journal.jsonl").is_file()
     return (above[2] if is_part else run) / STORE
@@ -80,7 +80,7 @@ def journal_of(run: Path) -> Path:
     """The journal of an existing run.
 
     Raises:
-        agent.errors.UsageError: the directory holds none.
+        agent.errors.UsageError: the directory holds no run.
     """
     journal = run / "journal.jsonl"
     if not journal.is_file():

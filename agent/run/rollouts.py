@@ -1,4 +1,4 @@
-"""Rollouts: ways from the base state to a leaf, what each came to in words, and the patch that each offers."""
+"""Rollouts: the ways from the root to a leaf, with a summary and the patch that each offers."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from agent.run.tree.tree import Node, NodeId, Tree
 __all__ = ["Briefing", "Candidate", "Outcome", "Plan", "Rollout", "Summary", "is_candidate", "rollouts"]
 
 Outcome = Literal["solved", "submitted", "improved", "unchanged", "worse", "invalid"]
-"""What is known of where a rollout ended, against the base state: the goal tests pass and nothing broke; submitted
-where no goal is known; strictly better by its tests; neither; something broke and nothing was gained; the tests did not
-run."""
+"""How a rollout ended, compared with the root. `solved`: the goal tests pass and nothing broke; `submitted`: submitted
+where no goal is known; `improved`: strictly better by its tests; `unchanged`: neither better nor worse; `worse`:
+something broke and nothing was gained; `invalid`: the tests did not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """A way from the base state to a state with none below it."""
+    """A way from the root to a leaf."""
 
     path: tuple[NodeId, ...]
     """The root first, the leaf last, along edit parents."""
     best: NodeId
-    """The state of the path whose patch is offered, never the root: the submitted one, else that of highest value; of
-    equals the last in a conversation, and the first of single edits. One that is no candidate (`is_candidate`) goes
-    behind all that are."""
+    """The node of the path whose patch is offered, never the root: the submitted one, else the one of highest value;
+    among equals the last in a conversation, and the first of single edits. Candidates (`is_candidate`) go before all
+    others."""
     round: int
-    """The wave in which its leaf was recorded, from 1."""
+    """The round in which its leaf was recorded, from 1."""
 
     @property
     def leaf(self) -> NodeId:
-        """Where it ended."""
+        """The node where it ended."""
         return self.path[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A rollout in words and facts. Lists are without repeats, in the order in which things happened."""
+    """A rollout in words and facts. Lists have no repeats and are in the order of events."""
 
     leaf: NodeId
-    """Which rollout."""
+    """The leaf of the rollout."""
     author: str
-    """`journal`: read off what was recorded, without a model; else the model that wrote it."""
+    """`journal`: made from the journal without a model; else the model that wrote it."""
     outcome: Outcome
     hypothesis: str = ""
-    """What the rollout took to be wrong."""
+    """What the rollout assumed to be wrong."""
     files_read: tuple[str, ...] = ()
     files_changed: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Summary:
     patch_blob: str = ""
     """The best state's patch, by its name in the run's blobs."""
     contradictions: tuple[str, ...] = ()
-    """Where a model's summary says other than what was recorded."""
+    """Where a model's summary contradicts the journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Candidate:
 
     @property
     def node(self) -> NodeId:
-        """The state that the patch is of; what a ballot names."""
+        """The node of the patch; ballots name it."""
         return self.rollout.best
 
 
@@ -95,25 +95,23 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What a wave of rollouts is told of the waves before. No raw trace is in it."""
+    """What a round is told of the earlier rounds. It holds no raw traces."""
 
     round: int
-    """The wave that is told, from 2."""
+    """The round that is told, from 2."""
     summaries: tuple[Summary, ...] = ()
-    """Of the best rollouts so far, best first."""
+    """Summaries of the best rollouts so far, best first."""
     plan: Plan | None = None
 
 
 def rollouts(tree: Tree, starts: Sequence[NodeId] = (1,)) -> list[Rollout]:
-    """All ways from the root to a leaf that is not the root, in the order of their leaves. `starts` has the id of the
-    first node of each wave, ascending."""
+    """All rollouts, in the order of their leaves. `starts` has the id of the first node of each round, ascending."""
     leaves = [node for node in tree if node.parents and not tree.children(node.id)]
     return [_rollout(tree.path(leaf.id), starts) for leaf in leaves]
 
 
 def is_candidate(node: Node, root: Node) -> bool:
-    """Whether the node's patch is worth comparing: it is an answer, and where single edits made it, it was not seen to
-    break anything."""
+    """Whether the node's patch is worth comparing: it is an answer and, if single edits made it, broke no test."""
     return node.is_answer(root) and (node.by_model or not node.evaluation.parts.get("harm", 0.0))
 
 
@@ -123,6 +121,6 @@ def _rollout(path: tuple[Node, ...], starts: Sequence[NodeId]) -> Rollout:
 
 
 def _promise(node: Node, root: Node) -> tuple[bool, bool, bool, float, int]:
-    """The greater, the better what the state of a rollout offers."""
+    """A sort key: the greater, the better the patch of the node."""
     age = node.id if node.by_model else -node.id
     return is_candidate(node, root), node.evaluation.solved, node.submitted, node.value, age

@@ -54,9 +54,9 @@ class Mark:
     usage: Usage = field(default_factory=Usage)
     elapsed_s: float = 0.0
     expansions: int = 0
-    """That had ended, whatever came of them."""
+    """Expansions that had ended, whatever came of them."""
     repeats: int = 0
-    """Of those, the ones that led to a state that was known."""
+    """How many of those expansions led to a node that the tree had."""
 
 
 class Run:
@@ -74,25 +74,24 @@ class Run:
         """All requests that a server did not take, oldest first."""
         self.conversations = Conversations()
         self.begun = 0
-        """How many choices have begun, as far as is known."""
+        """How many expansions have begun, as far as the journal says."""
         self.underway = InProgress()
         self.elapsed_s = 0.0
         self.notes: dict[tuple[NodeId, str], Any] = {}
         self.steering = Steering()
         self.summaries: dict[tuple[NodeId, str], Summary] = {}
-        """By the leaf of the rollout and the author."""
+        """Summaries by the leaf of the rollout and the author."""
         self.ballots: list[Ballot] = []
         """All votes on candidates, oldest first."""
         self.rounds: list[Round] = []
-        """The waves after the first."""
+        """The rounds after the first."""
         self._since = Since()
         self.marks: list[Mark] = []
-        """How far it had come when each of those waves began."""
+        """How far the run had come when each of those rounds began."""
         self.repeated: list[NodeId] = []
-        """The known states that expansions led to, one for each, in order."""
+        """For each expansion that led to a node that the tree had: that node, oldest first."""
         self.earlier: frozenset[str] = frozenset()
-        """What waves before the present one proposed at the base state, in canonical form
-        (`agent.run.tree.tree.proposal_of`)."""
+        """What earlier rounds proposed at the root, in canonical form (`agent.run.tree.tree.proposal_of`)."""
         self._lock = threading.RLock()
         try:
             for event in journal.events() if events is None else events:
@@ -115,8 +114,8 @@ class Run:
 
     @classmethod
     def read(cls, directory: Path, events: Iterable[Event] | None = None) -> Run:
-        """What a run has recorded so far, whoever holds it. Nothing can be recorded in what is returned. `events`: what
-        was read of its journal already, and what it is to be the fold of.
+        """A run as recorded so far, read-only; another process may hold it. `events`: the events of its journal, where
+        they have been read already.
 
         Raises:
             JournalError: it cannot be read, or its events do not fit together.
@@ -136,65 +135,65 @@ class Run:
         self.journal.close()
 
     def record(self, event: Event) -> None:
-        """The one way in which a run changes: on disk first, then in memory."""
+        """Change the run, on disk first and then in memory. There is no other way to change it."""
         with self._lock:
             self.journal.append(event)
             self._fold(event)
 
     def note(self, node: NodeId, key: str) -> Any | None:
-        """A recorded fact about a node, None when there is none."""
+        """A recorded fact about a node; None if nothing is recorded under the key."""
         return self.notes.get((node, key))
 
     @property
     def mark(self) -> Mark:
-        """How far it has come by now."""
+        """How far the run has come."""
         return Mark(self.usage, self.elapsed_s, self.tree.ended_expansions, len(self.repeated))
 
     @property
     def round(self) -> int:
-        """The wave that is grown, from 1."""
+        """The number of the current round, from 1."""
         return 1 + len(self.rounds)
 
     @property
     def briefing(self) -> Briefing | None:
-        """What the wave that is grown was told when it began."""
+        """What the current round was told when it began."""
         return self.rounds[-1].briefing if self.rounds else None
 
     @property
     def wave(self) -> TreePart | None:
-        """What a search sees of the tree in a wave after the first: the base state, as if nothing had been tried there,
-        and what the wave has made. None: it sees the tree."""
+        """The part of the tree that a search sees in a round after the first: the root, as if nothing had been tried
+        there, and what the round has added. None in the first round: the search sees the whole tree."""
         since = self._since
         return self.tree.view(since, lambda whole: TreePart(whole, ROOT, since)) if self.rounds else None
 
     def attempts(self, node: NodeId) -> tuple[Attempt, ...]:
-        """What came of the expansions of a node, oldest first; of those of the base state, in this wave."""
+        """What came of the expansions of a node, oldest first; of the root, in the current round only."""
         return self.tree.attempts(node)[self._since.attempts if node == ROOT else 0 :]
 
     def before(self, node: NodeId, policy_id: str) -> int:
-        """Expansions of a node by a policy that earlier waves began as if there had been none: of the base state."""
+        """How many expansions of the root this policy began in earlier rounds; 0 for other nodes."""
         if node != ROOT:
             return 0
         ended = sum(each.policy_id == policy_id for each in self.tree.attempts(node)[: self._since.attempts])
         return max(ended, self.underway.first((node, "expand", None, policy_id)))
 
     def next(self, work: Work) -> int:
-        """The index that the work gets where it is begun for the first time: no other had it or will have it."""
+        """The index of this work if it is begun now for the first time. No index is used twice."""
         return max(self.tree.begun(*work), self.underway.next(work))
 
     def children(self, node: NodeId) -> list[Node]:
-        """The nodes whose edit was made in a state, oldest first; of those of the base state, this wave's."""
+        """The nodes whose edit was made in a state, oldest first; of the root, those of the current round only."""
         return [child for child in self.tree.children(node) if node != ROOT or child.id >= self._since.nodes]
 
     def solved(self, node: NodeId) -> bool:
-        """Whether a state solves the task by its evaluation, and no verification refuted it."""
+        """Whether the evaluation says that the state solves the task, and no verification refuted it."""
         verdict = self.note(node, "verdict")
         return self.tree[node].evaluation.solved and (verdict is None or bool(verdict["solved"]))
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to do: it is solved or was submitted, and in waves all its rollouts are finished and
-        compared."""
+        """Whether nothing is left to do: the run is solved or was submitted and, in rounds, all rollouts are finished
+        and compared."""
         if self.ended is None:
             return False
         if self.ended.stop == Stop.SUBMITTED.name:
@@ -207,11 +206,11 @@ class Run:
 
     @property
     def starts(self) -> tuple[NodeId, ...]:
-        """The first node of each wave, in order; it need not have been made yet."""
+        """The id of the first node of each round, in order; the last one may not have been made yet."""
         return 1, *(wave.first for wave in self.rounds)
 
     def rollouts(self) -> list[Rollout]:
-        """All ways from the base state to a leaf, in the order of their leaves."""
+        """All rollouts, in the order of their leaves."""
         return rollouts(self.tree, self.starts)
 
     def _fold(self, event: Event) -> None:
@@ -225,11 +224,11 @@ class Run:
                 self.begun = event.number + 1
                 self.underway.begin(event)
             case Added() | Merged() | Remeasured() | Failed():
-                self._fold_growth(event)
+                self._fold_outcome(event)
             case Extended():
                 self.tree.extend(event.report)
             case Exhausted():
-                self._fold_flight(event.flight)
+                self._fold_end(event.flight)
                 if event.policy_id:
                     self.tree.leave(event.node, event.policy_id)
                 else:
@@ -239,7 +238,7 @@ class Run:
             case Steered():
                 self.steering.give(event.order, self.tree, event.inbox_bytes)
             case Summarised() | Voted() | Round():
-                self._fold_wave(event)
+                self._fold_round(event)
             case Ended():
                 self.ended = event
                 self.underway.stand_still()
@@ -248,7 +247,7 @@ class Run:
                 assert_never(event)
 
     def _fold_use(self, event: Spent | Asked | Refused) -> None:
-        """What was asked of models, and what anything cost."""
+        """Fold a model call or a cost."""
         match event:
             case Spent():
                 self.usage += event.usage
@@ -261,8 +260,8 @@ class Run:
                 self.refused.append(event)
                 self.conversations.learn(event.conversation)
 
-    def _fold_growth(self, event: Added | Merged | Remeasured | Failed) -> None:
-        """What came of something that was begun at a node."""
+    def _fold_outcome(self, event: Added | Merged | Remeasured | Failed) -> None:
+        """Fold the outcome of an expansion."""
         match event:
             case Added():
                 self.tree.add(event.node)
@@ -273,17 +272,17 @@ class Run:
                 self.tree.measure_again(event.node, event.evaluation)
             case Failed():
                 self.tree.fail(event.node, event.reason, *_work(event))
-        self._fold_flight(event.flight)
+        self._fold_end(event.flight)
         self.steering.use(event.choice)
         self.elapsed_s = event.elapsed_s
 
-    def _fold_flight(self, flight: ScheduleEntry | None) -> None:
-        """What has ended, and when it began."""
+    def _fold_end(self, flight: ScheduleEntry | None) -> None:
+        """Fold the end of an expansion."""
         self.underway.end(flight)
         self.begun = flight.begun if flight else self.begun
 
-    def _fold_wave(self, event: Summarised | Voted | Round) -> None:
-        """What a wave came to, and the beginning of another."""
+    def _fold_round(self, event: Summarised | Voted | Round) -> None:
+        """Fold a summary, a vote, or the beginning of a round."""
         match event:
             case Summarised():
                 self.summaries[event.summary.leaf, event.summary.author] = event.summary
@@ -291,7 +290,7 @@ class Run:
                 self.ballots.append(event.ballot)
             case Round():
                 self.rounds.append(event)
-                self.underway.begin_wave()
+                self.underway.begin_round()
                 self.tree.forget(self._since)
                 self._since = Since.now(self.tree, ROOT)
                 self.marks.append(self.mark)
@@ -301,6 +300,6 @@ class Run:
 
 
 def _work(event: Merged | Failed) -> tuple[Act, NodeId | None, str]:
-    """What had been begun, as the tree counts it."""
+    """The expansion that ended, as the tree counts it."""
     choice = event.choice
     return (choice.act, choice.other, event.policy_id) if choice else ("expand", None, event.policy_id)
