@@ -190,11 +190,11 @@ class TestRefusing:
             (Order("pin", 2), "nothing at or below node 2 can be expanded: it is solved"),
             (
                 Order("fork", 5),
-                "node 5 cannot be expanded: the run's gate does not go on from it; fork node 0 above it",
+                "node 5 cannot be expanded: the run's gate refused it; fork node 0 above it",
             ),
             (Order("fork", 4), "node 4 cannot be expanded: it was pruned; fork node 0 above it"),
             (Order("pin", 3), "it was pruned; pin node 0 above it"),
-            (Order("unpin", 1), "node 1 is not pinned; no node is"),
+            (Order("unpin", 1), "node 1 is not pinned; no node is pinned"),
             (Order("prune", 0), "end the search"),
             (Order("fork", 1, "x" * (HINT_BYTES + 1)), "say it in fewer words"),
         ],

@@ -139,7 +139,7 @@ def test_the_base_state_was_selected_by_nothing():
 def test_a_node_that_is_not_there_is_named_with_those_that_are():
     with pytest.raises(UsageError, match=r"there is no node 4: this run has nodes 0 to 3"):
         explain(EVENTS, 4)
-    with pytest.raises(UsageError, match=r"there is no node 0: this run has measured none yet"):
+    with pytest.raises(UsageError, match=r"there is no node 0: this run has no nodes yet"):
         explain([], 0)
 
 

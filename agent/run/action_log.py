@@ -1,4 +1,4 @@
-"""Deeds: what was done on the way to a state and what was seen to come of it, action by action."""
+"""The actions on the way to a state with their observations, one record each."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ __all__ = ["ActionRecord", "action_record", "action_records", "commands", "task_
 
 @dataclass(frozen=True, slots=True)
 class ActionRecord:
-    """One action."""
+    """One action and its observation."""
 
     node: NodeId | None
-    """The node that it led to; None: it was done by another program, which has no nodes."""
+    """The node that the action led to; None in the trajectory of another program, which has no nodes."""
     action: Action
     seen: Observation
     path: str = ""
-    """Of what looks at a file or changes it: relative to the workspace, where it lies in it."""
+    """The file that the action reads or changes, relative to the workspace if it is in it."""
 
     @property
     def changes_a_file(self) -> bool:
-        """Whether it is an edit that was carried out."""
+        """Whether the action is an edit that succeeded."""
         return isinstance(self.action, (Edit, Write)) and self.seen.ok
 
 
 def action_records(path: Sequence[Node], task: Task) -> Iterator[ActionRecord]:
-    """All that was done on a path and seen to come of it, oldest first."""
+    """The actions of a path, oldest first."""
     places = _mounts(task.workspace)
     for node in path:
         for step in node.steps:
@@ -42,30 +42,30 @@ def action_records(path: Sequence[Node], task: Task) -> Iterator[ActionRecord]:
 
 
 def action_record(node: NodeId | None, action: Action, seen: Observation, places: Sequence[str]) -> ActionRecord:
-    """One action in a workspace that is in one of these places."""
+    """The record of an action; `places` are the paths at which the workspace may be mounted."""
     given = action.path if isinstance(action, (Edit, Write, View, Search)) else ""
     return ActionRecord(node, action, seen, given and _relative(given, places))
 
 
 def _mounts(workspace: Workspace) -> tuple[str, ...]:
-    """Where the workspace may be inside of the sandbox (`sandboxes.Workspace.mount`)."""
+    """The paths at which the workspace may be mounted in the sandbox (`sandboxes.Workspace.mount`)."""
     if workspace.mount:
         return (workspace.mount,)
     return (str(workspace.path), "/workspace") if workspace.path else ("/workspace",)
 
 
-def commands(done: Sequence[ActionRecord]) -> Iterator[str]:
-    """The shell commands, as they were given."""
-    return (each.action.command for each in done if isinstance(each.action, Shell))
+def commands(records: Sequence[ActionRecord]) -> Iterator[str]:
+    """The shell commands among the actions."""
+    return (record.action.command for record in records if isinstance(record.action, Shell))
 
 
 def task_of(run: Run) -> Task:
-    """What the run works on; an empty task where the journal does not say."""
+    """The task of the run; an empty one if the journal does not have it."""
     return load_task(run.started.task) if run.started and run.started.task else Task("", "", Workspace(), "")
 
 
 def _relative(path: str, places: Sequence[str]) -> str:
-    """A path as git names it, where it lies in a workspace in one of these places; else as it is."""
+    """The path relative to the workspace, if it is below one of these mounts; else unchanged."""
     given = PurePosixPath(path)
     place = next((place for place in places if given.is_relative_to(place)), None)
     return str(given.relative_to(place) if place else given)

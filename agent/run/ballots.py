@@ -1,4 +1,4 @@
-"""Ballots: what a judge said of a group of candidates, as it is recorded."""
+"""Ballots: recorded votes of judges on groups of candidates."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Ballot:
     group: tuple[NodeId, ...]
     """The candidates (`agent.run.rollouts.Candidate.node`) in the order in which the judge was shown them."""
     winner: NodeId | None
-    """One of the group; None: the judge abstained."""
+    """A node of the group; None: the judge abstained."""
     reason: str = ""
     judge: str = ""
-    """Who voted: a model's name, or the rule that decided (`tests`)."""
+    """The voter: a model's name, or the rule that decided (`tests`)."""
     vote: int = 0
-    """The how-manieth vote on this group it is, from 0."""
+    """Its ordinal among the votes on this group, from 0."""
     round: int = 1
-    """The wave whose tournament it belongs to, from 1."""
+    """The round whose tournament it belongs to, from 1."""
 
 
 class Judge(Protocol):
@@ -34,12 +34,12 @@ class Judge(Protocol):
 
     @property
     def name(self) -> str:
-        """For the record."""
+        """The name in ballots."""
         ...
 
     def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
-        """The preferred one of at least two candidates, shown in this order. The same group, order and number of the
-        vote give the same question.
+        """The preferred one of at least two candidates, shown in this order. The same group, order and vote number give
+        the same question.
 
         Raises:
             agent.budget.BudgetSpent: the question does not fit in what the run may spend.

@@ -1,4 +1,4 @@
-"""Credit: what a node is worth by what was found below it.
+"""Credit: what a node is worth by the outcomes of the leaves below it.
 
 An outcome is a leaf's: 1 where it is solved and no verification refuted it, else 0; or its value by its tests. A leaf
 counts once, below the parent that it was made from.
@@ -17,12 +17,12 @@ from agent.run.tree.tree import Tree
 __all__ = ["Outcome", "Worth", "outcome", "require_outcome", "worths"]
 
 Outcome = Literal["solved", "value"]
-"""What is averaged: 0 or 1, or the leaf's value in [0, 1]."""
+"""What is averaged: 0 or 1 (solved), or the leaf's value in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What the leaves below a node come to, or the node itself where it is one."""
+    """The outcomes of the leaves below a node, or of the node itself if it is a leaf."""
 
     value: float
     """Their mean outcome, in [0, 1]."""
@@ -36,13 +36,13 @@ class Worth:
 
 
 def require_outcome(by: str) -> None:
-    """Raises ValueError when it is no outcome."""
+    """Raises ValueError if it is not an outcome."""
     if by not in ("solved", "value"):
         raise ValueError(f"outcome={by!r}: give solved or value")
 
 
 def outcome(run: Run, by: Outcome = "solved") -> Callable[[Node], float]:
-    """What a leaf came to, in [0, 1]; 1 only where it is solved."""
+    """The outcome of a leaf, in [0, 1]; 1 only if it is solved."""
 
     def found(leaf: Node) -> float:
         return float(run.solved(leaf.id)) if by == "solved" or leaf.evaluation.solved else leaf.value
@@ -51,8 +51,8 @@ def outcome(run: Run, by: Outcome = "solved") -> Callable[[Node], float]:
 
 
 def worths(tree: Tree, of: Callable[[Node], float]) -> dict[NodeId, Worth]:
-    """Of every node, where `of` says what a leaf came to. A node's worth is the mean of its children's, each counted as
-    often as it has leaves (the Monte Carlo values of TreePS-RAG, arXiv 2601.06922)."""
+    """The worth of every node; `of` gives the outcome of a leaf. A node's worth is the mean of its children's, each
+    counted as often as it has leaves (the Monte Carlo values of TreePS-RAG, arXiv 2601.06922)."""
     found: dict[NodeId, Worth] = {}
     for node in reversed(list(tree)):
         first, *others = [found[child.id] for child in tree.children(node.id)] or [_leaf(of(node))]

@@ -30,7 +30,7 @@ class Grade(IntEnum):
     BROKEN = 2
     """Submitted, and it breaks tests without saying why they are wrong."""
     DECLARED = 3
-    """Submitted, and whoever submitted it says of each test that it breaks why the issue contradicts that test."""
+    """Submitted, and the submission says of each test that it breaks why the issue contradicts that test."""
     SUBMITTED = 4
     """Submitted where no goal is known, and it breaks nothing."""
     SOLVED = 5
@@ -38,7 +38,7 @@ class Grade(IntEnum):
 
     @property
     def status(self) -> Status:
-        """As people and programs are told it."""
+        """The status in summaries and `--json`."""
         if self in (Grade.DECLARED, Grade.SUBMITTED):
             return "submitted"
         return "solved" if self is Grade.SOLVED else "improved" if self else "no_patch"
@@ -64,8 +64,8 @@ def grade(node: Node, verdict: Mapping[str, Any], goals: Sequence[str]) -> Grade
 
 
 def declared(submission: Submit | None, broken: Sequence[str]) -> dict[str, str]:
-    """Those of the broken tests that a `submit` declares to contradict the issue, each with the reason that it gives. A
-    declaration names a test, or the file, class or unparametrised function that holds it."""
+    """The broken tests that a `submit` declares to contradict the issue, each with its reason. A declaration names a
+    test, or the file, class or unparametrised function that holds it."""
     entries = submission.contradicted if submission else ()
     return {test: reason for test in broken for reason in [_reason(entries, test)] if reason is not None}
 

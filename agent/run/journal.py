@@ -1,6 +1,6 @@
 """The append-only log of events that a run consists of.
 
-Law: the run is its journal. An event is on disk before anybody acts on it; kill -9 at any byte loses nothing but what
+Law: the run is its journal. An event is on disk before anything acts on it; kill -9 at any byte loses nothing but what
 was in flight, which is known and begun again; a torn last line is cut off on opening.
 """
 
@@ -23,9 +23,9 @@ from agent.run.events import Begun, Event
 __all__ = ["Journal", "read_events"]
 
 _BLOB = re.compile("[0-9a-f]{64}")
-"""A name leads to no other folder, whoever wrote the journal."""
+"""Blob names that cannot lead out of the folder."""
 _LONG = re.compile(rb"[0-9]{19}")
-"""Digits that may be a number which no event holds: others would be counted one by one, which takes time."""
+"""A line with so many digits in a row may hold a number that no event has; only such lines are checked for it."""
 
 
 @cache
@@ -51,18 +51,18 @@ def decode(line: bytes) -> Event:
 
 def _finite(text: str) -> float:
     if not isfinite(number := float(text)):
-        raise ValueError(f"{text[:40]} is no number of an event")
+        raise ValueError(f"{text[:40]} is not a number of an event")
     return number
 
 
 def _small(text: str) -> int:
     if len(text) > 19:
-        raise ValueError(f"{text[:40]}... is no number of an event")
+        raise ValueError(f"{text[:40]}... is not a number of an event")
     return int(text)
 
 
 def read_events(path: Path) -> Iterator[Event]:
-    """The events of a journal file; a torn last line is passed over.
+    """The events of a journal file; a torn last line is ignored.
 
     Raises:
         JournalError: the file or a line before the last cannot be read.
@@ -77,7 +77,7 @@ def read_events(path: Path) -> Iterator[Event]:
 
 
 def _made(directory: Path) -> IO[bytes]:
-    """The journal of a run directory, which is made where it is not there."""
+    """The journal of a run directory, created if it does not exist."""
     try:
         (directory / "blobs").mkdir(parents=True, exist_ok=True)
         return (directory / "journal.jsonl").open("a+b", buffering=0)
@@ -97,7 +97,7 @@ def _opened(path: Path) -> IO[bytes]:
 class Journal:
     """A run directory: `journal.jsonl`, appended and synced, and `blobs/` named by their SHA-256. Thread-safe.
 
-    One process at a time may hold it open (an advisory lock, gone with the process); others may read it meanwhile.
+    One process at a time may hold it open, by an advisory lock that ends with the process; others may read it.
     """
 
     def __init__(self, directory: Path, *, read_only: bool = False) -> None:
@@ -124,7 +124,7 @@ class Journal:
         self._file.close()
 
     def events(self) -> list[Event]:
-        """All that was recorded so far."""
+        """All events recorded so far."""
         return list(read_events(self.path))
 
     def append(self, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""Whether an event can follow what a run has recorded: whoever wrote the journal, nothing else is folded."""
+"""Checks that an event fits a run before it is folded, so that a damaged or hostile journal is refused."""
 
 from __future__ import annotations
 
@@ -82,18 +82,18 @@ _NOTES: Mapping[str, type] = {
     "spectrum": _Spectrum,
     "verdict": _Verdict,
 }
-"""What a note of a key is; of others whoever asks for one sees to it."""
+"""The shape of notes by key. Notes with other keys are checked where they are read."""
 
 
 def require_sound(event: Event, nodes: int) -> None:
-    """Raises ValueError where the event names a node that a run of so many has not, or a value that there is not."""
+    """Raises ValueError if the event names a node that a run of so many nodes does not have, or an impossible value."""
     if strange := [node for node in _named(event) if not 0 <= node < nodes]:
         raise ValueError(f"{event.kind}: there is no node {strange[0]}")
     match event:
         case Added() if bool(nodes) != bool(event.node.parents):
             raise ValueError(f"node {event.node.id} has {len(event.node.parents)} parents")
         case Added(node=Node(evaluation=found)) | Remeasured(evaluation=found) if not 0 <= found.value <= 1:
-            raise ValueError(f"{event.kind}: {found.value} is no value, which is at least 0 and at most 1")
+            raise ValueError(f"{event.kind}: {found.value} is not a value in [0, 1]")
         case Round() if event.first != nodes:
             raise ValueError(f"{event.kind}: its first state is {event.first}, and {nodes} comes next")
         case Started():
@@ -106,14 +106,14 @@ def require_sound(event: Event, nodes: int) -> None:
 
 @cache
 def _fits(shape: type) -> Any:
-    """Raises ValueError for what has another shape."""
+    """A check that raises ValueError for data of another shape."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(shape).validate_python
 
 
 def _named(event: Event) -> Iterator[NodeId]:
-    """The nodes that it names."""
+    """The nodes that the event names."""
     match event:
         case Added():
             yield from event.node.parents
