@@ -1,4 +1,4 @@
-"""Which rollouts of a wave have come to their end."""
+"""Which rollouts of the current round are finished."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ __all__ = ["FinishedRollouts"]
 
 
 class FinishedRollouts:
-    """A view of the part of a tree that a wave has made (`agent.run.run.Run.wave`): how many of its rollouts are
+    """A view of the part of a tree that a round has added (`agent.run.run.Run.wave`): how many of its rollouts are
     finished.
 
-    A rollout is finished where it ends in a state that is solved, was submitted, or at which nothing is left to do;
-    where no conversation continues, also in one that a critic accepts; and where it comes to a state that an earlier
-    wave had reached. Of a policy that proposes single edits (`solved_only`), of which nearly all help nothing, only
-    what solves the task is worth the name.
+    A rollout is finished when its last state is solved, was submitted, or cannot be expanded; without a conversation
+    that continues, also when a critic accepts the state; and when it reaches a state of an earlier round. For a policy
+    that proposes single edits, nearly all of which change nothing, only solved states count (`solved_only`).
     """
 
     def __init__(self, wave: Tree, *, solved_only: bool = False) -> None:
@@ -25,11 +24,11 @@ class FinishedRollouts:
 
     @property
     def count(self) -> int:
-        """FinishedRollouts ones."""
+        """Finished rollouts."""
         return len(self._ends) + sum(self._merged.values())
 
     def changed(self, node_id: NodeId) -> None:
-        """Look at what ends there."""
+        """Count the node anew."""
         elsewhere = sum(attempt.known and attempt.child is None for attempt in self._wave.attempts(node_id))
         if elsewhere and not self._solved_only:
             self._merged[node_id] = elsewhere

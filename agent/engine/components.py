@@ -1,4 +1,4 @@
-"""Parts: what a search is made of, and the one part that is made anew in each session, the scorer."""
+"""Components: what a search is made of, chosen by the settings in `agent.build`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from sandboxes import Provider, Snapshot
 __all__ = ["Components", "Planner", "Recall", "RoundComponents", "Scorer", "Summariser"]
 
 Recall = Callable[[Task, tuple[Node, ...], Memo], str]
-"""What is remembered that fits the last state of a path. It is looked up once, and noted."""
+"""What the memory holds that fits the last state of a path. It is looked up once, and noted."""
 
 
 class Scorer(Protocol):
-    """Measures a state and says what it is worth."""
+    """Measures states and evaluates them. Made anew in each session."""
 
     @property
     def task(self) -> Task:
@@ -41,15 +41,15 @@ class Scorer(Protocol):
         ...
 
     def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
-        """The report, its evaluation and how many runs of the tests they took."""
+        """The report of a state below `path`, its evaluation, and how many test runs they took."""
         ...
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
-        """The same of a node below `path`, found afresh: its tests are run once more, whatever is known."""
+        """The same for a node, by a fresh test run whatever is known."""
         ...
 
     def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
-        """What some tests say, or all, for a policy to look at, and how many runs of the tests that took.
+        """The report of some tests, or all if none is named, for a policy to read, and how many test runs it took.
 
         Raises:
             agent.errors.MeasureError: there is no such test; nothing was run.
@@ -57,18 +57,18 @@ class Scorer(Protocol):
         ...
 
     def reproduction(self, snapshot: Snapshot, report: SuiteReport) -> tuple[Finding | None, int]:
-        """What the tests say that the state adds, where no goal is known, and how many runs of tests that took."""
+        """What the tests say that the state adds, where no goal is known, and how many test runs that took."""
         ...
 
     def put_back(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """Existing test files that the state changes, which tests are run without."""
+        """Existing test files that the state changes, and that are put back before tests are run."""
         ...
 
     def debug(self, snapshot: Snapshot, wanted: Debug) -> str:
-        """What a run of one test shows of its values. It takes one run of the tests.
+        """What a run of one test shows of its values. It takes one test run.
 
         Raises:
-            agent.errors.MeasureError: what is wanted cannot be looked at; nothing was run.
+            agent.errors.MeasureError: the values cannot be shown; nothing was run.
         """
         ...
 
@@ -102,27 +102,27 @@ class Planner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RoundComponents:
-    """How many rollouts there are, and who sums them up, compares them and plans what is next."""
+    """The components of a run in rounds: how many rollouts, and what summarises, compares and plans them."""
 
     rollouts: int = 1
-    """To finish in each wave, at least 1."""
+    """Rollouts to finish in each round, at least 1."""
     rounds: int = 1
-    """Waves, at most, at least 1."""
+    """The most rounds, at least 1."""
     single_edits: bool = False
-    """The policy proposes single edits: a rollout is finished where it solves the task, and nowhere else."""
+    """The policy proposes single edits: a rollout is finished only when it solves the task."""
     tournament: TournamentSettings = field(default_factory=TournamentSettings)
     refine: RefineSettings = field(default_factory=RefineSettings)
     judge: Callable[[Ask], Judge] | None = None
-    """Compares rollouts, asking its model in that way; None: rules alone do."""
+    """Makes the judge that compares rollouts; None: only rules compare them."""
     summariser: Summariser | None = None
-    """Puts rollouts into words; None: what is recorded is put into words without a model."""
+    """Summarises rollouts; None: summaries are made from the journal, without a model."""
     planner: Planner | None = None
-    """Draws the plan of a wave; None: it has none."""
+    """Draws the plan of a round; None: rounds have no plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """What a search is made of; `agent.build.composition` is where the parts are chosen."""
+    """What a search is made of; `agent.build.composition` chooses them."""
 
     provider: Provider
     policy: Policy
@@ -130,7 +130,7 @@ class Components:
     value: Value
     budget: Budget
     baseline_runs: int | None = None
-    """How often the base state is measured, to find flaky tests; None: twice where that is cheap."""
+    """How often the root state is measured, to find flaky tests; None: twice if that is cheap."""
     workers: int = 1
     seed: int = 0
     turns_per_node: int = 200
@@ -140,11 +140,11 @@ class Components:
     gate: Literal["none", "strict"] = "none"
     """`strict`: no state is expanded that is no strict improvement of its parent (`agent.evaluate.improvement`)."""
     allowed: tuple[Kind, ...] = ()
-    """Commands that may be run although they cannot be taken back (`agent.actions.irreversible`)."""
+    """Irreversible commands that may be run (`agent.actions.irreversible`)."""
     halt: Halt = field(default_factory=Halt)
-    """What ends the waiting for models."""
+    """Ends the waiting for models."""
     recall: Recall | None = None
-    """What is remembered of repairs of other issues (`agent.learning.memory.recall`)."""
+    """Looks up repairs of other issues (`agent.learning.memory.recall`); None: there is no memory."""
     localise: bool = False
     """The policy reads the root's coverage spectrum (the note `spectrum`)."""
     lines: int | None = 1
@@ -154,4 +154,4 @@ class Components:
     timing: Timing = field(default_factory=Timing)
     """How long runs of the tests may take."""
     waves: RoundComponents | None = None
-    """None: it is searched until something is solved."""
+    """None: one search, until a state is solved."""

@@ -1,4 +1,4 @@
-"""Fusing: the changes of one branch, merged into a state of another.
+"""Merges the changes of one branch into a state of another (`fuse`).
 
 The base of the three-way merge is the state from which both come. What the other branch did outside the workspace, and
 files of its own that git would ignore, are not brought over.
@@ -18,10 +18,10 @@ class NotFused(Exception):
 
 
 def fuse(provider: Provider, tree: Tree, node_id: NodeId, other: NodeId) -> Snapshot:
-    """A state of the node with the changes of the other.
+    """The state of a node with the changes of another.
 
     Raises:
-        NotFused: they conflict (the files are named), or the other has nothing that the node lacks.
+        NotFused: they conflict (the message names the files), or the other has no change that the node lacks.
         sandboxes.SandboxError: the sandbox, or git, failed.
     """
     base = tree.common_ancestor(node_id, other).snapshot
@@ -30,7 +30,7 @@ def fuse(provider: Provider, tree: Tree, node_id: NodeId, other: NodeId) -> Snap
 
 
 def join(provider: Provider, base: Snapshot, ours: Snapshot, theirs: Snapshot, names: tuple[str, str]) -> Snapshot:
-    """A state of ours with what theirs changed of their common base; `names` are theirs for people.
+    """The state `ours` with what `theirs` changed of their common base; `names` are for error messages.
 
     Raises:
         NotFused, sandboxes.SandboxError: as `fuse`.

@@ -1,7 +1,7 @@
-"""Asking: the one place that every model call of a run goes through, whoever wants it.
+"""Model calls: the one place that every model call of a run goes through.
 
-Laws: a call is reserved before it is made, and paid for and recorded the moment it is answered; what an earlier session
-was answered is not asked again.
+Laws: a call is reserved in the budget before it is made, and paid for and recorded the moment it is answered; a request
+that an earlier session paid for is not sent again.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from agent.run.tree.tree import NodeId
 __all__ = ["Answers", "Forecast", "ModelGateway", "Request"]
 
 CHARACTERS_PER_TOKEN = 3
-"""A low figure, so that an estimate is rather too high: English and source code have about four."""
+"""A low figure, so that estimates are too high rather than too low: English and source code have about four."""
 ANSWER_TOKENS = 1000
-"""The length of an answer that has no limit, before the first has come; afterwards the longest one so far."""
+"""The expected length of the first answer without a limit; later answers are expected as long as the longest so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class Request:
         return list(self.tools), *self.messages
 
     def digest(self, conversation: str) -> str:
-        """Of the request, whose conversation has that digest."""
+        """The digest of the request, given that of its conversation."""
         return digest_of([self.model, conversation, self.sampling])
 
 
 class Answers:
-    """Recorded answers, to be given again. Each is given once, to the request that it was given to. Thread-safe."""
+    """Recorded answers that were not used yet. Each is given once, to an equal request. Thread-safe."""
 
     def __init__(self, recorded: Iterable[Asked] = ()) -> None:
         self._waiting: defaultdict[str, deque[Asked]] = defaultdict(deque)
@@ -61,29 +61,29 @@ class Answers:
             self._waiting[asked.request].append(asked)
 
     def take(self, request: str) -> Completion | None:
-        """The oldest answer to the request of this digest that was not taken yet."""
+        """The oldest unused answer to the request of this digest; None: there is none."""
         with self._lock:
             waiting = self._waiting.get(request)
             return waiting.popleft().answer if waiting else None
 
 
 class Forecast:
-    """What a call is expected to use: rather too much. Thread-safe."""
+    """Estimates what a call will use: too much rather than too little. Thread-safe."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._longest = 0
         self._dearest: dict[str, float] = {}
-        """Dollars a token, by model."""
+        """The highest price of a call so far, in dollars a token, by model."""
         self._surcharge: dict[str, float] = {}
-        """How many times as much as by its price a call of the model has cost at most, at least 1."""
+        """The highest ratio of what a call cost to its listed price, at least 1, by model."""
         self._caches: set[tuple[str, bool]] = set()
-        """Models some of whose prompts were read from a cache, with tools or without: some questions are not cached."""
+        """Models whose prompts were read from a cache at least once, with tools or without."""
         self._sent: dict[tuple[str, str], float] = {}
-        """When a model was last sent the conversation of a digest, or one that begins so."""
+        """When a model was last sent this conversation, or one that begins with it."""
 
     def learn(self, asked: Asked) -> None:
-        """A call was answered, now or in an earlier session."""
+        """Learn from a call that was answered, now or in an earlier session."""
         usage = asked.answer.usage
         self._longest = max(self._longest, usage.tokens_out)
         if usage.tokens:
@@ -91,7 +91,8 @@ class Forecast:
             self._dearest[asked.model] = max(price, self._dearest.get(asked.model, 0.0))
 
     def answered(self, request: Request, usage: Usage, beginnings: Iterable[str], price: Price | None) -> None:
-        """A call was answered just now, whose conversation has these beginnings."""
+        """Learn from a call that was answered just now; `beginnings` are the digests of its conversation's
+        beginnings."""
         model, now = request.model, self._now()
         for beginning in beginnings:
             self._sent[model, beginning] = now
@@ -101,10 +102,9 @@ class Forecast:
             self._surcharge[model] = max(usage.cost_usd / listed, self._surcharge.get(model, 1.0))
 
     def of(self, request: Request, passage: Passage, price: Price | None) -> Usage:
-        """The tokens of the request by its length, those of the answer by its limit or the longest one so far. The
-        dollars by the price, at least as far above it as a call of this session has been, where the beginning that the
-        provider was just sent costs what its cache does; without a price by the dearest call so far; 0 where neither is
-        known."""
+        """The estimate for a request: its tokens by its length, those of the answer by its limit or the longest answer
+        so far. Dollars by the listed price times the surcharge, with a beginning that the provider was just sent at the
+        price of its cache; without a listed price, by the dearest call so far; 0 if neither is known."""
         lengths = [len(str(value)) for value in request.conversation]
         tokens_in = sum(lengths) // CHARACTERS_PER_TOKEN + 1
         limits = [request.sampling[key] for key in ("max_tokens", "max_completion_tokens") if key in request.sampling]
@@ -124,13 +124,13 @@ class Forecast:
 
 
 def _listed(price: Price, tokens_in: int, cached: int, tokens_out: int) -> float:
-    """Dollars by the price, where all that is not read from a cache is written to it."""
+    """Dollars by the listed price, if all that is not read from a cache is written to it."""
     details = {"cached_tokens": cached, "cache_creation_tokens": tokens_in - cached}
     return price.of({"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "prompt_tokens_details": details})
 
 
 class ModelGateway:
-    """Asks models for a run. One object, one session; thread-safe."""
+    """Asks models for a run. One object serves one session; thread-safe."""
 
     def __init__(self, record: Recorder) -> None:
         self._record, self._run, self._budget = record, record.run, record.budget
@@ -140,7 +140,7 @@ class ModelGateway:
             self._forecast.learn(asked)
 
     def at(self, node: NodeId | None, purpose: str) -> Ask:
-        """To ask on behalf of a node and for a purpose, such as `policy`: they are for the record."""
+        """A function that asks on behalf of a node and for a purpose, such as `policy`; both are recorded."""
 
         def ask(
             model: Model, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
@@ -151,7 +151,7 @@ class ModelGateway:
         return ask
 
     def _ask(self, model: Model, request: Request, node: NodeId | None, purpose: str) -> Completion:
-        """The model's answer, recorded; or the one that an earlier session paid for and did not come to use.
+        """The model's answer, recorded; or an answer that an earlier session paid for and did not use.
 
         Raises:
             agent.budget.BudgetSpent: the call does not fit.

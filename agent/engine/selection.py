@@ -16,7 +16,7 @@ from agent.search.continuing import continued
 __all__ = ["PINNED", "choose"]
 
 PINNED = "pinned"
-"""The term of the reason that a pin is."""
+"""The name of the term of a reason that is a pin."""
 
 
 def choose(
@@ -30,8 +30,8 @@ def choose(
     continuing: bool = False,
     lines: int | None = None,
 ) -> Choice | None:
-    """What to do next: the oldest fork that waits and is not among those in flight, else what the search selects; below
-    a pin it selects as if the pinned node were the root, else in the `wave`, the part of the tree that it may see.
+    """What to do next: the oldest fork order that waits and is not in flight, else what the search selects. Below a pin
+    it selects as if the pinned node were the root, else in the `wave`, the part of the tree that it may see.
 
     `continuing`: a line of work that has not ended is continued before the search is asked. `lines`: how many may be in
     flight at once; None: as many as there are workers."""
