@@ -74,6 +74,20 @@ def test_stubborn():
 def test_well():
     pass
 """
+SKIPPED = """import unittest
+
+
+class Elsewhere(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        raise unittest.SkipTest("no such database")
+
+    def test_first(self):
+        pass
+
+    def test_second(self):
+        pass
+"""
 IMPORTED = "raise RuntimeError('this file is not wanted')\n"
 
 
@@ -222,6 +236,16 @@ def test_a_test_that_sleeps_costs_its_own_result_and_no_other(name, provider, tm
     if project.classes:
         assert found[project.test("test_never", "test_slow.py", "Waiting")] == "error"
     assert (report.valid, report.problem, report.exit_code) == (True, "", 1)
+
+
+@pytest.mark.namespace
+@pytest.mark.parametrize("name", ["unittest", "manage.py", "parallel"])
+def test_the_tests_of_a_class_that_is_skipped_as_a_whole_are_skipped(name, provider, tmp_path):
+    project = PROJECTS[name]
+    lab = lab_of(provider, tmp_path / "repo", project, **{f"{project.folder}test_elsewhere.py": SKIPPED})
+    report = run(lab)
+    found = {test: end for test, end in ends(report).items() if "Elsewhere" in test}
+    assert (report.valid, report.problem, set(found.values()), len(found)) == (True, "", {"skipped"}, 2)
 
 
 @pytest.mark.namespace

@@ -295,6 +295,8 @@ class Telling:
             self.session.skipped[_where(test)] = reason
         elif self.current is None:  # Python 3.12.1 starts no test that is skipped
             self.session.account.end(self.session.names.name(test), "skipped", reason, title=title(test))
+            if self.session.parallel:  # a class that another process skipped is told as one of its tests
+                self.session.skipped["%s.%s" % (type(test).__module__, type(test).__qualname__)] = reason
         else:
             self.learn("skipped", reason)
 
