@@ -156,7 +156,7 @@ def valued(evaluation: Evaluation, finding: Finding | None) -> Evaluation:
     """The evaluation of a state with this finding: never solved by it, and never worth less."""
     if finding is None or evaluation.solved:
         return evaluation
-    worth = WORTH * (1.0 - evaluation.parts.get("harm", 0.0)) if finding.shown else 0.0
+    worth = WORTH * (1.0 - evaluation.harm) if finding.shown else 0.0
     shown = ", ".join(finding.shown[:NOTED])
     note = f"Your own test reproduces the issue, and passes with your change: {shown}" if shown else finding.problem
     return replace(

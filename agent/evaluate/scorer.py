@@ -270,6 +270,6 @@ class StagedScorer:
 
     def _improves(self, report: SuiteReport, evaluation: Evaluation) -> bool:
         """Nothing broke, and more tests pass than before, where any failed before."""
-        unharmed = report.valid and report.conclusive and not evaluation.parts.get("harm", 0.0)
+        unharmed = report.valid and report.conclusive and not evaluation.harm
         gained = not self.task.goal_tests or evaluation.value > self.root.value
         return unharmed and gained

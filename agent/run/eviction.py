@@ -24,8 +24,8 @@ DISCARDED = "discarded"
 
 def kept_patch(run: Run, node: NodeId) -> str:
     """The blob of a state's patch against the base state, where it was discarded or verified; else empty."""
-    notes = (run.note(node, key) or {} for key in (DISCARDED, "verdict"))
-    return next((note["patch"] for note in notes if note.get("patch")), "")
+    discarded = run.note(node, DISCARDED) or {}
+    return discarded.get("patch", "") or (run.verdict(node) or {}).get("patch", "")
 
 
 def make_room(provider: Provider, run: Run, unchanged: AbstractContextManager[object] | None = None) -> None:

@@ -112,7 +112,7 @@ def rollouts(tree: Tree, starts: Sequence[NodeId] = (1,)) -> list[Rollout]:
 
 def is_candidate(node: Node, root: Node) -> bool:
     """Whether the node's patch is worth comparing: it is an answer and, if single edits made it, broke no test."""
-    return node.is_answer(root) and (node.by_model or not node.evaluation.parts.get("harm", 0.0))
+    return node.is_answer(root) and (node.by_model or not node.evaluation.harm)
 
 
 def _rollout(path: tuple[Node, ...], starts: Sequence[NodeId]) -> Rollout:

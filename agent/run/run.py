@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, assert_never
+from typing import Any, Self, assert_never, cast
 
 from agent.budget import Stop, Usage
 from agent.errors import JournalError
@@ -43,6 +43,7 @@ from agent.run.tree.node import ROOT
 from agent.run.tree.part import Since, TreePart
 from agent.run.tree.tree import Act, Attempt, Node, NodeId, Tree, Work
 from agent.run.validation import require_sound
+from agent.run.verdict import VERDICT, VerdictNote
 
 __all__ = ["Mark", "Run"]
 
@@ -144,6 +145,14 @@ class Run:
         """A recorded fact about a node; None if nothing is recorded under the key."""
         return self.notes.get((node, key))
 
+    def verdict(self, node: NodeId) -> VerdictNote | None:
+        """The verification of a state's patch; None if it was not verified."""
+        return cast("VerdictNote | None", self.note(node, VERDICT))
+
+    def verdicts(self) -> list[VerdictNote]:
+        """All verifications, by node."""
+        return [note for (_, key), note in sorted(self.notes.items()) if key == VERDICT]
+
     @property
     def mark(self) -> Mark:
         """How far the run has come."""
@@ -187,7 +196,7 @@ class Run:
 
     def solved(self, node: NodeId) -> bool:
         """Whether the evaluation says that the state solves the task, and no verification refuted it."""
-        verdict = self.note(node, "verdict")
+        verdict = self.verdict(node)
         return self.tree[node].evaluation.solved and (verdict is None or bool(verdict["solved"]))
 
     @property

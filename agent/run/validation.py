@@ -26,6 +26,7 @@ from agent.run.events import (
 )
 from agent.run.grade import Status
 from agent.run.tree.node import Node, NodeId
+from agent.run.verdict import VERDICT
 
 __all__ = ["require_sound"]
 
@@ -80,7 +81,7 @@ _NOTES: Mapping[str, type] = {
     "discarded": _Discarded,
     "forked": _Forked,
     "spectrum": _Spectrum,
-    "verdict": _Verdict,
+    VERDICT: _Verdict,
 }
 """The shape of notes by key. Notes with other keys are checked where they are read."""
 

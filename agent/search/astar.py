@@ -75,8 +75,8 @@ class AStar:
             return 0.0
         if self.estimate == "least":
             return self.edit
-        progress = node.evaluation.parts.get("progress", node.value)
-        return self.rest * (1 - (progress if self.estimate == "progress" else node.value))
+        done = node.evaluation.progress if self.estimate == "progress" else node.value
+        return self.rest * (1 - done)
 
 
 class _Open:

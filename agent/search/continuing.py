@@ -40,7 +40,7 @@ class OpenLines:
         tree, node = self._tree, self._tree[node_id]
         is_last = node.by_model and node.kind != "strategy" and not tree.pending(node_id)
         is_last = is_last and not any(attempt.child is not None for attempt in tree.attempts(node_id))
-        aborted = node.evaluation.parts.get("abort", 0.0) >= 0.5
+        aborted = node.evaluation.aborted
         ended = bool(node.line_end) or not tree.expandable(node_id)
         over = ended or aborted or len(tree.failures(node_id)) > RETRIES
         for states, belongs in ((self._waiting, is_last and not over), (self.ended, is_last and over)):

@@ -23,7 +23,7 @@ class GoExplore:
     A cell holds the states in which the same tests fail in the same way and whose value is the same to two places. Its
     score is `(novelty / sqrt(seen) + value * v + interest * i) / sqrt(1 + tried)`: `seen` are its states, `v` is their
     value, `tried` the expansions of all of them, in flight or ended. `i` is what a judge called interesting when the
-    state was measured (`evaluation.parts["interest"]`, in [0, 1]; 0 where none did).
+    state was measured (`Evaluation.interest`, in [0, 1]; 0 where none did).
 
     Archive, cells and the return are Go-Explore's (arXiv 1901.10995), a judge of interest is that of Intelligent
     Go-Explore (arXiv 2405.15143). The score is our own: it counts where neither draws nor asks at every step.
@@ -101,7 +101,7 @@ class _Archive:
         """What the score of a cell with an open state is made of."""
         cell = self.cells[index]
         evaluation = self._tree[cell.state].evaluation
-        return (cell.seen, cell.tried, evaluation.value, evaluation.parts.get("interest", 0.0))
+        return (cell.seen, cell.tried, evaluation.value, evaluation.interest)
 
     def _discover(self, node_id: NodeId) -> None:
         key = (ending(self._tree, node_id), round(self._tree[node_id].value, 2))

@@ -116,7 +116,7 @@ def _accepted(tree: Tree, node_id: NodeId) -> bool:
 def _aborted(tree: Tree, node_id: NodeId) -> bool:
     parent = tree.parent(node_id)
     worse = parent is not None and tree[node_id].value < parent.value
-    return worse or tree[node_id].evaluation.parts.get("abort", 0.0) >= 0.5
+    return worse or tree[node_id].evaluation.aborted
 
 
 def _terms(tree: Tree, node_id: NodeId) -> dict[str, float]:

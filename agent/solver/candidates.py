@@ -18,6 +18,7 @@ from agent.run.events import Noted, Spent
 from agent.run.grade import Grade, grade
 from agent.run.rollouts import is_candidate
 from agent.run.tree.tree import Node, NodeId
+from agent.run.verdict import VERDICT
 from agent.search.continuing import OpenLines
 from agent.solver.outcome import end
 from agent.solver.result import Result
@@ -91,7 +92,7 @@ class CandidatePool:
         patch = self.patch(node)
         twin = self._twin(node, sha256(patch).hexdigest())
         verdict = self._verify(node, patch) if twin is node else self.verdict(twin)
-        self._session.record(Noted(node.id, "verdict", verdict))
+        self._session.record(Noted(node.id, VERDICT, verdict))
         return verdict
 
     def stands(self, node: Node) -> bool:
@@ -187,5 +188,4 @@ class CandidatePool:
         return end(self._session, "improved", best, stop, error, note, verified=False)
 
     def _known(self, node_id: NodeId) -> Mapping[str, Any] | None:
-        verdict: Mapping[str, Any] | None = self._run.note(node_id, "verdict")
-        return verdict
+        return self._run.verdict(node_id)

@@ -51,7 +51,7 @@ class Comparison:
 
     def _stands(self, node: Node) -> bool:
         """As `agent.solver.candidates.CandidatePool.stands`, with what it measures reserved."""
-        if self.session.run.note(node.id, "verdict") is not None:
+        if self.session.run.verdict(node.id) is not None:
             return self.answers.stands(node)
         with self.session.parts.budget.reserve(Usage(measurements=1)):
             return self.answers.stands(node)

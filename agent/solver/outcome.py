@@ -62,7 +62,7 @@ def end(
 def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
     """What the run has come to by this end of it."""
     best = None if ended.best is None else run.tree[ended.best]
-    verdict = (best and run.note(best.id, "verdict")) or {}
+    verdict = (best and run.verdict(best.id)) or {}
     broken = tuple(verdict.get("broken", ())) if best else ()
     return Result(
         status=_status(ended.status),

@@ -54,7 +54,7 @@ def manipulations(run: Run) -> frozenset[NodeId]:
 
 
 def _said(run: Run, node: Node) -> tuple[str, str]:
-    verdict = run.note(node.id, "verdict") or {}
+    verdict = run.verdict(node.id) or {}
     return node.evaluation.notes, str(verdict.get("why", ""))
 
 
@@ -67,5 +67,5 @@ def _unheard(run: Run) -> list[str]:
 def _unsteady(run: Run) -> tuple[str, ...]:
     """Tests that were found to be flaky while patches were measured or verified."""
     found = [test for node in run.tree if node.parents for test in node.report.flaky]
-    found += [test for node in run.tree for test in (run.note(node.id, "verdict") or {}).get("flaky", ())]
+    found += [test for node in run.tree for test in (run.verdict(node.id) or {}).get("flaky", ())]
     return tuple(dict.fromkeys(found))

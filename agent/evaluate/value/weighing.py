@@ -79,7 +79,7 @@ def judged(
 
 def lifted(tests: Evaluation, goals: int, worth: float) -> float:
     """The value of an unsolved state with so many goal tests, of which models think so (in [0, 1])."""
-    unharmed = 1.0 - tests.parts["harm"]
+    unharmed = 1.0 - tests.harm
     room = (BEST_UNSOLVED - BASE_VALUE) * LIFT / max(1, goals) * unharmed
     return max(tests.value, min(tests.value + room * worth, BEST_UNSOLVED * unharmed))
 
@@ -126,4 +126,4 @@ def _said_before(case: EvaluationInput, known: Evaluation, tests: Evaluation) ->
 
 def _unopposed(case: EvaluationInput, tests: Evaluation) -> bool:
     """Every goal test passes, where there are any, and nothing is broken."""
-    return not tests.parts["harm"] and (tests.parts["progress"] == 1.0 or not case.task.goal_tests)
+    return not tests.harm and (tests.progress == 1.0 or not case.task.goal_tests)

@@ -47,7 +47,7 @@ class Trajectories:
 
 
 def _patch(run: Run, leaf: NodeId) -> str | None:
-    named = [(run.note(leaf, "verdict") or {}).get("patch")]
+    named = [(run.verdict(leaf) or {}).get("patch")]
     named += [summary.patch_blob for (of, _), summary in run.summaries.items() if of == leaf]
     name = next(filter(None, named), None)
     return run.journal.get_blob(name).decode(errors="replace") if name else None

@@ -70,7 +70,7 @@ def _evidence(run: Run) -> tuple[Outcome, str]:
         raise Unverified("it has not ended: go on with it, ramify resume")
     if ended.status == "no_patch":
         return _failure(run)
-    verdict = (run.note(ended.best, "verdict") if ended.best is not None else None) or {}
+    verdict = (run.verdict(ended.best) if ended.best is not None else None) or {}
     if ended.status == "improved" and ended.verified and not verdict.get("improved"):
         return _failure(run)
     stands = verdict.get("improved" if ended.status == "submitted" else ended.status)
@@ -89,5 +89,5 @@ def _failure(run: Run) -> tuple[Outcome, str]:
         raise Unverified(f"it was cut short ({stop.value}), which says nothing of the issue")
     if not run.tree.ended_expansions:
         raise Unverified("nothing was tried in it")
-    refuted = sum(1 for (_, key), note in run.notes.items() if key == "verdict" and not note["solved"])
+    refuted = sum(not verdict["solved"] for verdict in run.verdicts())
     return "failed", f"{len(run.tree) - 1} states, {refuted} of them refuted by a verification; {stop.value}"

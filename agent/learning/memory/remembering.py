@@ -125,7 +125,7 @@ def _patch(run: Run) -> bytes:
     assert run.ended is not None
     if run.ended.patch_blob:
         return run.journal.get_blob(run.ended.patch_blob)
-    verdicts = [note for (_, key), note in sorted(run.notes.items()) if key == "verdict"]
+    verdicts = run.verdicts()
     honest = [note["patch"] for note in verdicts if not note["why"].startswith(MANIPULATION)]
     return run.journal.get_blob(honest[0]) if honest else b""
 

@@ -164,7 +164,7 @@ def shown_wrong(tried: Tried, task: Task) -> bool:
     if tried.node is None or tried.node.evaluation.solved:
         return False
     evaluation = tried.node.evaluation
-    return bool(task.goal_tests) or evaluation.parts.get("harm", 0.0) > 0 or evaluation.tampered or tried.node.refused
+    return bool(task.goal_tests) or evaluation.harm > 0 or evaluation.tampered or tried.node.refused
 
 
 def turns_left(left: int) -> list[Message]:

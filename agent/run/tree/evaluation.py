@@ -18,13 +18,13 @@ class Evaluation:
     value: float
     """In [0, 1]; 1 only when solved."""
     solved: bool = False
-    """All goal tests pass and nothing that passed in the base state fails."""
+    """All goal tests pass, and nothing fails that passed in the root state."""
     parts: Mapping[str, float] = field(default_factory=dict)
-    """The terms of the value, by name."""
+    """The terms of the value by name, for display and the journal. Code reads the properties below."""
     notes: str = ""
     """Text for the policy that tries again from the same parent."""
     opinion: str = ""
-    """What models say of the state, in words; it is in `notes`, too."""
+    """What models say of the state; it is in `notes` as well."""
     reproduced_by: tuple[str, ...] = ()
     """Tests that the state adds, which fail without its change and pass with it."""
 
@@ -34,11 +34,36 @@ class Evaluation:
         return self.parts.get("tests", self.value)
 
     @property
-    def tampered(self) -> bool:
-        """Whether the patch forges or disables what the tests say."""
-        return self.notes.startswith(MANIPULATION)
+    def progress(self) -> float:
+        """The share of the goal tests that pass, in [0, 1]; the value where none is known."""
+        return self.parts.get("progress", self.value)
+
+    @property
+    def harm(self) -> float:
+        """The share of the tests that passed in the root state and fail now, in [0, 1]."""
+        return self.parts.get("harm", 0.0)
+
+    @property
+    def interest(self) -> float:
+        """How interesting critics find the state, in [0, 1]; 0 where none said."""
+        return self.parts.get("interest", 0.0)
 
     @property
     def accepted(self) -> bool:
-        """A critic wants nothing better, and no test speaks against it."""
+        """Whether a critic wants nothing better, and no test speaks against it."""
         return self.parts.get("accept", 0.0) >= 0.5
+
+    @property
+    def aborted(self) -> bool:
+        """Whether critics want the line of work abandoned."""
+        return self.parts.get("abort", 0.0) >= 0.5
+
+    @property
+    def reproduces(self) -> bool:
+        """Whether a test that the state adds reproduces the issue."""
+        return self.parts.get("reproduction", 0.0) > 0
+
+    @property
+    def tampered(self) -> bool:
+        """Whether the patch forges or disables what the tests say."""
+        return self.notes.startswith(MANIPULATION)

@@ -98,8 +98,8 @@ class Node:
             return False
         if self.by_model:
             return self.state_hash != root.state_hash
-        shown = self.evaluation.parts.get("reproduction", 0.0) > 0
-        return shown or self.evaluation.by_tests > root.evaluation.by_tests or self.evaluation.accepted
+        own = self.evaluation
+        return own.reproduces or own.by_tests > root.evaluation.by_tests or own.accepted
 
 
 @dataclass(frozen=True, slots=True)

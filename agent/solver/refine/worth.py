@@ -126,7 +126,7 @@ def _wave(run: Run, number: int, rollouts: int, made: range, spent: tuple[Mark, 
     begin, end = spent
     states = [*made, *run.repeated[begin.repeats : end.repeats]]
     best = max(states, key=lambda node: _worth(run, node), default=None)
-    verdict = {} if best is None else run.note(best, "verdict") or {}
+    verdict = {} if best is None else run.verdict(best) or {}
     return Wave(
         number,
         rollouts,
@@ -142,7 +142,7 @@ def _wave(run: Run, number: int, rollouts: int, made: range, spent: tuple[Mark, 
 
 def _worth(run: Run, node: NodeId) -> tuple[bool, float, int]:
     """What is compared: solved or not, the value, the age."""
-    verdict = run.note(node, "verdict")
+    verdict = run.verdict(node)
     solved = run.tree[node].evaluation.solved if verdict is None else bool(verdict["solved"])
     return solved, run.tree[node].value, -node
 

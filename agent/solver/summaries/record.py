@@ -71,7 +71,7 @@ def record(run: Run, provider: Provider | None, rollout: Rollout) -> Record:
         tuple(parse(patch)),
         Spectrum.from_json(spectrum) if spectrum and patch else None,
         run.tree.failures(rollout.leaf),
-        run.note(rollout.best, "verdict") or {},
+        run.verdict(rollout.best) or {},
         protect(task, path[0].report),
     )
 

@@ -51,18 +51,16 @@ class Entrant:
     def merit(self) -> Merit:
         """What decides among equals where there is no vote, or where votes are level. The greater is better: its own
         test reproduces the issue; more rollouts came to the same patch; the patch is shorter; the state is older."""
-        reproduces = self.candidate.evaluation.parts.get("reproduction", 0.0)
-        return reproduces, self.rollouts, -len(self.candidate.patch), -self.node
+        return float(self.candidate.evaluation.reproduces), self.rollouts, -len(self.candidate.patch), -self.node
 
 
 def facts(candidate: Candidate) -> Facts:
     """The facts about a candidate."""
-    parts = candidate.evaluation.parts
     return Facts(
         valid=candidate.summary.outcome != "invalid",
         solved=candidate.evaluation.solved,
-        progress=parts.get("progress", 0.0),
-        unharmed=1.0 - parts.get("harm", 0.0),
+        progress=candidate.evaluation.progress,
+        unharmed=1.0 - candidate.evaluation.harm,
     )
 
 
