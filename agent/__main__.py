@@ -19,7 +19,7 @@ from sandboxes import SandboxError
 
 __all__ = ["main"]
 
-FULL = "no space left on a disk; free some and go on with `ramify resume`, or name another place with --out"
+FULL = "no space left on a disk; free some and continue with `ramify resume`, or choose another place with --out"
 
 
 def main() -> None:

@@ -12,7 +12,7 @@
      +-- JournalError             6    the run directory is not a run, or belongs to a newer version
      |    +-- RunInUse            6    another process holds the run
      |    +-- BlobLost            6    a file that the journal names is missing, or is another
-     +-- MemoryUnusable           6    the memory file is none, or belongs to a newer version
+     +-- MemoryUnusable           6    the memory file is not one, or belongs to a newer version
 
 `sandboxes.SandboxError` (exit 6) is not a RamifyError: that package knows nothing of this one.
 """

@@ -1,6 +1,6 @@
 """A person's own words: the texts of files that settings name, read when the settings are.
 
-Law: a run keeps the texts, and not only where they were. It goes on with them whatever has become of the files.
+Law: a run keeps the texts, not only the names of the files, and resumes with them whatever has become of the files.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=Fal
 
 
 def _absolute(path: Path) -> Path:
-    """A run that is gone on with elsewhere finds the same file."""
+    """A run that is resumed elsewhere finds the same file."""
     return path.expanduser().absolute()
 
 

@@ -62,7 +62,7 @@ def load_task(dumped: dict[str, Any]) -> Task:
     """The inverse of `dump_task`.
 
     Raises:
-        agent.errors.JournalError: it is none.
+        agent.errors.JournalError: it is not a task.
     """
     try:
         task: Task = _adapter().validate_python(dumped)

@@ -245,7 +245,7 @@ class TestSteeringAStoppedRun:
     def test_orders_are_in_the_journal_at_once_and_show_tells_them(self, ramify, recorded):
         for order in (["fork", "2", "--hint", "look at [b]"], ["prune", "3"], ["pin", "1"]):
             told = ramify(order[0], recorded, *order[1:])
-            assert told.stdout == f"recorded: the run is stopped; go on with it: ramify resume {recorded}\n"
+            assert told.stdout == f"recorded: the run is stopped; continue it with: ramify resume {recorded}\n"
         given = [event.order for event in read_events(recorded / "journal.jsonl") if isinstance(event, Steered)]
         assert given == [Order("fork", 2, "look at [b]"), Order("prune", 3), Order("pin", 1)]
         said = ramify("show", recorded).stdout

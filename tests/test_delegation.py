@@ -57,10 +57,10 @@ class TestThePlan:
             ([part("../x", "t::a")], "the id '../x'"),
             ([part("x", "t::a"), part("x", "t::b")], "the id 'x'"),
             ([part("x", "t::a", statement=" ")], "does not say what is to be done"),
-            ([part("x", "t::z")], "'t::z', which is none of the failing tests"),
+            ([part("x", "t::z")], "'t::z', which is not one of the failing tests"),
             ([part("x")], "names no failing test"),
             ([part("x", "t::a"), part("y", "t::a")], "'t::a' is the goal of two parts"),
-            ([part("x", "t::a", needs=["y"])], "depends on 'y', which is none of the parts"),
+            ([part("x", "t::a", needs=["y"])], "depends on 'y', which is not one of the parts"),
             ([part("x", "t::a", needs=["y"]), part("y", "t::b", needs=["x"])], "depend on each other: x, y, x"),
         ],
     )

@@ -477,7 +477,7 @@ class TestTheCommands:
         assert added.exit_code == 1
         assert added.stdout.splitlines() == [
             f"added {good}: 1 episode, 1 insight, 0 reflections, 1 experience",
-            f"refused {bad}: it has not ended: go on with it, ramify resume",
+            f"refused {bad}: it has not ended: continue it with ramify resume",
         ]
         (best, *_) = ramify("search", PARAPHRASE, "--json", *memory).stdout.splitlines()
         assert json.loads(best)["kind"] == "episode"

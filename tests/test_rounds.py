@@ -135,7 +135,7 @@ class TestARegistry:
         [
             ([{"name": "v0"}], r"policies.jsonl:1 is not as Ramify writes it .*'kind'"),
             ([{"name": "v0", "kind": "mutate", "worth": 1}], "unexpected keyword argument 'worth'"),
-            ([{"name": "v0", "kind": "oracle"}], "kind 'oracle' is none of mutate, uniform, counts, model"),
+            ([{"name": "v0", "kind": "oracle"}], "kind 'oracle' is not one of mutate, uniform, counts, model"),
             ([{"name": "v0", "kind": "mutate"}, {"name": "v2", "kind": "counts"}], "has v2 where v1 should be"),
         ],
     )

@@ -260,7 +260,7 @@ class TestMaking:
         assert (tmp_path / "made" / "train.jsonl").read_text() == (out / "train.jsonl").read_text().splitlines(True)[0]
 
     def test_a_name_that_is_to_be_held_out_has_to_exist(self, shop: Path, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="--hold-out 'shpo' is none of the repositories: shop"):
+        with pytest.raises(UsageError, match="--hold-out 'shpo' is not one of the repositories: shop"):
             synthesize([shop], Recipe(), Splitting(frozenset({"shpo"})), tmp_path / "x")
 
 

@@ -130,7 +130,7 @@ def test_a_judge_that_always_abstains_leaves_it_to_the_rule():
 
 
 def test_a_vote_for_somebody_else_is_refused():
-    with pytest.raises(ValueError, match="fixed voted for 9, which is none of"):
+    with pytest.raises(ValueError, match="fixed voted for 9, which is not one of"):
         rank(TASK, many(2), FixedJudge(lambda nodes, vote: 9))
 
 

@@ -46,7 +46,7 @@ def check(settings: Settings) -> None:
     """Make what needs no run and give it back, so that a fault of the settings is told before there is a run.
 
     Raises:
-        agent.errors.MemoryUnusable: the file of the memory is none.
+        agent.errors.MemoryUnusable: the memory file is not a memory.
         agent.errors.ConfigError: an unknown search, model or value, a missing key.
     """
     attaching.recall(settings.memory, None)
@@ -72,7 +72,7 @@ def start(
     known: Run | None = None,
     order: Schedule = (),
 ) -> Result:
-    """Solve a task in a run directory; a directory that holds this run already is gone on with. Instructions of the
+    """Solve a task in a run directory; a run that is there already is continued. Instructions of the
     settings take the place of the task's. What it spends is spent of `parent` as well, the budget of several runs
     together. `make` makes the models in place of `agent.models.registry.make`; `known` is as for
     `agent.solver.solve.solve`, `order` as for `agent.engine.engine.Engine`.

@@ -122,8 +122,8 @@ def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
     wanted = options.pop("model", settings.proposing)
     if wanted is None:
         raise ConfigError(
-            f"the value `{name}` asks a model, and the policy `mutate` is none: name one with "
-            "-c value.model=PROVIDER/NAME, or take --value tests"
+            f"value `{name}` needs a model, and policy `mutate` has none: set one with "
+            "-c value.model=PROVIDER/NAME, or use --value tests"
         )
     return _construct(VALUES[name], {**options, "model": models(str(wanted))}, f"value.{name}")
 

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 def make_provider(settings: Settings, store: Path) -> Provider:
     """The sandbox that the settings ask for; `auto` is docker when an image is named, else this machine's own
-    namespaces, else docker. A store that holds states is gone on with by what made them.
+    namespaces, else docker. A store that holds states keeps the sandbox that made them.
 
     Raises:
         sandboxes.SandboxUnavailable: none works here; the message says why.

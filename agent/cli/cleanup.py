@@ -35,7 +35,7 @@ def leftovers(*, states: bool = False, environments: bool = False) -> Iterator[L
     """What may go, each to be removed or not before the next is asked for: containers and control groups whose process
     is gone, states of runs that were deleted, and what can be made again and nobody used for long.
 
-    With `states`, also the states of runs that have ended, which cannot be gone on with then; with `environments`, also
+    With `states`, also the states of runs that have ended, which cannot be resumed then; with `environments`, also
     environments and set-ups that no run's states stand on and nobody used, or as an image made, in the last hour.
     """
     yield from cgroups.leftovers()

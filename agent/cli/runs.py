@@ -85,7 +85,7 @@ def _steer(run: Path, act: Literal["fork", "prune", "pin", "unpin"], node: int, 
     from agent.run.commands import Order
 
     if steer(run, Order(act, node, hint)) == "recorded":
-        told = f"recorded: the run is stopped; go on with it: ramify resume {run}"
+        told = f"recorded: the run is stopped; continue it with: ramify resume {run}"
     else:
         told = "queued: the running search takes it over before it selects again"
     sys.stdout.write(told + "\n")

@@ -55,7 +55,7 @@ def counts(
 def _command(method: Method) -> Callable[..., None]:
     def command(
         data: Annotated[list[Path], typer.Argument(metavar="DATA...", help="Folders that ramify export wrote.")],
-        out: Annotated[Path, typer.Option(metavar="DIR", help="The training; the same one is gone on with.")],
+        out: Annotated[Path, typer.Option(metavar="DIR", help="Training directory; the same training is resumed.")],
         model: Annotated[str, typer.Option(metavar="DIR", help="A checkpoint. Default: a tiny one from nothing.")] = "",
         lora: Annotated[int, typer.Option(metavar="RANK", min=0, help="Train an adapter; 0: all weights.")] = 0,
         epochs: Annotated[float, typer.Option(metavar="N")] = 1.0,

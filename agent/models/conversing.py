@@ -113,7 +113,7 @@ def last_of(kind: type[_T], text: str, key: str) -> _T:
     has a default may be left out, and nothing else may be there.
 
     Raises:
-        Unreadable: there is none, or it is none such.
+        Unreadable: there is no such object, or it does not match `kind`.
     """
     from pydantic import TypeAdapter, ValidationError
 

@@ -39,7 +39,7 @@ __all__ = ["CHAT", "Interface", "OpenAIModel"]
 log = logging.getLogger(__name__)
 
 ANSWER_BYTES = 64 << 20
-"""A longer answer is none."""
+"""A longer answer is refused."""
 GRACE_S = 0.5
 """The connection's own limit of silence is so much longer than the deadlines, which say better what was late."""
 

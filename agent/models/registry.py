@@ -71,7 +71,7 @@ def _client(provider: str, model: str, base_url: str | None, api: Literal["auto"
     """Which of `MODELS` speaks to it."""
     if provider != "openai":
         if api == "responses":
-            raise ConfigError(f"model.api=responses is for openai/NAME, and {provider}/{model} is none: leave it out")
+            raise ConfigError(f"model.api=responses is for openai/NAME, and not for {provider}/{model}: leave it out")
         return "litellm"
     own_server = is_own_server(base_url)
     if api == "responses" or (api == "auto" and not own_server and reasons(model)):

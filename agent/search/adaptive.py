@@ -19,8 +19,8 @@ __all__ = ["Adaptive"]
 @dataclass(frozen=True, slots=True)
 class Adaptive:
     """Descend from the root. At each node draw what a new child would be worth, and what going on below the old ones
-    would be; where the first is higher the node is expanded, else the child of the highest draw is gone on with. This
-    is AB-MCTS-A (arXiv 2503.04412), with the arms and the default priors of the authors' TreeQuest.
+    would be; where the first is higher the node is expanded, else the search descends to the child of the highest draw.
+    This is AB-MCTS-A (arXiv 2503.04412), with the arms and the default priors of the authors' TreeQuest.
 
     Every expansion is an observation: the value of the node that it led to, and 0 while it is in flight (virtual loss)
     or when it led nowhere new, which is our own choice. A new child is drawn for by the expansions of the node,

@@ -22,7 +22,7 @@ class AStar:
 
     In the textbook a node is expanded once, with all its children. A policy proposes them one by one, and a model
     never ends, so that a node stays open and each expansion, in flight or ended, makes it a little dearer. With a
-    `fatigue` of 0 it is the textbook's: a node is gone on with until nothing is left to propose. Then, as long as `h`
+    `fatigue` of 0 it is the textbook's: a node is expanded until nothing is left to propose. Then, as long as `h`
     is never more than what is really left (`least` never is), a solved node that costs no more than the next choice is
     the cheapest of all. A state keeps the cost of the way on which it was first reached.
     """

@@ -18,7 +18,7 @@ class BestOfN:
     policy submits, when it is `depth` nodes long or when an expansion leads nowhere new.
 
     With `over`, more rollouts are begun than are needed, and the search ends with the first `n` that finish: no worker
-    waits for the longest. The others stay in the tree as they are, and a search with a larger `n` goes on with them.
+    waits for the longest. The others stay in the tree as they are, and a search with a larger `n` continues them.
     This is the over-provisioning of APRIL, whose rollouts are those of a training step.
     """
 
@@ -52,7 +52,7 @@ class BestOfN:
 
 
 class _Ends:
-    """A view: where unfinished rollouts have got to and wait to be gone on with, oldest first."""
+    """A view: the last states of unfinished rollouts that wait to be continued, oldest first."""
 
     def __init__(self, tree: Tree, depth: int) -> None:
         self._tree = tree

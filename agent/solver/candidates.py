@@ -41,7 +41,7 @@ class CandidatePool:
         self._by_patch: dict[str, Node] = {}
         """By the name of the patch's blob, where answers are compared."""
         self.preferred: Sequence[NodeId] | None = None
-        """CandidatePool in the order in which a comparison left them, best first; None: there is none."""
+        """The candidates as a comparison ranked them, best first; None: nothing was compared."""
 
     def solved(self) -> Node | None:
         """The oldest solved state that no verification has refuted."""

@@ -1,6 +1,6 @@
 """Waves: rollouts are finished and compared, and the next ones begin at the base state, told of those before.
 
-Law: all that a wave comes to is in the journal; a session that is killed anywhere is gone on with there.
+Law: all results of a round are in the journal; a session that is killed anywhere is continued from there.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Rounds:
         return bool(self.session.once(gate_key(run.round), decide)["refine"])
 
     def _can_begin(self) -> bool:
-        """Whether rollouts can be begun at the base state, and no person wants something else to be gone on with."""
+        """Whether rollouts can begin at the root, and no person has ordered to expand something else."""
         tree, steering = self.session.run.tree, self.session.run.steering
         return tree.expandable(ROOT) and steering.pin(tree) in (None, ROOT)
 

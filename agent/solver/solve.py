@@ -42,9 +42,9 @@ def solve(
     known: Run | None = None,
     begin: MakeSearcher | None = None,
 ) -> Result:
-    """Begin a run or go on with it, until it is solved, exhausted, out of budget or cancelled; in waves, until all its
-    rollouts are finished. What `known`, another run of the task, measured of a state is not measured again; the patch
-    in the end is verified in any case. `begin` makes what grows the tree, where that is not a search.
+    """Begin or resume a run, until it is solved, exhausted, out of budget or cancelled; in rounds, until all its
+    rollouts are finished. States that `known`, another run of the task, has measured are not measured again; the final
+    patch is verified in any case. `begin` makes the searcher; by default an engine.
 
     Raises:
         agent.errors.UsageError, agent.errors.MeasureError: the base state cannot be measured as asked.

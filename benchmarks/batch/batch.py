@@ -1,4 +1,4 @@
-"""Batch: a folder of attempts, one an instance, that can be left at any time and gone on with.
+"""Batch: a folder of attempts, one an instance, that can be stopped and resumed at any time.
 
 `results.jsonl` is the truth, a line for every attempt that ended; `preds.json` is derived from it, and each instance's
 folder is its run. `batch.json` says what the batch is of: a folder never mixes two modes, sources or solvers.

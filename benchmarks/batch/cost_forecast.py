@@ -36,7 +36,7 @@ def spent_so_far(batch: Batch, instances: Iterable[Instance]) -> Usage:
 def _spent_by_run(run_dir: Path) -> Usage:
     try:
         return Run.read(run_dir).usage
-    except RamifyError as error:  # the attempt to go on with it says so too
+    except RamifyError as error:  # the attempt to resume it says so as well
         log.warning("what %s has spent is not known: %s", run_dir, error)
         return Usage()
 

@@ -1,7 +1,7 @@
 """Runs a batch: instances in worker threads, each attempt classified and recorded when it ends.
 
 Law: an instance's failure never ends the batch, except when the settings are at fault. The first SIGINT lets what is
-running come to its end; the second, or SIGTERM, stops it at its next step, to be gone on with; the third kills.
+running come to its end; the second, or SIGTERM, stops it at its next step, to be resumed; the third kills.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Observer(Protocol):
         ...
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
-        """An attempt was recorded; None: it was interrupted, to be gone on with."""
+        """An attempt was recorded; None: it was interrupted and can be resumed."""
         ...
 
 
@@ -168,7 +168,7 @@ def run_batch(
     there is too little of.
 
     Raises:
-        ConfigError, sandboxes.SandboxUnavailable: the settings are at fault; whatever was running can be gone on with.
+        ConfigError, sandboxes.SandboxUnavailable: the settings are at fault; what was running can be resumed.
         OSError: an attempt cannot be recorded; likewise.
     """
     waiting = deque(batch.left(instances))

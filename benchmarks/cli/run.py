@@ -1,4 +1,4 @@
-"""`ramify bench run`: fill a batch, or go on with one."""
+"""`ramify bench run`: start or resume a batch."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Room:
 
 def run(
     source: SourceName,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The batch; an existing one is gone on with.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Batch directory; an existing batch is resumed.")],
     reveal_tests: Annotated[
         bool, typer.Option("--reveal-tests", help="CI mode: the solver sees the failing tests, as on a red build.")
     ] = False,
@@ -152,7 +152,7 @@ def run(
     every, suite = _read(opened)
     for each in every:
         if each.fault:
-            say(f"{each.fault}; the others are gone on with")
+            say(f"{each.fault}; continuing with the others")
     order = settings.seed if shuffle else None
     chosen = select(every, ids=split(ids), pattern=pattern, part=part, shuffle=order)
     if order is None:

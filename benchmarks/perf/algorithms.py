@@ -2,7 +2,7 @@
 
     python -m benchmarks.perf.algorithms SOURCE --out DIR [--searches a,b] [--seeds 0,1] [--measurements 40]
 
-Counts test runs, so that a busy machine changes nothing. A batch in DIR is gone on with, and not made again.
+Counts test runs, so that a busy machine changes nothing. A batch in DIR is resumed, and not made again.
 """
 
 from __future__ import annotations

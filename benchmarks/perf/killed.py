@@ -1,4 +1,4 @@
-"""A batch whose runner is killed (kill -9) at random moments and gone on with, beside the same batch left alone.
+"""A batch whose runner is killed (kill -9) at random moments and resumed, beside the same batch left alone.
 
 Moments are numbers of events in the journals, drawn with --seed, so that a kill falls where work is done, however busy
 the machine is. Checked: every instance came to an end once, and the two reports differ in nothing but seconds and the

@@ -14,7 +14,7 @@ __all__ = ["Outcome", "Part", "Work"]
 POLICY = "mutate/1"
 
 Work = tuple[NodeId, Act, NodeId | None, int]
-"""At which state of the whole run, what, with which other branch, and the how-manieth time."""
+"""At which state of the whole run, what, with which other branch, and its ordinal."""
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ Each policy searches every task in two waves, by `ramify bench run`, with the fa
 came to and the final answer are graded by the hidden tests, by `ramify bench grade`. Kept right: of the tasks that the
 first answer resolved, those that the last one resolves; fixed wrong: of the others. The developer
 (`benchmarks.perf.developer`) stands for a model: its summaries, votes and attempts go the way of a model's, and what it
-finds is drawn by lot. Counts test runs, so that a busy machine changes nothing. A batch in DIR is gone on with.
+finds is drawn by lot. Counts test runs, so that a busy machine changes nothing. A batch in DIR is resumed.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def _write_lines(path: Path, predictions: Sequence[Prediction]) -> None:
 
 
 def _write_trajectories(batch: Path, folder: Path, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of which there is none."""
+    """The entries that are missing."""
     folder.mkdir(parents=True)
     told = set()
     for name in names:

@@ -82,7 +82,7 @@ def _rollouts(batch: Path, attempts: list[Attempt]) -> Iterator[Row]:
 
 
 def _write(folder: Path, name: str, rows: Iterable[Row]) -> int:
-    """Write a table; of how many rows. There is none without any."""
+    """Write the table and return its row count; with no rows, no file is written."""
     draft, target = folder / f".{name}.jsonl", folder / "data" / f"{name}.parquet"
     try:
         with draft.open("wb") as file:

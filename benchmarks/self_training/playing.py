@@ -1,4 +1,4 @@
-"""Playing: the searches of one policy on a source, as a batch of `ramify bench run` that can be gone on with."""
+"""Playing: the searches of one policy on a source, as a batch of `ramify bench run` that can be resumed."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def play(source: Path, out: Path, flags: Sequence[str], given: Conditions, ids: 
             code = process.wait()
     if code != 0:
         failed = SomeFailed if code == SOME_FAILED else PlayFailed
-        raise failed(f"ramify bench run {source} ended with {code}; the same command goes on with {out}")
+        raise failed(f"ramify bench run {source} ended with {code}; the same command resumes {out}")
     return out
 
 

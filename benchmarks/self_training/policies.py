@@ -93,5 +93,5 @@ def _read(file: Path) -> list[Policy]:
 def _policy(row: dict[str, Any]) -> Policy:
     policy = Policy(**row)
     if policy.kind not in get_args(Kind):
-        raise ValueError(f"kind {policy.kind!r} is none of {', '.join(get_args(Kind))}")
+        raise ValueError(f"kind {policy.kind!r} is not one of {', '.join(get_args(Kind))}")
     return policy

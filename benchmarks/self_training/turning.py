@@ -61,7 +61,7 @@ def turn(wanted: Round, folder: Path, tell: Callable[[str], None] = lambda line:
     Raises:
         UsageError: the settings say which policy searches; an environment lacks what a model needs; a bug is in both
             sources or was learned from before, or a function is in both; or another process holds the registry.
-        agent.errors.RamifyError: a step failed; the same call goes on with it.
+        agent.errors.RamifyError: a step failed; the same call resumes it.
     """
     _require_open(wanted.conditions.settings)
     _require_environments(wanted.learning)

@@ -35,7 +35,7 @@ class Selection:
     """What was chosen once, and what came of it."""
 
     number: int
-    """The how-manieth of the run to end, counted from 1."""
+    """Its ordinal among the expansions of the run that have ended, from 1."""
     expanded: NodeId
     outcome: Literal["added", "merged", "measured", "failed"]
     led_to: NodeId | None

@@ -22,7 +22,7 @@ __all__ = ["ABSTAINED", "VERDICTS", "Critic", "Opinion", "Verdict", "judged", "l
 log = logging.getLogger(__name__)
 
 Verdict = Literal["accept", "refine", "abort"]
-"""No better state is looked for; this one is gone on with; it is not worth going on with."""
+"""`accept`: stop searching; `refine`: keep expanding the state; `abort`: abandon its line of work."""
 VERDICTS = get_args(Verdict)
 LIFT = 0.9 * (1.0 - GETS_FURTHER)
 """What the best opinion is worth, in goal tests: less than what a test that passes is worth more than one that does

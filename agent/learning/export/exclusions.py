@@ -133,7 +133,7 @@ def _listed(path: Path, text: str) -> list[Any]:
     try:
         found: list[Any] = loads(text)
     except ValueError as error:
-        raise UsageError(f"--exclude {path} begins like a list and is none: {error}") from error
+        raise UsageError(f"--exclude {path} begins like a list but is not one: {error}") from error
     return found
 
 

@@ -67,7 +67,7 @@ def source_of(run: Run, at: datetime) -> Source:
 def _evidence(run: Run) -> tuple[Outcome, str]:
     ended = run.ended
     if ended is None:
-        raise Unverified("it has not ended: go on with it, ramify resume")
+        raise Unverified("it has not ended: continue it with ramify resume")
     if ended.status == "no_patch":
         return _failure(run)
     verdict = (run.verdict(ended.best) if ended.best is not None else None) or {}

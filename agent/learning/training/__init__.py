@@ -206,7 +206,7 @@ def _require_use(method: Method, wanted: Wanted) -> None:
 
 
 def train(chosen: Plan, out: Path, *, python: Path | None = None, processes: int = 1) -> dict[str, Any]:
-    """Run a training to its end in the folder `out`, or go on with the same one; its metrics. One that has come to its
+    """Run a training to its end in the folder `out`, or resume it there; returns its metrics. One that has come to its
     end is not run again.
 
     `python` is the interpreter with the packages of `[train]`, this one by default; `processes` above 1 are started by

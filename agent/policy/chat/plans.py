@@ -59,7 +59,7 @@ def drawn(position: Position, model: Model, draw: Callable[[], list[Plan]]) -> l
         try:
             return {"plans": draw()}
         except (Abstained, PolicyError) as why:
-            log.warning("the search goes on without plans: %s", why)
+            log.warning("the search continues without plans: %s", why)
             return {"plans": [], "problem": str(why)}
 
     plans: list[Plan] = position.once(key_of(model), find)["plans"]

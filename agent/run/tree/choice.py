@@ -48,5 +48,5 @@ class Choice:
     because: str = ""
     """In words, where a search lets others choose: which one did, and why it."""
     reasons: tuple[Reason, ...] = ()
-    """The decisions in the order in which they were taken, the one for `node` last. Where a walk down the tree comes
-    to an only child there is none."""
+    """The decisions in the order in which they were taken, the one for `node` last. A walk down the tree gives
+    no reason at an only child."""

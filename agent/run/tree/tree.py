@@ -143,7 +143,7 @@ class Tree:
 
     def expansions(self, node_id: NodeId) -> int:
         """Expansions of the node that were recorded (children, duplicates and failures) or are in flight. Merges with
-        other branches and repeated measurements are none."""
+        other branches and repeated measurements do not count."""
         return self._begun[node_id] + self._pending[node_id]
 
     def ended(self, node_id: NodeId) -> int:

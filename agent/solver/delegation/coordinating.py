@@ -98,7 +98,7 @@ class Delegation:
         return self._stop
 
     def _startable(self, plan: tuple[SubTask, ...], running: Collection[Attempt]) -> list[Attempt]:
-        """The searches that can begin or be gone on with: nothing that they depend on is missing, and they have not
+        """The searches that can begin or be continued: nothing that they depend on is missing, and they have not
         failed from the integrated state as it is."""
         done = {part.id for part in self._integration.merged(plan)}
         busy = done | self._waiting | {each.part.id for each in running}
@@ -127,8 +127,8 @@ class Delegation:
         return self._work(task, base, each.directory, len(self._plan), self._run)
 
     def _conclude(self, each: Attempt, future: Future[Work]) -> None:
-        """Merge what a search came to, or record why that cannot be. One that a limit ended is gone on with by a later
-        session."""
+        """Merge the result of a search, or record why it cannot be merged. A search that a limit ended is continued by
+        a later session."""
         try:
             work = future.result()
             if not work.done and work.result.stop not in (Stop.EXHAUSTED, Stop.FINISHED):

@@ -51,11 +51,11 @@ def check(parts: Sequence[SubTask], goals: Sequence[str]) -> None:
         if not part.statement.strip():
             raise ValueError(f"the part {part.id!r} does not say what is to be done")
         if unknown := [test for test in part.goal_tests if test not in goals]:
-            raise ValueError(f"the part {part.id!r} names {unknown[0][:200]!r}, which is none of the failing tests")
+            raise ValueError(f"the part {part.id!r} names {unknown[0][:200]!r}, which is not one of the failing tests")
         if goals and not part.goal_tests:
             raise ValueError(f"the part {part.id!r} names no failing test: nothing would say that it is done")
         if unknown := [other for other in part.depends_on if other not in ids]:
-            raise ValueError(f"the part {part.id!r} depends on {unknown[0][:50]!r}, which is none of the parts")
+            raise ValueError(f"the part {part.id!r} depends on {unknown[0][:50]!r}, which is not one of the parts")
     named = [test for part in parts for test in part.goal_tests]
     if twice := [test for test in named if named.count(test) > 1]:
         raise ValueError(f"{twice[0][:200]!r} is the goal of two parts: give it to one")

@@ -48,7 +48,7 @@ class Workers:
     on_event: Callable[[Event], None]
 
     def __call__(self, task: Task, base: Snapshot, directory: Path, parts: int, known: Run) -> Work:
-        """Search for one of so many parts from a state, or go on with that; a search that has solved it is not run
+        """Search for one of so many parts from a state, or continue that search; one that has solved it is not run
         again. What `known`, the run that delegates, measured of the state is not measured again.
 
         Raises:

@@ -2,7 +2,8 @@
 
 Easy tasks are left to the vote and hard ones are refined, as long as the best, scored anew, gets better: the rules of
 MAgICoRe and ToolACE-R, on facts where there are any. Only among patches that all solve the task do votes say how hard
-it is. A wave that is no better and yet mends what none has mended is gone on with, too: that is our own.
+it is. A round that is no better but fixes a test that no earlier round fixed is continued as well: that is our own
+choice.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ def judge_of(
     name = wanted.model or proposing
     if name is None and wanted.judge == "debate":
         raise ConfigError(
-            "tournament.judge=debate asks a model, and the policy `mutate` is none: name one with "
-            "-c tournament.model=PROVIDER/NAME, or take tournament.judge=none"
+            "tournament.judge=debate needs a model, and policy `mutate` has none: set one with "
+            "-c tournament.model=PROVIDER/NAME, or use tournament.judge=none"
         )
     return None if name is None or wanted.judge == "none" else partial(JUDGES[wanted.judge], models(name))
 

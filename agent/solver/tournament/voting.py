@@ -70,7 +70,7 @@ class Booth:
             self.error = error
             return None
         if said.winner is not None and said.winner not in names:
-            raise ValueError(f"{self._judge.name} voted for {said.winner}, which is none of {names}")
+            raise ValueError(f"{self._judge.name} voted for {said.winner}, which is not one of {names}")
         ballot = replace(said, group=names, vote=vote, judge=self._judge.name, round=self._wave)
         self._record(ballot)
         return ballot

@@ -73,4 +73,4 @@ def _check(names: Sequence[str], splitting: Splitting) -> None:
     if double := sorted(name for name, count in Counter(names).items() if count > 1):
         raise UsageError(f"two repositories are called {double[0]!r}: rename a folder, since bugs are named after it")
     if unknown := sorted(splitting.repositories - set(names)):
-        raise UsageError(f"--hold-out {unknown[0]!r} is none of the repositories: {', '.join(names)}")
+        raise UsageError(f"--hold-out {unknown[0]!r} is not one of the repositories: {', '.join(names)}")
