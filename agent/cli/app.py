@@ -81,7 +81,9 @@ def solve(
     ] = None,
     repo: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="A git checkout; it is only read. Default: the image's own, else this one."),
+        typer.Option(
+            metavar="DIR", help="A git checkout, which is only read. Default: the one in the image, else this one."
+        ),
     ] = None,
     issue_text: Annotated[str | None, typer.Option("--issue", metavar="TEXT", help="The issue itself.")] = None,
     test: Test = None,
@@ -92,7 +94,8 @@ def solve(
     ] = None,
     goal_failing: GoalFailing = False,
     from_junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="JUnit XML of a red build: what failed there is to pass.")
+        Path | None,
+        typer.Option(metavar="FILE", help="JUnit XML of a red build: the tests that failed there are goals."),
     ] = None,
     policy: Annotated[
         list[str] | None, typer.Option(metavar="mutate|MODEL", help="Who proposes the edits; several share one tree.")
@@ -105,21 +108,22 @@ def solve(
     image: Image = None,
     setup: Setup = None,
     paranoid: Annotated[
-        bool, typer.Option("--paranoid", help="Compare every fork with what was frozen; stop where it differs.")
+        bool, typer.Option("--paranoid", help="Compare every fork with its snapshot, and stop if they differ.")
     ] = False,
     instructions: Instructions = None,
     config: Config = None,
     model_price: Annotated[
-        str | None, typer.Option(metavar="IN,OUT[,CACHED]", help="Dollars per million tokens, where no list has them.")
+        str | None,
+        typer.Option(metavar="IN,OUT[,CACHED]", help="Dollars per million tokens, for models without a listed price."),
     ] = None,
     max_nodes: MaxNodes = None,
     max_usd: MaxUsd = None,
     max_tokens: MaxTokens = None,
     max_seconds: MaxSeconds = None,
     memory: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Learn from what it remembers, and remember this run there.")
+        Path | None, typer.Option(metavar="FILE", help="Memory file: recall from it, and remember this run in it.")
     ] = None,
-    no_memory: Annotated[bool, typer.Option("--no-memory", help="Neither, whatever the settings say.")] = False,
+    no_memory: Annotated[bool, typer.Option("--no-memory", help="Use no memory, whatever the settings say.")] = False,
     workers: Workers = None,
     rollouts: Rollouts = None,
     rounds: Rounds = None,
@@ -135,7 +139,7 @@ def solve(
     accept: Accept = None,
     strict: Strict = False,
 ) -> None:
-    """Find a tested patch for ISSUE. The patch goes to stdout, all else to stderr."""
+    """Find a tested patch for ISSUE. The patch is printed on stdout, everything else on stderr."""
     from agent.cli.ci.junit import read_failures, statement
     from agent.cli.interactive import OutputOptions, accepted
     from agent.cli.issue_text import read_issue
@@ -189,7 +193,7 @@ def go_on(
     accept: Accept = None,
     strict: Strict = False,
 ) -> None:
-    """Go on with a run that was interrupted, crashed, or met a limit (give a higher one)."""
+    """Resume a run that was interrupted, crashed, or reached a limit (set a higher one)."""
     from agent.analysis.report.progress import Progress
     from agent.build.composition import resume
     from agent.cli.interactive import OutputOptions, accepted, run_interactively
@@ -230,9 +234,11 @@ app.add_typer(cli_train.app, name="train")
 @app.command()
 def doctor(
     model: Annotated[
-        str | None, typer.Option(metavar="openai/NAME", help="Ask this model's server what it can do instead.")
+        str | None, typer.Option(metavar="openai/NAME", help="Examine the server of this model instead.")
     ] = None,
-    base_url: Annotated[str | None, typer.Option(metavar="URL", help="Of the server, as model.base_url.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="The URL of the server, as in model.base_url.")
+    ] = None,
 ) -> None:
     """Say which sandboxes work on this machine, and what to change where one does not."""
     from agent.cli.doctor.model_probe import examine_model
@@ -252,17 +258,20 @@ def doctor(
 @app.command()
 def clean(
     states: Annotated[
-        bool, typer.Option("--states", help="Also the states of runs that have ended: they cannot be resumed then.")
+        bool,
+        typer.Option(
+            "--states", help="Also remove the states of runs that have ended, which cannot be resumed after that."
+        ),
     ] = False,
     environments: Annotated[
         bool,
         typer.Option(
-            "--environments", help="Also environments and set-ups older than an hour that no run's states stand on."
+            "--environments", help="Also remove environments and set-ups older than an hour that no run's states need."
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
 ) -> None:
-    """Remove what earlier runs left behind, and say what was removed. Journals and patches stay."""
+    """Remove what earlier runs left on this machine, and list it. Journals and patches are kept."""
     from agent.cli.cleanup import leftovers
 
     done = "would remove" if dry_run else "removed"
@@ -293,7 +302,7 @@ def serve_report(context: typer.Context) -> None:
 
 @app.command("round", context_settings=_PASSED_ON, add_help_option=False)
 def turn_round(context: typer.Context) -> None:
-    """Search, learn from the trees, keep what is better (`ramify round --help`)."""
+    """Search, train on the trees, keep the better model (`ramify round --help`)."""
     _pass_on(context)
 
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Look at the settings.", rich_markup_mode=None, no_args_is_help=True)
+app = typer.Typer(help="Show the settings.", rich_markup_mode=None, no_args_is_help=True)
 
 
 @app.callback()
 def config() -> None:
-    """Look at the settings."""
+    """Show the settings."""
 
 
 @app.command()
@@ -27,9 +27,11 @@ def show(
     config: Annotated[
         list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Settings; later ones win.")
     ] = None,
-    origin: Annotated[bool, typer.Option("--origin", help="Also what set each: a file, -c, or the default.")] = False,
+    origin: Annotated[
+        bool, typer.Option("--origin", help="Also show where each value comes from: a file, -c, or the default.")
+    ] = False,
 ) -> None:
-    """Print all settings as TOML, which `-c FILE` takes. What is not set is a comment."""
+    """Print all settings as TOML for `-c FILE`. Settings without a value are comments."""
     from agent.config import origins, split
 
     sys.stdout.writelines(f"{line}\n" for line in _lines(origins(*split(config or ())), origin))

@@ -29,7 +29,7 @@ def diagnose(
     other: Annotated[
         Path | None,
         typer.Argument(
-            metavar="OTHER", help="Another one, of the same task: say where it parts from the first instead."
+            metavar="OTHER", help="Another run of the same task: say where it differs from the first instead."
         ),
     ] = None,
     node: Annotated[
@@ -38,7 +38,7 @@ def diagnose(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say at which step a failed rollout went wrong, what depends on that, and how to go on from just before it.
+    """Find the step at which a failed rollout went wrong, what depends on it, and how to continue from just before it.
 
     > marks the step, | what depends on it. With OTHER: the first difference of two rollouts in what was planned, done,
     seen and reached."""

@@ -31,28 +31,35 @@ def export(
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="Name the formats and their options.")] = False,
     option: Annotated[
-        list[str] | None, typer.Option("-o", "--option", metavar="KEY=VALUE", help="Of the format; repeatable.")
+        list[str] | None,
+        typer.Option("-o", "--option", metavar="KEY=VALUE", help="An option of the format, KEY=VALUE; repeatable."),
     ] = None,
     split: Annotated[
-        str, typer.Option(metavar="A,B,C", help="Percent of repositories to train, validate and test with.")
+        str, typer.Option(metavar="A,B,C", help="Percentages of the repositories for training, validation and test.")
     ] = ALL,
     exclude: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Instances to keep out: names a line, or SWE-bench JSON; repeatable."),
+        typer.Option(
+            metavar="FILE",
+            help="Instances to leave out: a file with a name on each line, or SWE-bench JSON; repeatable.",
+        ),
     ] = None,
     allow_license: Annotated[
-        list[str] | None, typer.Option(metavar="SPDX", help="Only such repositories; BSD-* is a pattern; repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="SPDX", help="Only repositories with this licence; patterns such as BSD-* work; repeatable."
+        ),
     ] = None,
     near: Annotated[
-        float, typer.Option(metavar="SHARE", help="Rows of two tasks as much alike are copies; 0: none is.")
+        float, typer.Option(metavar="SHARE", help="Similarity from which rows of two tasks count as copies; 0: never.")
     ] = 0.9,
     parquet: Annotated[bool, typer.Option("--parquet", help="Also write Parquet files.")] = False,
     tokenizer: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A tokenizer.json, to count tokens with.")
     ] = None,
 ) -> None:
-    """Make training data of the trees of RUN...: files of rows, a manifest and a card. With `traj` and `atif`, a file a
-    run instead, for the readers of other programs; without --out, in the run's own directory."""
+    """Make training data from the trees of RUN...: files of rows, a manifest and a card. With `traj` and `atif`, a file
+    a run instead, for the readers of other programs; without --out, in the run's own directory."""
     from agent.learning.export.dataset import export as write
     from agent.learning.export.dataset import runs_in
     from agent.learning.export.documents import DOCUMENTS

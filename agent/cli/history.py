@@ -24,7 +24,7 @@ __all__ = ["log", "promote"]
 
 def log(
     run: RunDir,
-    graph: Annotated[bool, typer.Option("--graph", help="Draw which state came of which.")] = False,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw which state came from which.")] = False,
 ) -> None:
     """Print a run's states as a git history: number, value, tests, and what was done, the newest first.
 

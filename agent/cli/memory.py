@@ -41,10 +41,11 @@ def add(
     runs: Runs,
     memory: MemoryFile,
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Says what the insights learn: one question a run.")
+        str | None, typer.Option(metavar="MODEL", help="The model that words the insights: one question per run.")
     ] = None,
     config: Annotated[
-        list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="How the model is spoken to.")
+        list[str] | None,
+        typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Which interface of the model to use."),
     ] = None,
 ) -> None:
     """Remember runs whose outcome was verified; one that is remembered already is read anew. Exit code 1 when any was
@@ -80,10 +81,10 @@ def add(
 def search(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="An issue, an error, or a few words.")],
     memory: MemoryFile,
-    count: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Of each kind at most.")] = 3,
+    count: Annotated[int, typer.Option("-k", metavar="N", min=1, help="The most items of each kind.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Print what fits a text best: by its words, and experiences with the same error by that."""
+    """Print the items that fit a text best, by its words and by the errors in it."""
     from agent.learning.memory.clusters import cluster_of
     from agent.measure.messages import error_of
 
@@ -103,7 +104,7 @@ def show(
     memory: MemoryFile,
     item: Annotated[str | None, typer.Argument(metavar="[ID]", help="An item, or a run.")] = None,
 ) -> None:
-    """List the runs and all that they taught, or print one item whole."""
+    """List the runs and what was learned from them, or print one item."""
     kept = _existing(memory)
     sources = kept.store.sources()
     if item is not None:
@@ -125,12 +126,12 @@ def show(
 def prune(
     memory: MemoryFile,
     older_than: Annotated[
-        float | None, typer.Option(metavar="DAYS", min=0, help="Runs that were remembered so long ago.")
+        float | None, typer.Option(metavar="DAYS", min=0, help="Runs that were remembered longer ago than this.")
     ] = None,
     run: Annotated[list[str] | None, typer.Option(metavar="RUN", help="A run by its id or directory.")] = None,
     item: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="A single item.")] = None,
 ) -> None:
-    """Forget runs, with all that nothing else stands behind, or single items."""
+    """Forget runs, with the items that only they support, or single items."""
     if older_than is None and not run and not item:
         raise UsageError("say what to forget: --older-than DAYS, --run RUN or --id ID")
     named = {*(run or ()), *(str(Path(each).resolve()) for each in run or ())}

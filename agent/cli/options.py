@@ -33,7 +33,10 @@ __all__ = [
 ]
 
 Test = Annotated[
-    str | None, typer.Option(metavar="CMD", help="Runs the tests, from the root. Default: as its files say.")
+    str | None,
+    typer.Option(
+        metavar="CMD", help="Command that runs the tests, from the root. Default: found from the repository's files."
+    ),
 ]
 TestFramework = Annotated[
     str | None, typer.Option(metavar="NAME", help="What CMD runs: pytest, go, cargo, jest, ... Default: as it says.")
@@ -41,7 +44,7 @@ TestFramework = Annotated[
 SandboxKind = Annotated[str | None, typer.Option(metavar="auto|docker|commit|namespace", help="Where commands run.")]
 Image = Annotated[str | None, typer.Option(metavar="IMAGE", help="Docker image of the sandbox.")]
 Setup = Annotated[
-    list[str] | None, typer.Option(metavar="CMD", help="Run once in the sandbox, network on; repeatable.")
+    list[str] | None, typer.Option(metavar="CMD", help="Command to run once in the sandbox, with network; repeatable.")
 ]
 Config = Annotated[
     list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Settings; later ones win.")
@@ -49,16 +52,17 @@ Config = Annotated[
 Instructions = Annotated[
     Path | None, typer.Option("--instructions", metavar="FILE", help="Your own, for the system prompt of the model.")
 ]
-MaxNodes = Annotated[int | None, typer.Option(metavar="N", help="Limit of states.")]
-MaxUsd = Annotated[float | None, typer.Option(metavar="N", help="Limit of dollars for models.")]
-MaxTokens = Annotated[int | None, typer.Option(metavar="N", help="Limit of tokens, in and out together.")]
-MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="Limit of seconds.")]
+MaxNodes = Annotated[int | None, typer.Option(metavar="N", help="The most states.")]
+MaxUsd = Annotated[float | None, typer.Option(metavar="N", help="The most dollars to spend on models.")]
+MaxTokens = Annotated[int | None, typer.Option(metavar="N", help="The most tokens, prompt and completion together.")]
+MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="The most seconds.")]
 Workers = Annotated[int | None, typer.Option(metavar="N", help="Expansions at the same time.")]
 Rollouts = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Finish N lines of work, and choose the best patch among them.")
+    int | None, typer.Option(metavar="N", min=1, help="Finish N independent attempts and choose the best patch.")
 ]
 Rounds = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Repeat that N times; each wave is told what the last one found.")
+    int | None,
+    typer.Option(metavar="N", min=1, help="Repeat in N rounds; each round is told what the earlier ones found."),
 ]
 Out = Annotated[Path | None, typer.Option(metavar="RUN", help="Directory of the run; it must not exist.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of the patch.")]
@@ -75,5 +79,5 @@ Accept = Annotated[
         metavar="declared", help="With --apply: also a patch that breaks tests which the model declares to be wrong."
     ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 for such a patch.")]
-GoalFailing = Annotated[bool, typer.Option("--goal-failing", help="Every test that fails now has to pass.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 for such a patch.")]
+GoalFailing = Annotated[bool, typer.Option("--goal-failing", help="All tests that fail now are goals.")]

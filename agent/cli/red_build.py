@@ -33,7 +33,7 @@ __all__ = ["check_patch", "fix"]
 
 
 def fix(
-    tests: Annotated[list[str], typer.Argument(metavar="TEST...", help="Failing tests, as reports name them.")],
+    tests: Annotated[list[str], typer.Argument(metavar="TEST...", help="Failing tests, as test reports name them.")],
     repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout.")] = Path(),
     test: Test = None,
     test_framework: TestFramework = None,
@@ -53,7 +53,7 @@ def fix(
     accept: Accept = None,
     strict: Strict = False,
 ) -> None:
-    """Find a patch that makes TEST pass and breaks no other: `solve` for a local red test."""
+    """Find a patch that makes TEST pass and breaks no other test."""
     from agent.cli.interactive import OutputOptions, accepted
     from agent.cli.solve import SolveRequest, begin
     from agent.config import given, naming
@@ -85,7 +85,9 @@ def check_patch(
             metavar="RULE", help="ci, git, lock, tools, symlink, mode, submodule, big, name or hidden; repeatable."
         ),
     ] = None,
-    max_bytes: Annotated[int | None, typer.Option(metavar="N", help="A larger file is big. Default: 1000000.")] = None,
+    max_bytes: Annotated[
+        int | None, typer.Option(metavar="N", help="Refuse files larger than this. Default: 1000000.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
     """Refuse a patch that changes more than source code: pipelines, git's own files, locks, links out, modes."""

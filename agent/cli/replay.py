@@ -21,15 +21,18 @@ __all__ = ["as_text", "replay"]
 
 def replay(
     run: RunDir,
-    search: Annotated[str | None, typer.Option(metavar="NAME", help="Another search, with the same answers.")] = None,
-    config: Annotated[
-        list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Change settings of the run.")
+    search: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Use another search, with the same recorded answers.")
     ] = None,
-    live: Annotated[bool, typer.Option("--live", help="Ask the model for what the run has no answer to.")] = False,
+    config: Annotated[
+        list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Change a setting of the run.")
+    ] = None,
+    live: Annotated[bool, typer.Option("--live", help="Ask the model where the run has no recorded answer.")] = False,
     out: Annotated[Path | None, typer.Option(metavar="NEW", help="Directory of the new run.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Search RUN again from its journal, without a model, a key or the network, and say whether that gives the same.
+    """Repeat the search of RUN from its journal, without a model, a key or the network, and say whether the result is
+    the same.
 
     Exit code 0: identical, or, with settings changed, solved; 1: not."""
     from agent.build.replay import replay

@@ -28,18 +28,21 @@ Node = Annotated[int, typer.Argument(metavar="NODE", help="The number of a state
 def show(
     run: RunDir,
     patch: Annotated[bool, typer.Option("--patch", help="Print the best patch instead.")] = False,
-    why: Annotated[int | None, typer.Option(metavar="NODE", help="Say what led to this state instead.")] = None,
-    summaries: Annotated[bool, typer.Option("--summaries", help="Say what each rollout came to instead.")] = False,
+    why: Annotated[int | None, typer.Option(metavar="NODE", help="Explain what led to this state instead.")] = None,
+    summaries: Annotated[bool, typer.Option("--summaries", help="Show a summary of each rollout instead.")] = False,
     html: Annotated[
         str, typer.Option(metavar="FILE", help="Write the tree as one page for a browser instead; - is stdout.")
     ] = "",
+    graph: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the graph instead: .graphml, or node-link .json.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --why: one JSON object.")] = False,
 ) -> None:
-    """Print a run's tree: id, value, tests, and what was done; * marks the way to the best state."""
+    """Print a run's tree: id, value, tests, and what was done; * marks the path to the best state."""
     if as_json and why is None:
         raise UsageError("--json needs --why NODE; the whole run is RUN/journal.jsonl, one JSON object a line")
-    if patch + summaries + (why is not None) + bool(html) > 1:
-        raise UsageError("give one of --patch, --why NODE, --summaries and --html FILE")
+    if patch + summaries + (why is not None) + bool(html) + (graph is not None) > 1:
+        raise UsageError("give one of --patch, --why NODE, --summaries, --html FILE and --graph FILE")
     if why is not None:
         _explain(run, why, as_json)
         return
@@ -53,6 +56,10 @@ def show(
             print_patch(_patch_of(opened))
         elif summaries:
             _summarise(opened)
+        elif graph is not None:
+            from agent.analysis.report.graph import write_graph
+
+            write_graph(opened, graph)
         else:
             _draw(opened)
 
@@ -62,7 +69,7 @@ def fork(
     node: Node,
     hint: Annotated[str, typer.Option(metavar="TEXT", help="What the policy should try there.")] = "",
 ) -> None:
-    """Expand NODE next, whatever the search thinks. The run may be stopped or running."""
+    """Expand NODE next, whatever the search would select. The run may be stopped or running."""
     _steer(run, "fork", node, hint)
 
 
@@ -76,7 +83,7 @@ def pin(
     node: Node,
     off: Annotated[bool, typer.Option("--off", help="Take the pin back.")] = False,
 ) -> None:
-    """Expand nothing but NODE and the states below it, while any of them can be expanded."""
+    """Expand only NODE and the states below it, as long as any of them can be expanded."""
     _steer(run, "unpin" if off else "pin", node)
 
 

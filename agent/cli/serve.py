@@ -18,12 +18,12 @@ __all__ = ["serve", "vllm_python"]
 
 
 def serve(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder with a checkpoint, or a hub's name.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder with a checkpoint, or a name on the hub.")],
     name: Annotated[
-        str, typer.Option(metavar="NAME", help="As it is asked for: openai/NAME. Default: the folder's.")
+        str, typer.Option(metavar="NAME", help="Name of the model in openai/NAME. Default: that of the folder.")
     ] = "",
     lora: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=DIR", help="An adapter, asked for as openai/NAME; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME=DIR", help="A LoRA adapter, served as openai/NAME; repeatable.")
     ] = None,
     lora_rank: Annotated[
         int | None,
@@ -32,21 +32,19 @@ def serve(
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where it listens; it asks for no key.")] = "127.0.0.1",
     max_model_len: Annotated[int | None, typer.Option(metavar="N", help="Tokens of a prompt and its answer.")] = None,
-    tool_parser: Annotated[
-        str, typer.Option(metavar="NAME", help="How calls of tools are read: vLLM's names.")
-    ] = "hermes",
+    tool_parser: Annotated[str, typer.Option(metavar="NAME", help="vLLM's parser of tool calls.")] = "hermes",
     seed: Annotated[int, typer.Option(metavar="N")] = 0,
-    cpu: Annotated[bool, typer.Option("--cpu", help="On the processor, for tiny models.")] = False,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU, for tiny models.")] = False,
     extra: Annotated[
-        list[str] | None, typer.Option("--extra", metavar="ARG", help="Given to vLLM as it is; repeatable.")
+        list[str] | None, typer.Option("--extra", metavar="ARG", help="Passed on to vLLM unchanged; repeatable.")
     ] = None,
-    ready_s: Annotated[float, typer.Option(metavar="N", help="Seconds that it may take to come up.")] = 600,
+    ready_s: Annotated[float, typer.Option(metavar="N", help="Seconds to wait until the server is ready.")] = 600,
     python: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Interpreter with vLLM. Default: RAMIFY_VLLM's, or `python3`.")
     ] = None,
-    printed: Annotated[bool, typer.Option("--print", help="Only print the command.")] = False,
+    printed: Annotated[bool, typer.Option("--print", help="Print the command and do not run it.")] = False,
 ) -> None:
-    """Serve MODEL with vLLM as a search wants it (prefix cache, tools, log-probabilities), until Ctrl-C."""
+    """Serve MODEL with vLLM, set up for tree search (prefix cache, tools, log-probabilities), until Ctrl-C."""
     from agent.learning import serving
 
     adapters = _adapters(lora or (), lora_rank)

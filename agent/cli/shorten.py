@@ -21,7 +21,7 @@ def shorten(
     tries: Annotated[int, typer.Option(metavar="N", min=1, help="Ways of a path that are carried out again.")] = 20,
     paths: Annotated[int, typer.Option(metavar="N", min=1, help="Solved paths of a run, the shortest first.")] = 1,
 ) -> None:
-    """Find out which turns of solved paths were not needed, by doing the others again and running the tests.
+    """Find the turns of solved paths that were not needed, by repeating the others and running the tests.
 
     It is recorded in the run, for `ramify export --format retro`. No model is asked."""
     from agent.errors import JournalError

@@ -20,7 +20,7 @@ app = typer.Typer(
 @app.command()
 def build(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs that have ended.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new directory, or one of skills.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new directory, or one that holds skills.")],
 ) -> None:
     """Merge the lessons of verified runs into skills, each with the runs behind it; say what contradicts. Exit code 1
     when a run was refused."""

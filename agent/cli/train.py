@@ -56,27 +56,29 @@ def _command(method: Method) -> Callable[..., None]:
     def command(
         data: Annotated[list[Path], typer.Argument(metavar="DATA...", help="Folders that ramify export wrote.")],
         out: Annotated[Path, typer.Option(metavar="DIR", help="Training directory; the same training is resumed.")],
-        model: Annotated[str, typer.Option(metavar="DIR", help="A checkpoint. Default: a tiny one from nothing.")] = "",
+        model: Annotated[
+            str, typer.Option(metavar="DIR", help="A checkpoint. Default: a tiny one, made from scratch.")
+        ] = "",
         lora: Annotated[int, typer.Option(metavar="RANK", min=0, help="Train an adapter; 0: all weights.")] = 0,
         epochs: Annotated[float, typer.Option(metavar="N")] = 1.0,
-        max_steps: Annotated[int, typer.Option(metavar="N", help="End after so many; -1: by epochs.")] = -1,
-        batch: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of a step on each device.")] = 8,
+        max_steps: Annotated[int, typer.Option(metavar="N", help="Steps after which to end; -1: by epochs.")] = -1,
+        batch: Annotated[int, typer.Option(metavar="N", min=1, help="Rows in a step on each device.")] = 8,
         accumulate: Annotated[int, typer.Option(metavar="N", min=1, help="Such batches of a step.")] = 1,
-        rate: Annotated[float, typer.Option(metavar="X", help="Learning rate.")] = 1e-4,
+        rate: Annotated[float, typer.Option(metavar="X", help="The learning rate.")] = 1e-4,
         warmup_steps: Annotated[int, typer.Option(metavar="N", min=0)] = 0,
         max_length: Annotated[int, typer.Option(metavar="N", min=1, help="Tokens of a row.")] = 2048,
-        beta: Annotated[float, typer.Option(metavar="X", help="Of DPO and KTO.")] = 0.1,
-        prompt_loss: Annotated[bool, typer.Option("--prompt-loss", help="Of SFT: learn prompts, too.")] = False,
-        group_by_length: Annotated[bool, typer.Option("--group-by-length", help="Rows of a length together.")] = False,
+        beta: Annotated[float, typer.Option(metavar="X", help="Beta of DPO and KTO.")] = 0.1,
+        prompt_loss: Annotated[bool, typer.Option("--prompt-loss", help="SFT: also learn the prompts.")] = False,
+        group_by_length: Annotated[bool, typer.Option("--group-by-length", help="Group rows by length.")] = False,
         save_steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps between checkpoints.")] = 200,
-        cpu: Annotated[bool, typer.Option("--cpu", help="In float32 on the processor.")] = False,
+        cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU, in float32.")] = False,
         width: Annotated[
-            int, typer.Option(metavar="N", min=32, help="Of a model from nothing, a multiple of 32.")
+            int, typer.Option(metavar="N", min=32, help="Width of a model made from scratch, a multiple of 32.")
         ] = 192,
         layers: Annotated[int, typer.Option(metavar="N", min=1, help="The same.")] = 4,
         vocabulary: Annotated[int, typer.Option(metavar="N", min=300, help="The same.")] = 2048,
-        mix_policies: Annotated[bool, typer.Option("--mix-policies", help="Rows of several policies.")] = False,
-        processes: Annotated[int, typer.Option(metavar="N", min=1, help="On so many devices.")] = 1,
+        mix_policies: Annotated[bool, typer.Option("--mix-policies", help="Accept rows of several policies.")] = False,
+        processes: Annotated[int, typer.Option(metavar="N", min=1, help="How many devices to use.")] = 1,
         python: Annotated[Path | None, typer.Option(metavar="FILE", help="Interpreter with ramify[train].")] = None,
         seed: Annotated[int, typer.Option(metavar="N")] = 0,
     ) -> None:

@@ -32,10 +32,10 @@ def check(
     config: Config = None,
     as_json: Json = False,
     evidence: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep what was seen there, for `ramify bench regrade`.")
+        Path | None, typer.Option(metavar="DIR", help="Keep the evidence, for `ramify bench regrade`.")
     ] = None,
 ) -> None:
-    """See that the instances hold here: the reference solution is resolved, and no patch is not."""
+    """Check that the instances work here: the reference solution resolves them, and no patch does not."""
     import threading
     from concurrent.futures import ThreadPoolExecutor
 

@@ -22,10 +22,13 @@ Unit_ = Annotated[str, typer.Option("--unit", metavar="measurements|nodes|second
 
 def compare(
     first: Annotated[Path, typer.Argument(metavar="A", help="A graded batch.")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="Another, of the same instances.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another batch of the same instances.")],
     unit: Unit_ = "measurements",
     limit: Annotated[
-        float | None, typer.Option(metavar="N", help="Cost an instance may have. Default: the cheaper batch's highest.")
+        float | None,
+        typer.Option(
+            metavar="N", help="The most that an instance may cost. Default: the highest cost in the cheaper batch."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
@@ -54,7 +57,7 @@ def curve(
     ],
     unit: Unit_ = "measurements",
 ) -> None:
-    """Draw what is resolved against what an instance may cost; for repeated batches also the best of k."""
+    """Plot the share resolved against the cost per instance; for repeated batches also the best of k."""
     from benchmarks.reports import curves, plots
 
     known = _unit(unit)

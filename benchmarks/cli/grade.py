@@ -35,7 +35,10 @@ __all__ = ["grade"]
 
 
 Candidates = Annotated[
-    bool, typer.Option("--candidates", help="Of a batch of several rollouts: grade what was not chosen, too.")
+    bool,
+    typer.Option(
+        "--candidates", help="For batches with several rollouts: also grade the patches that were not chosen."
+    ),
 ]
 SecondGrader = Annotated[
     str | None, typer.Option(metavar="swebench", help="A second grader, asked after ours and compared with it.")

@@ -39,12 +39,17 @@ SOURCES = (
 )
 SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCES)]
 Ids = Annotated[
-    list[str] | None, typer.Option("--ids", metavar="ID", help="Only these; repeatable, or a,b,c, or @FILE of such.")
+    list[str] | None,
+    typer.Option(
+        "--ids", metavar="ID", help="Only these instances: repeatable, or a,b,c, or @FILE with one on each line."
+    ),
 ]
-Filter = Annotated[str, typer.Option("--filter", metavar="REGEX", help="Only ids in which it matches.")]
+Filter = Annotated[
+    str, typer.Option("--filter", metavar="REGEX", help="Only instances whose id matches this regular expression.")
+]
 Slice = Annotated[str, typer.Option("--slice", metavar="A:B", help="Only this part of what is left.")]
 Shuffle = Annotated[
-    bool, typer.Option("--shuffle", help="In an order drawn with --seed, before --slice: the same one every time.")
+    bool, typer.Option("--shuffle", help="Shuffle by --seed, before --slice; the order is the same every time.")
 ]
 Workers = Annotated[int, typer.Option(metavar="N", min=1, help="Instances at the same time.")]
 Executor = Annotated[str, typer.Option(metavar="local|ray", help="Where instances are worked on.")]

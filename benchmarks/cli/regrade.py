@@ -28,7 +28,7 @@ def regrade(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Judge the evidence again, without a sandbox: 0 when every verdict follows from it, 1 when some do not."""
+    """Check verdicts against the evidence, without a sandbox: exit code 0 if all follow from it, 1 if not."""
     from benchmarks.grading.evidence import CHAIN, chain_head
     from benchmarks.grading.regrading import regrade_all
     from benchmarks.grading.verdicts import read_verdicts

@@ -23,12 +23,13 @@ def report(
     batch: Annotated[Path, typer.Argument(metavar="DIR", help="A batch.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
     export: Annotated[
-        str | None, typer.Option(metavar="leaderboard", help="Make the folder that SWE-bench's leaderboard takes.")
+        str | None,
+        typer.Option(metavar="leaderboard", help="Make the folder for a submission to SWE-bench's leaderboard."),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="YYYYMMDD_NAME", help="Where that goes; a new folder.")] = None,
-    site: Annotated[str, typer.Option(metavar="URL", help="Of the submission: where its system is at home.")] = "",
-    paper: Annotated[str, typer.Option(metavar="URL", help="Of the submission: the report about it.")] = "",
-    authors: Annotated[str, typer.Option(metavar="NAMES", help="Of the submission: who made it.")] = "",
+    site: Annotated[str, typer.Option(metavar="URL", help="Submission: home page of the system.")] = "",
+    paper: Annotated[str, typer.Option(metavar="URL", help="Submission: URL of the report.")] = "",
+    authors: Annotated[str, typer.Option(metavar="NAMES", help="Submission: the authors.")] = "",
 ) -> None:
     """Print a line for every instance of a batch, and the totals; or make a submission of it."""
     from rich.console import Console

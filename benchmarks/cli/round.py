@@ -21,17 +21,16 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions
 @app.command()
 def turn(
     registry: Annotated[Path, typer.Argument(metavar="DIR", help="The registry of policies; made where it is not.")],
-    tasks: Annotated[Path, typer.Option(metavar="SOURCE", help="Bugs to search and to learn on.")],
-    held_out: Annotated[
-        Path, typer.Option(metavar="SOURCE", help="Bugs to compare policies on, and for nothing else: 20 or more.")
-    ],
+    tasks: Annotated[Path, typer.Option(metavar="SOURCE", help="Bugs to search and learn from.")],
+    held_out: Annotated[Path, typer.Option(metavar="SOURCE", help="Held-out bugs to compare policies on: 20 or more.")],
     learn: Annotated[str, typer.Option(metavar="counts|model", help="What is made of the trees.")] = "counts",
-    max_tried: Annotated[int, typer.Option(metavar="N", min=1, help="States that a search may try.")] = 60,
-    width: Annotated[int, typer.Option(metavar="N", min=1, help="Edits of a state that are ranked.")] = 200,
+    max_tried: Annotated[int, typer.Option(metavar="N", min=1, help="The most states of a search.")] = 60,
+    width: Annotated[int, typer.Option(metavar="N", min=1, help="How many edits of a state are ranked.")] = 200,
     workers: Annotated[int, typer.Option(metavar="N", min=1, help="Searches at the same time.")] = 1,
     part: Annotated[str, typer.Option("--slice", metavar="A:B", help="Only this part of each source.")] = "",
     easiest: Annotated[
-        float, typer.Option(metavar="SHARE", min=0, max=1, help="Leave tasks out of which so much or more is right.")
+        float,
+        typer.Option(metavar="SHARE", min=0, max=1, help="Leave out tasks that are solved at this rate or higher."),
     ] = 0.9,
     max_steps: Annotated[int, typer.Option(metavar="N", min=1, help="Of a training.")] = 2000,
     model: Annotated[
@@ -45,7 +44,7 @@ def turn(
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
     config: Config = None,
 ) -> None:
-    """Search SOURCE with the present policy, learn from the trees, compare on held-out bugs, keep or roll back."""
+    """Search SOURCE with the current policy, train on the trees, compare on held-out bugs, and keep the better one."""
     from agent.cli.serve import vllm_python
     from agent.learning.training import Wanted, require_checkpoint
     from benchmarks.self_training.playing import Conditions

@@ -56,7 +56,8 @@ def run(
         bool, typer.Option("--reveal-tests", help="CI mode: the solver sees the failing tests, as on a red build.")
     ] = False,
     workers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Instances at the same time (1; with Ray, all that fit).")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Instances at the same time. Default: 1; with Ray, all that fit."),
     ] = None,
     executor: Executor = "local",
     ray_address: RayAddress = "",
@@ -77,40 +78,41 @@ def run(
     sandbox: Sandbox = None,
     image: Image = None,
     paranoid: Annotated[
-        bool, typer.Option("--paranoid", help="Compare every fork with what was frozen; stop where it differs.")
+        bool, typer.Option("--paranoid", help="Compare every fork with its snapshot, and stop if they differ.")
     ] = False,
     instructions: Instructions = None,
     config: Config = None,
     model_price: Annotated[
-        str | None, typer.Option(metavar="IN,OUT[,CACHED]", help="Dollars per million tokens, where no list has them.")
+        str | None,
+        typer.Option(metavar="IN,OUT[,CACHED]", help="Dollars per million tokens, for models without a listed price."),
     ] = None,
-    max_nodes: Annotated[int | None, typer.Option(metavar="N", help="Limit of states, an instance.")] = None,
-    max_usd: Annotated[float | None, typer.Option(metavar="N", help="Limit of dollars, an instance.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(metavar="N", help="Limit of tokens, an instance.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(metavar="N", help="Limit of seconds, an instance.")] = None,
+    max_nodes: Annotated[int | None, typer.Option(metavar="N", help="The most states, per instance.")] = None,
+    max_usd: Annotated[float | None, typer.Option(metavar="N", help="The most dollars, per instance.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(metavar="N", help="The most tokens, per instance.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(metavar="N", help="The most seconds, per instance.")] = None,
     min_free: Annotated[
         float, typer.Option(metavar="GIB", min=0, help="With less free on a disk that is used, nothing is begun.")
     ] = 2.0,
     prune_images: Annotated[
-        bool, typer.Option("--prune-images", help="Remove images that were not here before, each after its last use.")
+        bool, typer.Option("--prune-images", help="Remove each image that was pulled for the batch after its last use.")
     ] = False,
     total_usd: Annotated[
-        float | None, typer.Option(metavar="N", min=0, help="Limit of dollars, all instances.")
+        float | None, typer.Option(metavar="N", min=0, help="The most dollars, for all instances.")
     ] = None,
     total_tokens: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Limit of tokens, all instances.")
+        int | None, typer.Option(metavar="N", min=0, help="The most tokens, for all instances.")
     ] = None,
     total_calls: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Limit of model calls, all instances.")
+        int | None, typer.Option(metavar="N", min=0, help="The most model calls, for all instances.")
     ] = None,
     total_measurements: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Limit of test runs, all instances.")
+        int | None, typer.Option(metavar="N", min=0, help="The most test runs, for all instances.")
     ] = None,
     total_seconds: Annotated[
-        float | None, typer.Option(metavar="N", min=0, help="Limit of seconds from now on, all instances.")
+        float | None, typer.Option(metavar="N", min=0, help="The most seconds from now on, for all instances.")
     ] = None,
 ) -> None:
-    """Solve the instances of SOURCE. What is done is not done again; what the world failed is."""
+    """Solve the instances of SOURCE. Finished instances are not repeated; those that failed for outside reasons are."""
     from agent.budget import Budget
     from agent.config import given
     from agent.errors import UsageError

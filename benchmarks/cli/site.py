@@ -23,8 +23,8 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions
 
 @app.command()
 def serve_report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A batch, a run, or a folder of such.")],
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="0: any that is free.")] = 8765,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A batch, a run, or a folder of either.")],
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0: any free one.")] = 8765,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the pages as files there instead, for CI to keep.")
     ] = None,

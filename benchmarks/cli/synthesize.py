@@ -16,21 +16,26 @@ __all__ = ["synthesize"]
 
 def synthesize(
     repositories: Annotated[
-        list[Path], typer.Argument(metavar="REPO...", help="Git repositories, or bundles of such.")
+        list[Path], typer.Argument(metavar="REPO...", help="Git repositories, or bundles of them.")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder: a source for each split.")],
-    test: Annotated[str, typer.Option(metavar="CMD", help="Runs their tests with pytest.")] = "python3 -m pytest -q",
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder, with a source for each split.")],
+    test: Annotated[
+        str, typer.Option(metavar="CMD", help="Command that runs their tests with pytest.")
+    ] = "python3 -m pytest -q",
     requirement: Annotated[
         list[str] | None,
         typer.Option(metavar="PACKAGE", help="What the tests need, pytest too; repeatable. Default: what python3 has."),
     ] = None,
-    count: Annotated[int, typer.Option(metavar="N", min=1, help="Bugs of each repository, at most.")] = 50,
-    a_function: Annotated[int, typer.Option(metavar="N", min=1, help="Mutants of one function that are tried.")] = 4,
+    count: Annotated[int, typer.Option(metavar="N", min=1, help="The most bugs of each repository.")] = 50,
+    a_function: Annotated[int, typer.Option(metavar="N", min=1, help="How many mutants of a function to try.")] = 4,
     hold_out: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A repository that is not trained on; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="A repository to keep out of training; repeatable.")
     ] = None,
     lines: Annotated[
-        int, typer.Option(metavar="PERCENT", min=0, max=100, help="Functions of the others that are not, either.")
+        int,
+        typer.Option(
+            metavar="PERCENT", min=0, max=100, help="Share of the functions of other repositories to keep out as well."
+        ),
     ] = 25,
     timeout: Annotated[float, typer.Option(metavar="N", min=0.1, help="Seconds for the tests on one mutant.")] = 10.0,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed and repositories: the same bugs.")] = 0,
@@ -38,7 +43,7 @@ def synthesize(
     image: Image = None,
     config: Config = None,
 ) -> None:
-    """Break functions of repositories so that their own tests notice: bugs to collect searches on and to learn from."""
+    """Make bugs that the repositories' own tests detect, to run searches on and to learn from."""
     from agent.config import given
     from benchmarks.data.synthetic import writing
     from benchmarks.data.synthetic.making import Recipe
