@@ -11,28 +11,27 @@ from typer.testing import CliRunner
 from agent.analysis.report.graph import graph_of
 from agent.cli.app import app
 from agent.errors import UsageError
-from agent.run.events import Added, Merged
-from tests.histories import History
-from tests.trees import node
+from agent.run.events import Merged
+from tests.histories import History, P, turn
 
 
 @pytest.fixture
 def run(tmp_path):
     """A root with two children, of which one led to the other's state, too."""
     history = History(tmp_path / "run")
-    history.run.record(Added(node(0)))
-    history.run.record(Added(node(1, 0, 0.25)))
-    history.run.record(Added(node(2, 0, 0.5)))
+    history.add(0, turn(), label="first")
+    history.add(0, turn(), label="second", a=P)
     history.run.record(Merged(1, 2))
     yield history.run
     history.run.close()
 
 
 def test_a_graph_has_the_edges_of_the_tree_and_what_is_known_of_its_nodes(run):
-    graph = graph_of(run)
+    graph, tree = graph_of(run), run.tree
     assert sorted(graph.edges(data="kind")) == [(0, 1, "edit"), (0, 2, "edit"), (1, 2, "reference")]
-    assert [graph.nodes[n]["value"] for n in graph] == [0.0, 0.25, 0.5]
-    assert (graph.nodes[0]["visits"], graph.nodes[0]["value_sum"], graph.nodes[2]["depth"]) == (3, 0.75, 1)
+    assert [graph.nodes[n]["value"] for n in graph] == [node.value for node in tree]
+    assert (graph.nodes[0]["visits"], graph.nodes[0]["value_sum"]) == (3, tree.value_sum(0))
+    assert (graph.nodes[2]["depth"], graph.nodes[2]["label"]) == (1, "second")
 
 
 def test_show_writes_it_for_graph_tools_and_as_json(run, tmp_path):
