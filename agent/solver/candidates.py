@@ -1,6 +1,6 @@
-"""CandidatePool: states whose patch may be the run's, each verified once, and the best of them.
+"""The candidate pool: states whose patch may be the run's answer, each verified once, and the choice among them.
 
-Law: there is always an answer. At any limit, error or signal the best patch so far is verified and given.
+Law: there is always an answer. At any limit, error or signal the best patch so far is verified and returned.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ __all__ = ["CANDIDATES", "CandidatePool"]
 log = logging.getLogger(__name__)
 
 CANDIDATES = 5
-"""States that are verified, best first, when a search ends; of each wave at least so many."""
+"""How many states are verified when a search ends, best first; in rounds, how many of each round."""
 
 
 class CandidatePool:
-    """The answers of a run, as one session finds them."""
+    """The candidates of a run, in one session."""
 
     def __init__(self, session: Session, scorer: StagedScorer) -> None:
         self._session, self.scorer = session, scorer
         self._run = session.run
         self._by_patch: dict[str, Node] = {}
-        """By the name of the patch's blob, where answers are compared."""
+        """The first state seen with each patch, by the patch's blob; kept while candidates are compared."""
         self.preferred: Sequence[NodeId] | None = None
         """The candidates as a comparison ranked them, best first; None: nothing was compared."""
 
@@ -49,8 +49,8 @@ class CandidatePool:
         return next((run.tree[node_id] for node_id in run.tree.solved if run.solved(node_id)), None)
 
     def done(self) -> Stop | None:
-        """Why nothing more is to be begun: a state is solved; as many lines of work were submitted as were asked for,
-        where no goal says otherwise; or line after line ended without anything better."""
+        """The reason to stop, or None: a state is solved; as many lines of work as asked for were submitted, where no
+        goal is known; or several lines in a row ended without anything better."""
         if self.solved():
             return Stop.SOLVED
         lines, tree = self._session.parts.lines, self._run.tree
@@ -65,14 +65,14 @@ class CandidatePool:
         return Stop.NO_PROGRESS if stuck else None
 
     def _counts(self, node_id: NodeId) -> bool:
-        """Whether a line that ended there is one of those that were asked for: it was submitted, without a change or
-        with a patch of which no verification says that it tampers with the tests or does not apply."""
+        """Whether the line of work that ended there counts as one of those asked for: it was submitted without a
+        change, or with a patch that applies and does not tamper with the tests."""
         node = self._run.tree[node_id]
         refuted = self._known(node_id) is not None and self.grade(node) is Grade.NONE
         return node.submitted and not (refuted and self.patch(node))
 
     def unchecked(self) -> Node | None:
-        """A state that may end the run and was not verified yet; None: all were."""
+        """A state that may end the run and is not verified yet; None: there is no such state."""
         if (node := self.solved()) is not None:
             return node
         ended = self._run.tree.view(OpenLines, OpenLines).ended
@@ -80,8 +80,8 @@ class CandidatePool:
         return next((self._run.tree[node_id] for node_id in waiting), None)
 
     def verdict(self, node: Node) -> Mapping[str, Any]:
-        """The verification of a state (`agent.evaluate.verification.Verdict.to_note`): made once, then read from the
-        journal. Where answers are compared, one of two with the same patch is verified for both.
+        """The verification of a state (`agent.evaluate.verification.Verdict.to_note`), made once and then read from the
+        journal. While candidates are compared, states with the same patch share one verification.
 
         Raises:
             sandboxes.SandboxError: it cannot be made: `StoreFull` where there is no room for it.
@@ -96,7 +96,7 @@ class CandidatePool:
         return verdict
 
     def stands(self, node: Node) -> bool:
-        """Whether the state's patch may be the answer, as its verification says.
+        """Whether the verification says that the state's patch may be the answer.
 
         Raises:
             sandboxes.SandboxError: as `verdict`.
@@ -105,7 +105,7 @@ class CandidatePool:
         return self.grade(node) > Grade.NONE
 
     def grade(self, node: Node) -> Grade:
-        """How good the state's patch is; NONE as long as it is not verified."""
+        """How good the state's patch is; NONE until it is verified."""
         return grade(node, self._known(node.id) or {}, self.scorer.task.goal_tests)
 
     def solves(self, node: Node) -> bool:
@@ -113,7 +113,7 @@ class CandidatePool:
         return self.grade(node) is Grade.SOLVED
 
     def patch(self, node: Node) -> bytes:
-        """The state's patch against the base state."""
+        """The state's patch against the root state."""
         if (verdict := self._known(node.id)) is not None:
             return self._run.journal.get_blob(verdict["patch"])
         return self._session.parts.provider.diff(self._run.tree.root.snapshot, node.snapshot)
@@ -132,15 +132,15 @@ class CandidatePool:
         return sorted(better, key=promise)[:CANDIDATES]
 
     def facts(self, node: Node) -> tuple[Grade, int, int]:
-        """What is certain of a verified answer, the higher the better: its grade, how many goal tests pass with it, and
-        minus how many other tests it breaks."""
+        """What is certain of a verified candidate, the higher the better: its grade, how many goal tests pass with it,
+        and minus how many other tests it breaks."""
         passing = sum(node.report.passed(test) for test in self.scorer.task.goal_tests)
         return self.grade(node), passing, -len((self._known(node.id) or {}).get("broken", ()))
 
     def finish(self, stop: Stop, error: BaseException | None) -> Result:
-        """Choose the answer and record how the session ended: the most promising state whose patch stands its
-        verification; after a comparison, of all that stand, the one of the best facts, and among equals the most
-        preferred. What cannot be verified is passed over."""
+        """Choose the answer and record how the session ended. The answer is the most promising state whose patch passes
+        verification; after a comparison, the one with the best facts, and among equals the most preferred. States that
+        cannot be verified are skipped."""
         found = None
         at_once = stop is Stop.INTERRUPTED and isinstance(self._session.cancel, AtOnce)
         for candidate in self.candidates():
@@ -173,14 +173,14 @@ class CandidatePool:
         return verdict.to_note(self._run.journal.put_blob(patch))
 
     def _standing(self, preferred: Sequence[NodeId]) -> Iterator[Node]:
-        """All that stand, the preferred ones first."""
+        """All states whose patch passes verification, the preferred ones first."""
         tree = self._run.tree
         for node_id in dict.fromkeys([*preferred, *range(len(tree))]):
             if self.grade(tree[node_id]) > Grade.NONE:
                 yield tree[node_id]
 
     def _end_unverified(self, best: Node, stop: Stop, error: BaseException | None) -> Result:
-        """There is no room, or no time, to verify the best state: its patch is given as it is. A later session verifies
+        """End with the best state's patch unverified, since there is no room or no time; a later session verifies
         it."""
         patch = self._session.parts.provider.diff(self._run.tree.root.snapshot, best.snapshot)
         final = {"passed": len(best.report.passes), "failed": len(best.report.failures)}

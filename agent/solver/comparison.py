@@ -1,4 +1,4 @@
-"""Comparing: what the rollouts of all waves came to is verified, put into words, and ranked.
+"""Comparison of rollouts: those of all rounds are verified, summarised and ranked.
 
 Law: nothing is done twice. Verdicts, summaries and ballots are in the journal, and a later session reads them there.
 """
@@ -34,7 +34,8 @@ class Comparison:
     answers: CandidatePool
 
     def candidate(self, rollout: Rollout) -> Candidate | None:
-        """What the rollout offers, if its patch stands its verification; in any case it is put into words.
+        """The candidate that a rollout offers, or None if its patch does not pass verification. The rollout is
+        summarised in any case.
 
         Raises:
             sandboxes.SandboxError: it cannot be verified: `StoreFull` where there is no room to.
@@ -50,14 +51,14 @@ class Comparison:
         return Candidate(rollout, answers.patch(node), replace(node.evaluation, solved=answers.solves(node)), summary)
 
     def _stands(self, node: Node) -> bool:
-        """As `agent.solver.candidates.CandidatePool.stands`, with what it measures reserved."""
+        """As `agent.solver.candidates.CandidatePool.stands`, with the test run reserved in the budget."""
         if self.session.run.verdict(node.id) is not None:
             return self.answers.stands(node)
         with self.session.parts.budget.reserve(Usage(measurements=1)):
             return self.answers.stands(node)
 
     def rank(self, candidates: Sequence[Candidate]) -> Ranking:
-        """The order of candidates, best first. Each new ballot is recorded at once, and the ranking in the end."""
+        """Rank the candidates, best first. Each new ballot is recorded at once, and the ranking at the end."""
         session, wave = self.session, self.session.run.round
         ranking = self._rank(candidates)
         noted = note(ranking, candidates, seed=session.parts.seed)
@@ -66,7 +67,7 @@ class Comparison:
         return ranking
 
     def order(self) -> list[NodeId]:
-        """The candidates, best first, as they were ranked last, in whichever session."""
+        """The candidates as any session ranked them last, best first."""
         noted = [noted for _, noted in notes(self.session.run)]
         return [entrant["node"] for entrant in noted[-1]["order"]] if noted else []
 
@@ -86,7 +87,8 @@ class Comparison:
         )
 
     def rollouts(self) -> list[Rollout]:
-        """The most promising rollouts of each wave, the best first, wave by wave; none whose best state another has."""
+        """The most promising rollouts of each round, best first, round by round, without those whose best state an
+        earlier one shares."""
         run, most = self.session.run, max(CANDIDATES, self.parts.rollouts)
         distinct = list({rollout.best: rollout for rollout in reversed(run.rollouts())}.values())
         waves = range(1, run.round + 1)
@@ -94,7 +96,7 @@ class Comparison:
         return [each for wave in waves for each in [r for r in ranked if r.round == wave][:most]]
 
     def _summary(self, rollout: Rollout, *, of_use: bool) -> Summary:
-        """The rollout in words, written once; by a model where there is one and somebody will read it."""
+        """The summary of a rollout, written once; by a model if there is one and the summary will be read."""
         session, run = self.session, self.session.run
         if (known := summary_of(run, rollout.leaf)) is not None:
             return known
@@ -109,7 +111,7 @@ class Comparison:
 
 
 def _promise(run: Run, rollout: Rollout) -> tuple[bool, bool, bool, float, int]:
-    """The lower, the more is to be expected of its best state."""
+    """A sort key: the lower, the more promising the rollout's best state."""
     node = run.tree[rollout.best]
     evaluation = node.evaluation
     answer = is_candidate(node, run.tree.root)

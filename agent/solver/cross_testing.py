@@ -27,9 +27,9 @@ from agent.run.tree.node import ROOT, NodeId
 __all__ = ["Cell", "CrossCheck", "Row", "scores"]
 
 Cell = Literal["passed", "failed", "invalid"]
-"""How a test file ended: all of its tests passed; one failed in what it tests; it did not come so far."""
+"""How a test file ended: all of its tests passed; one failed in what it tests; or it did not get that far."""
 FILES = 5
-"""Test files of one candidate that are run at most."""
+"""How many test files of one candidate are run at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +38,19 @@ class Row:
 
     author: NodeId
     cells: Mapping[NodeId, Mapping[str, Cell]]
-    """By the state, `ROOT` for the base."""
+    """The result in each state; `ROOT` is the root state."""
     kin: frozenset[NodeId]
-    """The author, and candidates that change the sources as it does."""
+    """The author, and the candidates that change the sources in the same way."""
 
     def agreed(self) -> tuple[str, ...]:
-        """The files that count."""
+        """The test files that count."""
         strangers = self.cells.keys() - self.kin - {ROOT}
         shown = [path for path, cell in self.cells[ROOT].items() if cell == "failed"]
         own = [path for path in shown if self.cells[self.author][path] == "passed"]
         return tuple(path for path in own if any(self.cells[other][path] == "passed" for other in strangers))
 
     def failed(self, node: NodeId) -> float:
-        """The share of the files that count that fail with a candidate's patch, in [0, 1]."""
+        """The share of the counted files that fail with a candidate's patch, in [0, 1]."""
         agreed = self.agreed()
         return sum(self.cells[node][path] == "failed" for path in agreed) / len(agreed)
 
@@ -64,8 +64,8 @@ def scores(rows: Iterable[Row], nodes: Sequence[NodeId]) -> dict[NodeId, float]:
 
 @dataclass(frozen=True, slots=True)
 class CrossCheck:
-    """Runs the tests of a run's candidates on one another, in scratch forks. What was run in an earlier session is read
-    from the journal."""
+    """Runs the new tests of each candidate on the other candidates, in scratch forks. Results of earlier sessions are
+    read from the journal."""
 
     session: Session
     own: OwnTests
@@ -82,7 +82,7 @@ class CrossCheck:
         return scores(self._rows(candidates, nodes) if can_run else (), nodes)
 
     def _rows(self, candidates: Sequence[Candidate], nodes: Sequence[NodeId]) -> Iterator[Row]:
-        """One for each author with tests that show something, and that could be run everywhere."""
+        """A row for each author whose tests show something and could be run everywhere."""
         changed = {each.node: self._changed(each) for each in candidates}
         kin = _kin({node: sources for node, (_, sources) in changed.items()})
         for author, (paths, _) in changed.items():
@@ -97,7 +97,7 @@ class CrossCheck:
                 yield Row(author, cells, kin[author])
 
     def _changed(self, candidate: Candidate) -> tuple[list[str], str]:
-        """The test files that the candidate's patch adds, and what it makes of all others."""
+        """The test files that the candidate's patch adds, and a digest of its other changes."""
         own = self.own.files(self.session.run.tree[candidate.node].snapshot)
         changes = parse(candidate.patch)
         added = {each.path for each in changes}
@@ -108,14 +108,14 @@ class CrossCheck:
         return self.session.cancel.is_set() or self.session.parts.budget.left_s <= 0
 
     def _tests(self, author: NodeId, paths: Sequence[str]) -> dict[str, bytes]:
-        """Those of its test files that are run beside others' patches."""
+        """The candidate's test files that are run with other patches."""
         files = self.own.contents(self.session.run.tree[author].snapshot, paths)
         return dict(list(files.items())[:FILES])
 
     def _cells(
         self, tests: Mapping[str, bytes], author: NodeId, nodes: Sequence[NodeId]
     ) -> dict[NodeId, Mapping[str, Cell]] | None:
-        """How the tests end everywhere; None where none of them shows anything of the author's own patch.
+        """The results in all states; None if none of the tests shows anything about the author's own patch.
 
         Raises:
             agent.budget.BudgetSpent: they cannot be run everywhere, or the session is to end.
@@ -129,7 +129,7 @@ class CrossCheck:
         return cells | {node: self._cell(tests, node) for node in nodes if node != author}
 
     def _cell(self, tests: Mapping[str, bytes], node: NodeId) -> Mapping[str, Cell]:
-        """How the tests end in one state: found once, and noted."""
+        """The result in one state, found once and noted."""
         run, budget = self.session.run, self.session.parts.budget
         key = f"crosscheck/{sha256(repr(sorted(tests.items())).encode()).hexdigest()[:32]}"
         known: Any = run.note(node, key)
@@ -145,7 +145,7 @@ class CrossCheck:
 
 
 def _kin(sources: Mapping[NodeId, str]) -> dict[NodeId, frozenset[NodeId]]:
-    """Of each candidate those with the same change of the sources."""
+    """For each candidate, the candidates with the same change of the sources."""
     alike: defaultdict[str, set[NodeId]] = defaultdict(set)
     for node, change in sources.items():
         alike[change].add(node)
@@ -157,7 +157,7 @@ def _ends(tests: Mapping[str, bytes], report: SuiteReport) -> dict[str, Cell]:
 
 
 def _end(path: str, report: SuiteReport) -> Cell:
-    """How one file ended; a failure of an import or a name in the test itself says nothing of the state."""
+    """How one file ended. A failed import or an unknown name in the test itself says nothing about the state."""
     outcome = report.outcome(path) if report.valid else None
     if outcome is Outcome.PASSED:
         return "passed"

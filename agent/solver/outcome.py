@@ -1,4 +1,4 @@
-"""How a session ends: what is recorded of it, and the Result that whoever began it is given."""
+"""The end of a session: what is recorded, and the result that the caller gets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def end(
     *,
     verified: bool = True,
 ) -> Result:
-    """Record the end of the session: with which state's patch, and what was verified of it."""
+    """Record the end of the session, with the state whose patch is the answer and what was verified of it."""
     run = session.run
     ended = Ended(
         status=status,
@@ -60,7 +60,7 @@ def end(
 
 
 def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
-    """What the run has come to by this end of it."""
+    """The result of a run that ended this way."""
     best = None if ended.best is None else run.tree[ended.best]
     verdict = (best and run.verdict(best.id)) or {}
     broken = tuple(verdict.get("broken", ())) if best else ()
@@ -92,7 +92,7 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
 
 
 def never_begun(run_dir: Path) -> Result:
-    """Of a run that was interrupted before it had a base state."""
+    """The result of a run that was interrupted before it had a root state."""
     return Result(
         status="no_patch", patch=b"", verified=False, stop=Stop.INTERRUPTED, usage=Usage(), best_node=None,
         run_dir=run_dir, nodes=0, seconds=0.0, baseline={}, final={},
@@ -100,7 +100,7 @@ def never_begun(run_dir: Path) -> Result:
 
 
 def _note_forks(session: Session) -> None:
-    """Those of this session, with those of the ones before."""
+    """Note how often states were forked, in this session and earlier ones together."""
     if not len(session.run.tree):
         return
     now, before = session.parts.provider.forked, _forked(session.run)
@@ -114,7 +114,7 @@ def _status(name: str) -> Status:
 
 
 def _grade(ended: Ended, best: Node | None, verdict: Mapping[str, Any]) -> Grade:
-    """How good the answer is; what an earlier version recorded says no more than its status."""
+    """The grade of the answer. Runs of earlier versions have a status only."""
     found = grade(best, verdict, ()) if best else Grade.NONE
     return found if found.status == ended.status else _GRADES[_status(ended.status)]
 

@@ -1,4 +1,4 @@
-"""Result: what a run has come to, for whoever began it."""
+"""Result: what the caller of a run gets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Result", "Status"]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run has come to."""
+    """The result of a run."""
 
     status: Status
     """`solved`: the goal tests pass and nothing broke. `submitted`: no goal is known, or the goal tests pass; the patch
@@ -28,7 +28,7 @@ class Result:
     patch: bytes
     """A git patch against the workspace as it was given; empty for `no_patch`."""
     verified: bool
-    """The patch was applied to the base state in a fresh fork, and the whole suite said there what `status` says."""
+    """The patch was applied to the root state in a fresh fork, and the tests confirmed `status`."""
     stop: Stop
     usage: Usage
     best_node: int | None
@@ -38,31 +38,31 @@ class Result:
     baseline: Mapping[str, int]
     """Tests `passed` and `failed` before any edit."""
     final: Mapping[str, int]
-    """The same with the patch."""
+    """Tests `passed` and `failed` with the patch."""
     scope: str = ""
-    """On which tests the verification rests, where it is not all: how many of how many, which, and why no more."""
+    """Which tests the verification rests on, if not all: how many of how many, which, and why no more."""
     rollouts: int = 1
-    """Ways from the base state to a leaf of the tree."""
+    """Ways from the root to a leaf of the tree."""
     rounds: int = 1
-    """Waves of rollouts that were begun."""
+    """Rounds of rollouts that were begun."""
     grade: Grade = Grade.NONE
     """How good the patch is, in finer steps than `status`."""
     broken: tuple[str, ...] = ()
     """Tests that passed before and fail with the patch, the declared ones included."""
     declared: Mapping[str, str] = field(default_factory=dict)
-    """Those of them of which the submission says why the issue contradicts them, each with the reason."""
+    """Those broken tests that the submission declares to contradict the issue, each with its reason."""
     reproduced_by: tuple[str, ...] = ()
     """Tests that the patch adds, which fail without its change and pass with it."""
     waves: tuple[Wave, ...] = ()
-    """What each of them came to and cost; none where there was but one."""
+    """The results and costs of the rounds; empty if there was only one."""
     notes: tuple[str, ...] = ()
     """What people should know: flaky tests set aside, a dirty checkout."""
     flagged: int = 0
-    """States that were refused as a manipulation of the tests."""
+    """States that were refused for tampering with the tests."""
     forked: Forked = field(default=Forked(), compare=False)
-    """How often states were forked, and with `sandbox.paranoid`, how often a fork was not what had been frozen."""
+    """How often states were forked and, with `sandbox.paranoid`, how often a fork differed from its snapshot."""
     error: Exception | None = field(default=None, compare=False)
-    """What ended the search early, if an error did."""
+    """The error that ended the search early, if one did."""
 
     @property
     def resolved(self) -> bool:

@@ -1,4 +1,4 @@
-"""The base state of a run: made once, measured like any other, and what is found out about it."""
+"""The root state of a run: made once, measured like any other state, and what is found out about it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from sandboxes import Snapshot
 __all__ = ["make", "measure"]
 
 SLOWER = 3.0
-"""How many times as long a run of the tests takes that notes what they execute."""
+"""How many times longer a traced test run takes than a plain one."""
 
 
 def make(session: Session, settings: Mapping[str, Any]) -> Snapshot:
-    """The base state: made now, or in an earlier session."""
+    """The root state: made now, or read from an earlier session."""
     started = session.run.started
     if started is not None:
         session.task = task_of(session.run) if session.task.workspace.nested else session.task
@@ -42,7 +42,7 @@ def make(session: Session, settings: Mapping[str, Any]) -> Snapshot:
 
 
 def measure(session: Session, base: Snapshot) -> StagedScorer:
-    """The root is a node like any other; its report is the baseline of all that the scorer measures.
+    """Measure the root state as a node. Its report is the baseline of everything that the scorer measures.
 
     Raises:
         agent.errors.UsageError, agent.errors.MeasureError: it cannot be measured as asked.
@@ -62,7 +62,7 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
     found: list[SuiteReport] = []
 
     def learned(more: SuiteReport) -> None:
-        """What is found out before there is a root belongs to the root."""
+        """Record facts about the root, or keep them until the root is recorded."""
         session.record(Spent(Usage(measurements=1), "baseline", None))
         if len(run.tree):
             session.record(Extended(more))
@@ -112,20 +112,20 @@ def _localise(session: Session, scorer: StagedScorer, base: Snapshot) -> None:
 
 
 def _traceable(session: Session) -> bool:
-    """Whether what the tests execute is known, or a run that finds it out fits the time of the first run."""
+    """Whether the coverage of the tests is known, or a traced run fits the time of the first run."""
     report = session.run.tree.root.report
     cheap = report.complete and SLOWER * report.duration_s <= session.parts.timing.whole_s
     return cheap or session.run.note(0, "spectrum") is not None
 
 
 def _report_of(session: Session, state: Snapshot) -> SuiteReport | None:
-    """What another run measured the state as."""
+    """What another run of the task measured for this state."""
     node = session.known.tree.with_state(state.digest) if session.known else None
     return node.report if node else None
 
 
 def _spectrum(session: Session, base: Snapshot) -> Spectrum:
-    """What each test executes in the base state."""
+    """The lines that each test executes in the root state."""
 
     def find() -> Any:
         known = session.known

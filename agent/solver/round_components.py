@@ -15,7 +15,8 @@ __all__ = ["round_components"]
 
 
 def round_components(settings: Settings, models: Callable[[str], Model]) -> RoundComponents | None:
-    """What the settings ask for; None: no waves, it is searched until something is solved.
+    """The components of a run in rounds; None if the settings ask for no rounds, and one search runs until a state is
+    solved.
 
     Raises:
         agent.errors.ConfigError: as `agent.solver.tournament.judges.judge_of`.

@@ -1,4 +1,4 @@
-"""Waves: rollouts are finished and compared, and the next ones begin at the base state, told of those before.
+"""Rounds: rollouts are finished and compared, and the next ones begin at the root, told of the earlier ones.
 
 Law: all results of a round are in the journal; a session that is killed anywhere is continued from there.
 """
@@ -32,7 +32,7 @@ __all__ = ["Rounds"]
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The waves of a run, as one session grows them."""
+    """The rounds of a run, in one session."""
 
     session: Session
     parts: RoundComponents
@@ -40,8 +40,8 @@ class Rounds:
     answers: CandidatePool
 
     def run(self) -> Stop:
-        """Wave after wave, until no other is needed, or growth ends for another reason. A wave is grown to its end
-        although one of its rollouts has solved the task."""
+        """Run rounds until no other is needed, or the search ends for another reason. A round runs to its end although
+        one of its rollouts has solved the task."""
         self.answers.preferred = self._comparison.order()
         while True:
             stop = self.grower.run(self.session.cancel, self._enough)
@@ -55,8 +55,8 @@ class Rounds:
                 return self._failed(error)
 
     def _enough(self) -> Stop | None:
-        """Whether the wave's rollouts are finished, and what was asked for beside them is done. Single edits may never
-        come to so many: they leave later waves their share of the limits."""
+        """The reason to stop if the round's rollouts are finished and ordered expansions are done. Single edits may
+        never finish that many: they leave later rounds their share of the limits."""
         run, parts = self.session.run, self.parts
         wave, solved_only = run.wave or run.tree, parts.single_edits
         made = wave.view((FinishedRollouts, solved_only), lambda tree: FinishedRollouts(tree, solved_only=solved_only))
@@ -65,7 +65,8 @@ class Rounds:
         return Stop.FINISHED if done and not any(run.steering.waiting(run.tree)) else None
 
     def _judge(self) -> Stop | None:
-        """Compare the rollouts of all waves; why no wave follows, or why that could not be found out."""
+        """Compare the rollouts of all rounds. Returns why no round follows, or why that could not be found out; None:
+        another round follows."""
         comparison, found = self._comparison, []
         for rollout in comparison.rollouts():
             if (stop := self._interrupted()) is not None:
@@ -76,7 +77,7 @@ class Rounds:
         return self._no_further(ranking) if ranking.error is None else self._failed(ranking.error)
 
     def _no_further(self, ranking: Ranking) -> Stop | None:
-        """Why no wave follows."""
+        """Why no round follows."""
         can_begin = self._can_begin()
         if can_begin and self.session.run.round < self.parts.rounds and self._is_needed(ranking):
             return None
@@ -85,8 +86,8 @@ class Rounds:
         return Stop.FINISHED if can_begin else Stop.EXHAUSTED
 
     def _is_needed(self, ranking: Ranking) -> bool:
-        """Whether the gate wants another wave; it is asked once a wave. Single edits that solve nothing are grown until
-        a limit is reached."""
+        """Whether the gate wants another round; it is asked once a round. Single edits that solve nothing continue
+        until a limit is reached."""
         run, parts = self.session.run, self.parts
         first = run.rounds[-1].first if run.rounds else 1
 
@@ -102,7 +103,7 @@ class Rounds:
         return tree.expandable(ROOT) and steering.pin(tree) in (None, ROOT)
 
     def _begin_next(self) -> None:
-        """Begin a wave. A share of its rollouts go on from states of earlier ones."""
+        """Begin a round. A share of its rollouts continue from states of earlier ones."""
         run, refine, order = self.session.run, self.parts.refine, self._best_first()
         briefing = brief(run, order, refine, self._draw)
         local = repairs(run, order, self.answers.scorer.task.goal_tests, int(refine.local * self.parts.rollouts))
@@ -113,7 +114,7 @@ class Rounds:
         return planner.draw(self.answers.scorer.task, summaries, ask) if planner else None
 
     def _best_first(self) -> list[NodeId]:
-        """The best states of the rollouts: those that are answers as they were ranked, then the others."""
+        """The best states of the rollouts: the ranked candidates first, then the others."""
         tree = self.session.run.tree
         others = [rollout.best for rollout in self._comparison.rollouts()]
         worth = sorted(others, key=lambda node: (-tree[node].value, node))
@@ -130,7 +131,7 @@ class Rounds:
         return budget.stop() if budget.left_s <= 0 else None
 
     def _failed(self, error: Exception) -> Stop:
-        """What ends the run where what its rollouts came to cannot be compared."""
+        """The stop for a run whose rollouts cannot be compared."""
         if isinstance(error, BudgetSpent):
             return error.stop
         if isinstance(error, Stopped) and (stop := self._interrupted()) is not None:

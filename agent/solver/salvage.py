@@ -1,7 +1,7 @@
-"""Salvage: the best patch so far, on the disk as soon as a session is cancelled.
+"""Salvage: the best patch so far is written to disk as soon as a session is cancelled.
 
-What is under way ends first, and the answer is verified, which is one more run of the tests. Whoever cancelled may not
-wait that long: a pipeline kills seconds later. So the patch of the best state is written at once, unverified.
+Work in progress ends first, and the answer is verified by one more test run. Whoever cancelled may not wait that long:
+a pipeline kills seconds later. So the patch of the best state is written at once, unverified.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["SALVAGED", "salvaging"]
 log = logging.getLogger(__name__)
 
 SALVAGED = "salvaged.patch"
-"""In the directory of a run: the best patch of a session that was cancelled and has not ended."""
+"""The file in a run's directory with the best patch of a cancelled session that has not ended."""
 LOOK_S = 0.2
 
 
 @contextmanager
 def salvaging(session: Session, answers: CandidatePool) -> Iterator[None]:
-    """Salvage when the session is cancelled during the block; a block that ends with a result takes it away again."""
+    """Salvage if the session is cancelled during the block. A block that ends with a result removes the file."""
     file, over = session.run.journal.directory / SALVAGED, threading.Event()
     watch = threading.Thread(target=_watch, args=(session.cancel, over, answers, file), name="ramify-salvage")
     watch.start()
@@ -48,7 +48,7 @@ def _watch(cancel: threading.Event, over: threading.Event, answers: CandidatePoo
 
 
 def _salvage(answers: CandidatePool, file: Path) -> None:
-    """Nothing where no state is worth a patch; that it cannot be written is said, and takes nothing else away."""
+    """Write the best patch, if there is one. A failure is logged and harms nothing else."""
     try:
         if best := next(iter(answers.candidates()), None):
             write_atomically(file, answers.patch(best))

@@ -1,4 +1,4 @@
-"""Growth: what adds states to a run's tree, for one session."""
+"""Searcher: what adds states to a run's tree in one session, an engine or a delegation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Searcher(Protocol):
     """Grows a tree until it is told to stop (`agent.engine.engine.Engine`)."""
 
     error: Exception | None
-    """What ended the growth when the stop is FAILED."""
+    """What ended the search when the stop is FAILED."""
 
     def run(self, cancel: threading.Event, done: Callable[[], Stop | None], /) -> Stop:
-        """Until it is done, nothing is left, a limit is reached or `cancel` is set."""
+        """Add states until `done` gives a reason, nothing is left, a limit is reached or `cancel` is set."""
         ...
 
 
 MakeSearcher = Callable[[Session, StagedScorer], Searcher]
-"""Makes it."""
+"""Makes a searcher for a session."""

@@ -62,7 +62,7 @@ def solve(
 
 
 def search(session: Session, scorer: StagedScorer, schedule: Schedule = ()) -> Searcher:
-    """What grows a tree by searching; `schedule` is as for `agent.engine.engine.Engine`."""
+    """An engine that grows the tree; `schedule` is as for `agent.engine.engine.Engine`."""
     return Engine(session, scorer, schedule)
 
 
@@ -83,8 +83,8 @@ def _answer(session: Session, grower: Searcher, answers: CandidatePool) -> Resul
 
 
 def _until_done(grower: Searcher, answers: CandidatePool, cancel: threading.Event) -> Stop:
-    """Grow until a solved state stands its verification, the lines of work that were asked for are submitted and
-    checked, or growth ends for another reason."""
+    """Search until a solved state passes its verification, the lines of work that were asked for are submitted and
+    checked, or the search ends for another reason."""
     while (stop := grower.run(cancel, answers.done)) in (Stop.SOLVED, Stop.SUBMITTED):
         node = answers.unchecked()
         if node is None or answers.verdict(node)["solved"]:

@@ -1,4 +1,4 @@
-"""Remarks: what people should know about how the states of a run were measured."""
+"""Warnings about how the states of a run were measured."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def remarks(run: Run) -> tuple[str, ...]:
 
 
 def _long(report: SuiteReport) -> Iterator[str]:
-    """That the first run of all tests did not come to its end, and what follows."""
+    """That the first run of all tests did not come to its end, and what follows from it."""
     late, run = sum(report.late.values()), len(report.outcomes)
     if late:
         yield (
@@ -59,13 +59,13 @@ def _said(run: Run, node: Node) -> tuple[str, str]:
 
 
 def _unheard(run: Run) -> list[str]:
-    """That models which had to value states said nothing of some."""
+    """For how many states a model gave no readable opinion."""
     count = sum(ABSTAINED in node.evaluation.parts for node in run.tree)
     return [f"of {count} states a model gave no opinion that could be read; their tests decide"] if count else []
 
 
 def _unsteady(run: Run) -> tuple[str, ...]:
-    """Tests that were found to be flaky while patches were measured or verified."""
+    """Tests that turned out to be flaky while patches were measured or verified."""
     found = [test for node in run.tree if node.parents for test in node.report.flaky]
     found += [test for node in run.tree for test in (run.verdict(node.id) or {}).get("flaky", ())]
     return tuple(dict.fromkeys(found))
