@@ -59,7 +59,7 @@ def opening(
 ) -> list[Message]:
     """The two messages that begin every conversation about a task; the same bytes everywhere in the tree.
 
-    `instructions`: how to call the tools, where the API does not say so. `issue_bytes`: the size of the issue in a short
+    `instructions`: how to call the tools, where the API does not say so. `issue_bytes`: the issue's size in a short
     context. `turns`: the number of turns that the model has.
     """
     report, conventions = position.path[0].report, position.conventions()

@@ -1,4 +1,4 @@
-"""The two ways in which a model calls tools: natively through its provider, or as text where there are no such calls."""
+"""The two ways in which a model calls tools: natively through its provider, or as text in its answer."""
 
 from __future__ import annotations
 
