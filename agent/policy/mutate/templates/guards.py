@@ -1,4 +1,4 @@
-"""Guards: an early return, `continue` or `break` that is missing."""
+"""Guards: a missing early return, `continue` or `break`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ __all__ = ["insert_jump"]
 
 
 def insert_jump(site: Site) -> Iterator[Variant]:
-    """`break`, `continue`, an early `return`, and guards in front of a statement."""
+    """Inserts `break` or `continue` at the end of a block, or a guard before a statement."""
     block = block_of(site)
     if block is None or not site.scope.local or is_docstring(site.node):
         return
     looping = in_loop(site)
-    if site.node is block[-1] and not jumps(site.node) and looping and not isinstance(site.parent, cst.Module):
-        inside_if = not isinstance(site.source.parent(site.parent or site.node), cst.For | cst.While)
-        if inside_if:
-            yield Variant((after(site, "break"),), "insert break", 0.2)
-            yield Variant((after(site, "continue"),), "insert continue", 0.15)
+    ends_block = site.node is block[-1] and not jumps(site.node) and not isinstance(site.parent, cst.Module)
+    if looping and ends_block and not isinstance(site.source.parent(site.parent or site.node), cst.For | cst.While):
+        yield Variant((after(site, "break"),), "insert break", 0.2)
+        yield Variant((after(site, "continue"),), "insert continue", 0.15)
     yield from _guards(site, looping)
 
 
@@ -50,15 +49,8 @@ def _guard(site: Site, test: str, action: str, weight: float) -> Iterator[Varian
 
 
 def _results(site: Site) -> list[str]:
-    """What an early return could give: what the function returns elsewhere, then the usual empty values."""
-    found: list[str] = []
-    for node in site.source.walk(site.scope.node):
-        if (
-            isinstance(node, cst.Return)
-            and node.value is not None
-            and isinstance(node.value, cst.Name | cst.Integer | cst.List | cst.SimpleString)
-        ):
-            text = site.code(node.value)
-            if len(text) < 12:
-                found.append(text)
-    return list(dict.fromkeys([*found, "", "[]", "False", "0"]))
+    """The values that an early return could give: those that the function returns elsewhere, then empty values."""
+    returned = (node.value for node in site.source.walk(site.scope.node) if isinstance(node, cst.Return))
+    simple = (v for v in returned if isinstance(v, cst.Name | cst.Integer | cst.List | cst.SimpleString))
+    texts = [text for text in map(site.code, simple) if len(text) < 12]
+    return list(dict.fromkeys([*texts, "", "[]", "False", "0"]))
