@@ -69,7 +69,7 @@ def test_any_text_is_read_or_said_to_be_wrong_and_any_action_comes_back_as_it_wa
         look_at(made_of(PIECES, drawn))
         wanted = [action_of(drawn), action_of(drawn[::-1])]
         found = read(str(TEXT.render_turn("", "Well.", wanted)["content"]))
-        assert (found.said, found.problem) == ("Well.", "")
+        assert (found.text, found.problem) == ("Well.", "")
         assert [parse(call.name, call.arguments) for call in found.calls] == wanted
 
 
@@ -79,7 +79,7 @@ def look_at(text: str) -> None:
         assert isinstance(json.loads(call.arguments), dict)
         with contextlib.suppress(BadCall):
             parse(call.name, call.arguments)
-    assert found.calls or found.problem or found.said == text.strip()
+    assert found.calls or found.problem or found.text == text.strip()
 
 
 def test_numbers_and_lists_that_no_parser_takes_are_read_as_text() -> None:
@@ -118,7 +118,7 @@ class TestACall:
     def test_that_is_malformed_is_told_apart(self, text: str, problem: str) -> None:
         found = read(f"Well.\n{text}")
         assert problem in found.problem
-        assert (found.said, found.calls) == ("Well.", ())
+        assert (found.text, found.calls) == ("Well.", ())
 
     def test_of_a_wrong_type_is_answered_with_the_right_one(self) -> None:
         reply = TEXT.parse(Completion(write("view", {"path": "a.py", "view_range": "all"})))

@@ -56,7 +56,28 @@ def apply(
     Raises:
         sandboxes.SandboxError: the sandbox itself failed.
     """
-    return _shortened(_perform(action, box, run_tests, allowed, debug, submit), _MORE.get(action.kind, ""), keep)
+    match action:
+        case Shell():
+            observation = _refused_as_irreversible(action, allowed) or _shell(action, box)
+        case View():
+            observation = _view(action, box)
+        case Search():
+            observation = _search(action, box)
+        case Edit():
+            observation = _edit(action, box)
+        case Write():
+            observation = _write(action, box)
+        case RunTests():
+            observation = _run_tests(action, run_tests)
+        case Debug():
+            observation = _debug(action, debug)
+        case Submit():
+            observation = submit(action) if submit else Observation("Submitted.")
+        case Invalid():
+            observation = _refused(action.problem)
+        case _:
+            assert_never(action)
+    return _shortened(observation, _MORE.get(action.kind, ""), keep)
 
 
 def _shortened(observation: Observation, hint: str, keep: Callable[[bytes], str] | None) -> Observation:
@@ -70,37 +91,6 @@ def _shortened(observation: Observation, hint: str, keep: Callable[[bytes], str]
         return observation
     blob = keep(data) if keep else ""
     return replace(observation, text=shown, elided_bytes=observation.elided_bytes + elided, blob=blob)
-
-
-def _perform(
-    action: Action,
-    box: Sandbox,
-    run_tests: Callable[[tuple[str, ...]], Observation],
-    allowed: Collection[Kind],
-    debug: Callable[[Debug], str] | None,
-    submit: Callable[[Submit], Observation] | None,
-) -> Observation:
-    match action:
-        case Shell():
-            return _refused_as_irreversible(action, allowed) or _shell(action, box)
-        case View():
-            return _view(action, box)
-        case Search():
-            return _search(action, box)
-        case Edit():
-            return _edit(action, box)
-        case Write():
-            return _write(action, box)
-        case RunTests():
-            return _run_tests(action, run_tests)
-        case Debug():
-            return _debug(action, debug)
-        case Submit():
-            return submit(action) if submit else Observation("Submitted.")
-        case Invalid():
-            return _refused(action.problem)
-        case _:
-            assert_never(action)
 
 
 def _refused_as_irreversible(action: Shell, allowed: Collection[Kind]) -> Observation | None:

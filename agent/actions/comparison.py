@@ -69,8 +69,7 @@ def _numbers(comparison: Comparison) -> str:
 
 
 def _failures(title: str, tests: Sequence[str], report: SuiteReport) -> Iterator[str]:
-    """The first tests with their messages, those of a file that cannot be imported as one; then the names of others,
-    and how many more there are."""
+    """The first tests with their messages (one for a file that cannot be imported), then the names of others."""
     groups: dict[str, list[str]] = {}
     for test in tests:
         groups.setdefault(test if test in report.outcomes else _file(report, test), []).append(test)

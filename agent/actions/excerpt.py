@@ -21,7 +21,6 @@ def excerpt(text: str, limit: int = OBSERVATION_BYTES, hint: str = "") -> tuple[
 
 
 def printable(data: bytes) -> str:
-    """Bytes as text that can be shown and stored: invalid UTF-8 and control characters become U+FFFD, and other
-    invisible characters become escapes."""
+    """Bytes as text for display: invalid UTF-8 and control characters become U+FFFD, other invisible ones escapes."""
     text = data.decode("utf-8", "replace").replace("\r\n", "\n")
     return visible(_CONTROL.sub("\ufffd", text))

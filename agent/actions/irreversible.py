@@ -94,8 +94,7 @@ _HERE = re.compile(r"(?<!<)<<(?!<)-?[ \t]*(['\"]?)(?P<end>\w+)\1")
 
 
 def effect(action: Action) -> Effect:
-    """The furthest that the action is meant to reach. A shell command reaches the sandbox only, unless it is
-    recognised as irreversible."""
+    """The furthest reach of the action. That of a shell command is the sandbox, unless it is irreversible."""
     match action:
         case View() | Search() | RunTests() | Debug() | Submit() | Invalid():
             return Effect.READ_ONLY
@@ -138,8 +137,7 @@ def _without_documents(command: str) -> str:
 
 
 def _simple_commands(command: str) -> list[str]:
-    """The commands between the operators of a shell command, without quotes; commands passed to another shell are
-    split up too."""
+    """The commands between the operators of a shell command, without quotes, and those passed to another shell."""
     simple, pipeline = list[str](), list[list[str]]([[]])
     for word in (*_words(command), "\n"):
         if not word or word.strip("();<>|&\n"):

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from agent.actions.types import Action, Debug, Edit, Invalid, Replacement, RunTests, Search, Shell, Submit, View, Write
 
-__all__ = ["REPLACEMENT", "TOOLS", "BadCall", "Parameter", "Tool", "as_call", "schema"]
+__all__ = ["REPLACEMENT", "TOOLS", "BadCall", "Parameter", "Tool", "as_call", "is_object", "schema"]
 
 
 class BadCall(Exception):
@@ -247,8 +247,7 @@ _PLAIN: Mapping[str, dict[str, Any]] = {
 
 @cache
 def schema(*, debug: bool = True) -> tuple[dict[str, Any], ...]:
-    """The tools in the form of the chat completions API, always the same bytes. `debug`: whether the debug tool is
-    available."""
+    """The tools in the form of the chat completions API, always the same bytes. `debug`: whether to offer that tool."""
     return tuple(
         {
             "type": "function",
@@ -263,7 +262,7 @@ def as_call(action: Action) -> tuple[str, str]:
     """The name and the JSON arguments of the call that asks for this action: the inverse of `agent.actions.parse`. For
     an invalid call, what was kept of it."""
     if isinstance(action, Invalid):
-        return action.name, action.arguments if _is_object(action.arguments) else "{}"
+        return action.name, action.arguments if is_object(action.arguments) else "{}"
     name = _OF_ACTION[type(action)]
     defaults = {parameter.name: parameter.default for parameter in signature(TOOLS[name].make).parameters.values()}
     arguments = TOOLS[name].arguments(action)
@@ -288,7 +287,8 @@ def _property(parameter: Parameter) -> dict[str, Any]:
     return kind | ({"description": parameter.text} if parameter.text else {})
 
 
-def _is_object(arguments: str) -> bool:
+def is_object(arguments: str) -> bool:
+    """Whether a call's arguments are a JSON object."""
     try:
         return isinstance(json.loads(arguments), dict)
     except (ValueError, RecursionError):

@@ -93,8 +93,7 @@ class Proposal:
     usage: Usage = field(default_factory=Usage)
     """The cost of the `Position.ask` calls behind it, for the record of the turn; the run has already counted them."""
     final: bool = True
-    """True: the expansion ends here and its state is measured; False: the policy wants to see the observations
-    first."""
+    """True: the expansion ends here and its state is measured; False: the policy first wants to see observations."""
     line_end: str = ""
     """Why the line of work ends with this turn, or with the one before where nothing is proposed; empty if it
     continues or ends with a `submit`."""

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from agent.actions import Action, BadCall, Invalid, View, as_call, invalid, parse, schema
+from agent.actions.tools import is_object
 from agent.models import Completion, Message, ToolCall
 from agent.policy.chat import tagged
 from agent.prompts import Prompts, render, used
@@ -122,7 +123,7 @@ class _Text:
         parts = tagged.read(answer.text)
         unread = [invalid(parts.unread, "", parts.problem)] if parts.problem else []
         message = {key: value for key, value in answer.message.items() if key != "tool_calls"}
-        return _reply(message, parts.said, [*_parsed(parts.calls), *unread], answer)
+        return _reply(message, parts.text, [*_parsed(parts.calls), *unread], answer)
 
     def format_error(self, reply: ParsedReply, *, cut_off: bool) -> list[Message]:
         return _corrected_in_words(reply, cut_off)
@@ -192,11 +193,7 @@ def _readable(call: Mapping[str, Any]) -> dict[str, Any]:
     """A call that servers accept: they refuse a conversation with arguments that are not a JSON object, or with a name
     that holds other characters than letters, digits, `_` and `-`."""
     function = {**call["function"], "name": _NAME.sub("_", call["function"]["name"])[:64] or "_"}
-    try:
-        valid = isinstance(json.loads(function["arguments"]), dict)
-    except (ValueError, RecursionError):
-        valid = False
-    return {**call, "function": function if valid else {**function, "arguments": "{}"}}
+    return {**call, "function": function if is_object(function["arguments"]) else {**function, "arguments": "{}"}}
 
 
 @lru_cache(maxsize=8)

@@ -50,7 +50,7 @@ class Way:
     place: Place
     branch: Branch | None = None
 
-    def told(self) -> str:
+    def text(self) -> str:
         """The text that tells an attempt its step."""
         if self.branch is None:
             return ""
@@ -80,8 +80,7 @@ def carried_out(step: Way | None, seed: int, ask: Callable[[int], _T]) -> _T:
 
 
 def merged(plans: Sequence[Plan]) -> tuple[Branch, ...]:
-    """The first steps of the plans, each once, with the steps that follow. Steps that differ only in case or spaces are
-    the same."""
+    """The first steps of the plans, each once, with the steps that follow; case and spaces are ignored."""
     groups = defaultdict[str, list[Plan]](list)
     for plan in plans:
         if plan["steps"]:
@@ -95,8 +94,7 @@ def _branch(plans: Sequence[Plan]) -> Branch:
 
 
 def place_of(position: Position, policy_id: str) -> Place | None:
-    """The position's place in the policy's plan tree; None outside of it, or where a person's hint or a briefing from
-    earlier rounds takes precedence."""
+    """The position's place in the policy's plan tree; None outside of it, or where a hint or a briefing comes first."""
     if position.hint or position.briefing:
         return None
     if len(position.path) == 1:

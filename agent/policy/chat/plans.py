@@ -47,8 +47,7 @@ def wanted_plans(count: int, *, merged: bool = False) -> list[Message]:
 
 
 def drawn(position: Position, model: Model, draw: Callable[[], list[Plan]]) -> list[Plan]:
-    """The plans of a run, empty if none could be read. They are drawn once, at the first call, and noted at the root; a
-    failure is noted too."""
+    """The plans of a run, empty if none could be read. They are drawn at the first call; a failure is recorded too."""
 
     def find() -> dict[str, object]:
         try:

@@ -88,8 +88,7 @@ class ChatPolicy:
     max_turns: int = TURNS
     """At least 1: turns after which a conversation ends even if nothing was submitted. The model is told."""
     max_turns_per_node: int = 25
-    """Turns after which a state is measured and kept even if the model has not asked for it. The model is not told, and
-    its conversation continues."""
+    """Turns after which a state is measured and kept, without telling the model; its conversation continues."""
     turn_growth: float = 1.0
     """At least 1: the factor by which `max_turns_per_node` grows with each edit deeper. Above 1, the model is told to
     think again at each measured state where its line branches off: a ladder of budgets b, b * g, b * g ** 2, as in
@@ -103,8 +102,8 @@ class ChatPolicy:
     context_tokens: int | None = None
     """The model's context, question and answer; None: unknown until a request is refused as too long."""
     max_repeats: int = 4
-    """At least 2: after this many repetitions of the same turn with the same results, a conversation ends. The model is
-    warned before."""
+    """At least 2: how often in a row a turn is taken with the same results before its conversation ends, after a
+    warning."""
     angles: bool = False
     """Whether a node's children after the first are told to begin in different ways (`agent.policy.chat.variation`)."""
     temperatures: Sequence[float] = ()
@@ -184,15 +183,14 @@ class ChatPolicy:
         return int(self.max_turns_per_node * self.turn_growth**depth)
 
     def _request(self, position: Position, seed: int, step: Way | None) -> list[Message]:
-        """The messages before the first turn from a state where a line of work begins or branches off, or where the
-        next step of a plan follows."""
+        """The messages before the first turn of a line of work, of a branch of it, or of a plan's next step."""
         if position.steps:
             return []
         if position.continues and step is None:
             return opinion(position)
         plan, fresh = (None, step is not None) if self.plan_tree else self._plan(position, seed)
         varied = variation(position) if self.angles and not fresh else None
-        plan_text = telling(plan, first=fresh) if plan else step.told() if step else ""
+        plan_text = telling(plan, first=fresh) if plan else step.text() if step else ""
         return [
             *self._lessons(position),
             *situation(position, reflect=self.turn_growth > 1, variation=varied, plan=plan_text),
@@ -223,13 +221,13 @@ class ChatPolicy:
         return None if place is None else way(position, place, merged(self._plans(position, seed)))
 
     def _plans(self, position: Position, seed: int) -> list[Plan]:
-        return drawn(position, self.model, partial(self._draw_plans, position, seed))
+        def draw() -> list[Plan]:
+            request = wanted_plans(self.plans, merged=self.plan_tree)
+            conversation = Conversation(position, self._chosen.dialect, request, self.context_tokens)
+            read = partial(read_plans, most=self.plans)
+            return converse(position.ask, self.model, conversation.messages(), read, self.max_mends, seed)
 
-    def _draw_plans(self, position: Position, seed: int) -> list[Plan]:
-        request = wanted_plans(self.plans, merged=self.plan_tree)
-        conversation = Conversation(position, self._chosen.dialect, request, self.context_tokens)
-        read = partial(read_plans, most=self.plans)
-        return converse(position.ask, self.model, conversation.messages(), read, self.max_mends, seed)
+        return drawn(position, self.model, draw)
 
     def _sampling(self, position: Position, seed: int) -> dict[str, Any]:
         if not self.temperatures:

@@ -33,7 +33,7 @@ _END = re.compile(r"\s*</function>")
 class Read:
     """An answer, split into words and calls."""
 
-    said: str
+    text: str
     """The words outside of calls."""
     calls: tuple[ToolCall, ...] = ()
     problem: str = ""

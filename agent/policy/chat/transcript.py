@@ -43,7 +43,8 @@ def left_out(path: Sequence[Node], steps: Sequence[Step]) -> int:
 def said(step: Step) -> str:
     """The words of a turn, by any policy."""
     stored = unpack(step.message)
-    return _words(step.message if stored is None else stored["answer"].get("content"))
+    content = step.message if stored is None else stored["answer"].get("content")
+    return tagged.read(content).text if isinstance(content, str) else ""
 
 
 def branch(
@@ -84,11 +85,6 @@ def _results(step: Step, left_out: bool, most_bytes: int | None) -> list[str]:
 
 def _without(text: str) -> str:
     return render("chat_left_out", bytes=len(text.encode("utf-8", "replace")))
-
-
-def _words(content: object) -> str:
-    """The text without the calls."""
-    return tagged.read(content).said if isinstance(content, str) else ""
 
 
 def unpack(message: str) -> dict[str, Any] | None:

@@ -21,8 +21,8 @@ LEAST_LIKELY = 8
 
 
 def features(edits: Sequence[Edit], likely: float) -> tuple[str, ...]:
-    """The change (with placeholders for names and numbers), the kind of statement, and the likelihood that `mutate`
-    gave the edit, in (0, 1]."""
+    """The change (with placeholders for names and numbers), the kind of statement, and `mutate`'s likelihood, in
+    (0, 1]."""
     old = [token for edit in edits for token in _tokens(edit.old)]
     new = [token for edit in edits for token in _tokens(edit.new)]
     head, tail = alike(old, new)

@@ -95,7 +95,7 @@ def put_back(ranked: Sequence[Candidate], idle: Collection[tuple[str, int]]) -> 
 
 
 def distinct(ranked: Sequence[Candidate], sources: Mapping[str, Source]) -> Iterator[tuple[Candidate, bytes]]:
-    """The candidates with the files that they make, without those that change nothing, repeat a file, or do not
+    """The candidates and the files that they make, without those that change nothing, repeat a file or do not
     compile."""
     made = {(path, _digest(source.data)) for path, source in sources.items()}
     for candidate in ranked:

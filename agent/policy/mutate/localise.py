@@ -37,8 +37,7 @@ def ochiai(
 
 
 def crash_sites(messages: Iterable[str], is_source: Callable[[str], bool]) -> Mapping[tuple[str, int], float]:
-    """For each source line, the share of failures that ended there, of those that ended in the sources; outer frames
-    count a tenth."""
+    """For each source line, its share of the failures that ended in the sources; outer frames count a tenth."""
     sites: Counter[tuple[str, int]] = Counter()
     ended = 0
     for message in messages:

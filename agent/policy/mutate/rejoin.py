@@ -49,10 +49,10 @@ def repairs(
     return found
 
 
-def joined(found: Sequence[Repair]) -> Iterator[Repair]:
+def joined(ranked: Sequence[Repair]) -> Iterator[Repair]:
     """Combinations of repairs in different places, each of which makes a test pass that the others do not. The order
     is: the most passing tests, then the fewest repairs, then the best ones."""
-    best = found[:MOST]
+    best = ranked[:MOST]
     groups = chain.from_iterable(combinations(best, size) for size in range(2, len(best) + 1))
     together = (_join(group) for group in groups if _each_adds(group))
     return iter(sorted(filter(None, together), key=lambda repair: -len(repair.gained)))

@@ -58,8 +58,7 @@ class Site:
         return Variant((Change(*self.source.span(node), text),), label, weight)
 
     def values(self) -> Iterator[Binding]:
-        """The variables of the enclosing functions that can be read here, the latest bound first; no functions, nothing
-        global."""
+        """The variables of the enclosing functions that can be read here, the latest bound first; no functions."""
         holders = (n for n in (self.node, *self.source.ancestors(self.node)) if isinstance(n, _STATEMENT))
         statement = next(holders, self.source.module)
         return self._values(self.offset, self.source.span(statement)[0])

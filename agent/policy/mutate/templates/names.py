@@ -61,8 +61,7 @@ def _is_variable(site: Site, node: cst.Name) -> bool:
 
 
 def variable_for_expression(site: Site) -> Iterator[Variant]:
-    """Replaces a call or other expression by a variable in scope, preferably one with such a value that is never
-    read."""
+    """Replaces an expression by a variable in scope, preferably an unread one that was assigned such a value."""
     node = site.node
     if not isinstance(node, cst.Call | cst.Subscript | cst.BinaryOperation | cst.Attribute):
         return
