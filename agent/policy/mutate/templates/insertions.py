@@ -1,4 +1,4 @@
-"""Insertions: a call as the function has elsewhere, or an assignment that a loop lacks."""
+"""Insertions: a call as the function has elsewhere, an assignment that a loop lacks, a jump or a guard."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
-from agent.policy.mutate.block import beside, block_of, outermost_function
+from agent.policy.mutate.block import after, before, beside, block_of, in_loop, is_docstring, jumps, outermost_function
 from agent.policy.mutate.kinds import affinity
 from agent.policy.mutate.scope import Binding
 from agent.policy.mutate.site import Site, Variant
 
-__all__ = ["insert_assignment", "insert_call", "insert_reset"]
+__all__ = ["insert_assignment", "insert_call", "insert_jump", "insert_reset"]
 
 _ADDING = ("append", "add", "appendleft", "push", "put", "insert")
 
@@ -116,3 +116,47 @@ def insert_reset(site: Site) -> Iterator[Variant]:
         code = f"{binding.name} = {binding.values[0]}"
         if len(code) < 40 and code not in near and "\n" not in code:
             yield from beside(site, code, f"insert {code}", 0.2 / (1 + rank))
+
+
+def insert_jump(site: Site) -> Iterator[Variant]:
+    """Inserts `break` or `continue` at the end of a block, or a guard before a statement."""
+    block = block_of(site)
+    if block is None or not site.scope.local or is_docstring(site.node):
+        return
+    looping = in_loop(site)
+    ends_block = site.node is block[-1] and not jumps(site.node) and not isinstance(site.parent, cst.Module)
+    if looping and ends_block and not isinstance(site.source.parent(site.parent or site.node), cst.For | cst.While):
+        yield Variant((after(site, "break"),), "insert break", 0.2)
+        yield Variant((after(site, "continue"),), "insert continue", 0.15)
+    yield from _guards(site, looping)
+
+
+def _guards(site: Site, looping: bool) -> Iterator[Variant]:
+    used = dict.fromkeys(n.value for n in site.source.walk(site.node) if isinstance(n, cst.Name))
+    bindings = [b for b in site.values() if b.name in used]
+    values = _return_values(site)
+    rank = 0
+    for binding in bindings[:4]:
+        tests = [f"not {binding.name}", f"{binding.name} is None"]
+        if "int" in binding.kinds:
+            tests = [f"{binding.name} <= 0", f"{binding.name} == 0"]
+        for test in tests:
+            actions = (["continue"] if looping else []) + [f"return {r}".rstrip() for r in (*values[:3], binding.name)]
+            for action in actions:
+                yield from _guard(site, test, action, 0.1 / (1 + rank) ** 0.8)
+                rank += 1
+
+
+def _guard(site: Site, test: str, action: str, weight: float) -> Iterator[Variant]:
+    indent = site.source.indent(site.node)
+    inner = f"{indent}\t" if indent and indent.endswith("\t") else f"{indent}    "
+    code = f"if {test}:{site.source.newline}{inner}{action}"
+    yield Variant((before(site, code),), f"if {test}: {action}", weight)
+
+
+def _return_values(site: Site) -> list[str]:
+    """The values that an early return could give: those that the function returns elsewhere, then empty values."""
+    returned = (node.value for node in site.source.walk(site.scope.node) if isinstance(node, cst.Return))
+    simple = (v for v in returned if isinstance(v, cst.Name | cst.Integer | cst.List | cst.SimpleString))
+    texts = [text for text in map(site.code, simple) if len(text) < 12]
+    return list(dict.fromkeys([*texts, "", "[]", "False", "0"]))

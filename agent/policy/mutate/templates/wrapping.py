@@ -115,10 +115,10 @@ def unwrap(site: Site) -> Iterator[Variant]:
 def one_tuple(site: Site) -> Iterator[Variant]:
     """`"%s" % x` to `"%s" % (x,)`."""
     match site.node:
-        case cst.BinaryOperation(operator=cst.Modulo(), right=right) if not isinstance(
-            right, cst.Tuple | cst.Dict | cst.Integer
+        case cst.BinaryOperation(
+            left=cst.SimpleString() | cst.ConcatenatedString(), operator=cst.Modulo(), right=right
         ):
-            if isinstance(site.node.left, cst.SimpleString | cst.ConcatenatedString):
+            if not isinstance(right, cst.Tuple | cst.Dict | cst.Integer):
                 yield site.variant(f"({site.code(right)},)", f"{site.code(right)[:20]} to a 1-tuple", 0.5, right)
 
 
