@@ -125,7 +125,7 @@ def _repository_conventions(files: Sequence[Convention], issue_bytes: int | None
     return "\n\n" + render("chat_conventions", files=shown, fence=marked).strip()
 
 
-def remembered(position: Position, room_bytes: int | None = None) -> list[Message]:
+def remembered(position: Position, room_bytes: int | None) -> list[Message]:
     """Lessons from repairs of other issues, before the first turn of an expansion; no message where there are none.
     `room_bytes`: their size, where the context is short."""
     text = position.recall()

@@ -10,6 +10,7 @@ from agent.measure.messages import places_of
 
 __all__ = ["Suspicion", "crash_sites", "ochiai", "sharpened"]
 
+BOOST = 1.5
 Suspicion = Mapping[str, Mapping[int, float]]
 """For each path and 1-based line, a value in [0, 1]: 1 is executed by every failing test and by no passing one."""
 
@@ -50,9 +51,9 @@ def crash_sites(messages: Iterable[str], is_source: Callable[[str], bool]) -> Ma
     return {site: count / (10 * ended) for site, count in sites.items()}
 
 
-def sharpened(suspicion: Suspicion, crashes: Mapping[tuple[str, int], float], boost: float = 1.5) -> Suspicion:
-    """The suspicion, multiplied by up to `1 + boost` at lines where failures ended; only relative values matter."""
+def sharpened(suspicion: Suspicion, crashes: Mapping[tuple[str, int], float]) -> Suspicion:
+    """The suspicion, multiplied by up to `1 + BOOST` at lines where failures ended; only relative values matter."""
     return {
-        path: {line: value * (1 + boost * crashes.get((path, line), 0.0)) for line, value in lines.items()}
+        path: {line: value * (1 + BOOST * crashes.get((path, line), 0.0)) for line, value in lines.items()}
         for path, lines in suspicion.items()
     }
