@@ -24,7 +24,7 @@ from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy import Position, Tried
-from agent.policy.chat.briefing import opening, situation, visible
+from agent.policy.chat.briefing import opening, situation
 from agent.policy.chat.dialects import NATIVE, TEXT
 from agent.policy.chat.policy import ChatPolicy
 from agent.policy.chat.tagged import write
@@ -35,6 +35,7 @@ from agent.run.tree.tree import Node, Step
 from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
 from agent.solver.solve import Result, solve
+from agent.untrusted import visible
 from sandboxes import Sandbox
 from sandboxes.namespace.provider import NamespaceProvider
 from tests.acting import do
@@ -237,7 +238,7 @@ class TestAnAnswerThatCannotBeRead:
 
     def test_in_part_because_it_was_cut_off_is_told_so(self) -> None:
         cut = Completion("", (ToolCall("1", *LOOK_CALL), ToolCall("2", "edit", '{"path": "a')), finish_reason="length")
-        last = NATIVE.hear(cut).actions[-1]
+        last = NATIVE.parse(cut).actions[-1]
         assert isinstance(last, Invalid)
         assert "take smaller steps" in last.problem
 
@@ -407,12 +408,12 @@ class TestABranch:
 
     def test_that_began_in_the_other_form_reads_as_if_it_had_not(self) -> None:
         said = {"role": "assistant", "content": "Looking.\n" + in_tags(LOOK, TEST)}
-        native = NATIVE.say("1", "Looking.", (View("means.py"), RunTests()))
+        native = NATIVE.render_turn("1", "Looking.", (View("means.py"), RunTests()))
         seen = (Observation("a"), Observation("1 passed"))
         for taken, form, other in ((said, NATIVE, TEXT), (native, TEXT, NATIVE)):
             step = Step((View("means.py"), RunTests()), seen, pack([], taken))
             told, *results = branch((node(0),), (step,), form)
-            assert form.written(told)
+            assert form.uses_dialect(told)
             assert "Looking." in told["content"]
             assert ("tool_calls" in told) is (form is NATIVE)
             assert all(text in str(results) for text in ("1 passed", "a"))

@@ -242,7 +242,7 @@ class TestScoring:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"by": "luck"}, "policy.by=luck: one of mutate, uniform, counts"),
+        ({"by": "luck"}, "policy.by=luck: give mutate, uniform, counts"),
         ({"by": "counts"}, "with policy.counts=FILE"),
         ({"by": "model"}, "with policy.model=NAME"),
         ({"by": "mutate+counts"}, "policy.by=mutate\\+counts"),

@@ -65,10 +65,10 @@ class TestWinningPaths:
     def test_with_a_call_that_could_not_be_read_are_those_of_the_recorded_answer(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
         bad, good = ToolCall("1", "look.at", "{"), ToolCall("2", "edit", '{"path": "a", "old_str": "", "new_str": "x"}')
-        heard = NATIVE.hear(said_both := Completion("So.", (bad, good)))
+        reply = NATIVE.parse(said_both := Completion("So.", (bad, good)))
         seen = (Observation("Not done: no", ok=False), Observation("done"))
-        step = made.asks(0, [{"role": "user", "content": "Begin."}], said_both, *heard.actions, seen=seen)
-        made.add(0, 1.0, [replace(step, message=pack([], heard.message))], policy_id="chat/tiny@1")
+        step = made.asks(0, [{"role": "user", "content": "Begin."}], said_both, *reply.actions, seen=seen)
+        made.add(0, 1.0, [replace(step, message=pack([], reply.message))], policy_id="chat/tiny@1")
         with made.close() as run:
             (row,) = rows(run, "sft")
         assert row["tools"][0]["function"]["name"] == "edit"
@@ -156,8 +156,8 @@ class TestWinningPaths:
         made = Recorder(tmp_path)
         opening = {"role": "user", "content": "It is broken."}
         texts = [
-            TEXT.say("0", "Looking.", [View("a")])["content"],
-            TEXT.say("1", "So.", [Edit("a", "x", "y")])["content"],
+            TEXT.render_turn("0", "Looking.", [View("a")])["content"],
+            TEXT.render_turn("1", "So.", [Edit("a", "x", "y")])["content"],
         ]
         first = made.asks(0, [opening], answer(texts[0]), View("a"), seen=[Observation("It says x.")], tools=[])
         told = [opening, {"role": "assistant", "content": texts[0]}, {"role": "user", "content": "It says x."}]

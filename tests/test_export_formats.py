@@ -329,7 +329,7 @@ class TestRevision:
     def test_speaks_as_a_model_without_tools_where_it_had_none(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
         for value, new in ((0.1, "b = 9"), (1.0, "a = 2")):
-            said = answer(TEXT.say("0", "So.", [Edit("f.py", "x", new)])["content"])
+            said = answer(TEXT.render_turn("0", "So.", [Edit("f.py", "x", new)])["content"])
             made.add(
                 0, value, [made.asks(0, [{"role": "user", "content": "?"}], said, Edit("f.py", "x", new), tools=[])]
             )

@@ -120,7 +120,7 @@ class TestASearch:
             assert (len(run.tree), failed) == (3, [])
         else:
             assert (len(run.tree), len(failed)) == (2, 1)
-            assert "the step of the plans 'Break it.' is left out: " in failed[0]
+            assert "the plan step 'Break it.' is skipped: " in failed[0]
         assert len(model.heard) == 1 + unreadable + (2 if unreadable == 4 else 1)
 
     def test_goes_on_where_a_session_ended_and_is_free_at_the_base_state_when_all_was_tried(

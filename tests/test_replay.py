@@ -286,7 +286,7 @@ class TestARecordedAnswer:
     def test_applies_where_what_a_command_printed_is_told_in_words(self, tmp_path):
         def told(text):
             results = TEXT.results({}, (View("a.py"),), [text])
-            return TEXT.sent([{"role": "user", "content": "issue"}, {"role": "assistant", "content": "x"}, *results])
+            return TEXT.to_wire([{"role": "user", "content": "issue"}, {"role": "assistant", "content": "x"}, *results])
 
         with Run.open(tmp_path / "run") as run:
             ModelGateway(Recorder(run, Budget())).at(0, "")(ScriptedModel([answer("yes")], "m"), told("0.01 s"), seed=1)

@@ -68,8 +68,8 @@ def test_any_text_is_read_or_said_to_be_wrong_and_any_action_comes_back_as_it_wa
     for drawn in (choices[at : at + 1 + choices[at] % 24] for at in range(0, 2400, 24)):
         look_at(made_of(PIECES, drawn))
         wanted = [action_of(drawn), action_of(drawn[::-1])]
-        found = read(str(TEXT.say("", "Well.", wanted)["content"]))
-        assert (found.said, found.problem) == ("Well.", "")
+        found = read(str(TEXT.render_turn("", "Well.", wanted)["content"]))
+        assert (found.text, found.problem) == ("Well.", "")
         assert [parse(call.name, call.arguments) for call in found.calls] == wanted
 
 
@@ -79,7 +79,7 @@ def look_at(text: str) -> None:
         assert isinstance(json.loads(call.arguments), dict)
         with contextlib.suppress(BadCall):
             parse(call.name, call.arguments)
-    assert found.calls or found.problem or found.said == text.strip()
+    assert found.calls or found.problem or found.text == text.strip()
 
 
 def test_numbers_and_lists_that_no_parser_takes_are_read_as_text() -> None:
@@ -118,11 +118,11 @@ class TestACall:
     def test_that_is_malformed_is_told_apart(self, text: str, problem: str) -> None:
         found = read(f"Well.\n{text}")
         assert problem in found.problem
-        assert (found.said, found.calls) == ("Well.", ())
+        assert (found.text, found.calls) == ("Well.", ())
 
     def test_of_a_wrong_type_is_answered_with_the_right_one(self) -> None:
-        heard = TEXT.hear(Completion(write("view", {"path": "a.py", "view_range": "all"})))
-        assert heard.problems == ("'view_range' of view has to be [first, last], two integers, not \"all\"",)
+        reply = TEXT.parse(Completion(write("view", {"path": "a.py", "view_range": "all"})))
+        assert reply.problems == ("'view_range' of view has to be [first, last], two integers, not \"all\"",)
 
     def test_may_write_numbers_and_lists_as_it_likes(self) -> None:
         calls = [
@@ -134,8 +134,8 @@ class TestACall:
             write("edit", {"path": "a.py", "edits": [{"old_str": "a", "new_str": "b"}]}),
             write("search", {"pattern": "null", "path": "."}),
         ]
-        heard = TEXT.hear(Completion("\n".join(calls)))
-        assert heard.actions == (
+        reply = TEXT.parse(Completion("\n".join(calls)))
+        assert reply.actions == (
             View("a.py", 3, 9),
             Shell("5", 30),
             RunTests(("tests/a.py",)),
@@ -146,30 +146,30 @@ class TestACall:
         )
 
     def test_that_cannot_be_read_is_answered_in_its_place_and_those_before_it_are_carried_out(self) -> None:
-        heard = TEXT.hear(Completion(f"{write('view', {'path': 'a.py'})}\n<function=edit>\n<parameter=path>"))
-        look, bad = heard.actions
-        assert (look, heard.problems) == (View("a.py"), ())
+        reply = TEXT.parse(Completion(f"{write('view', {'path': 'a.py'})}\n<function=edit>\n<parameter=path>"))
+        look, bad = reply.actions
+        assert (look, reply.problems) == (View("a.py"), ())
         assert isinstance(bad, Invalid)
         assert "'path' of edit is not closed" in bad.problem
-        (told,) = TEXT.results(heard.message, heard.actions, ["a", bad.problem])
+        (told,) = TEXT.results(reply.message, reply.actions, ["a", bad.problem])
         assert "What call 2, `edit`, did" in told["content"]
 
 
 class TestAConversationInText:
     def test_tells_how_to_call_every_tool(self) -> None:
-        manual = TEXT.manual()
-        assert all(f"- `{tool['function']['name']}`: " in manual for tool in schema())
-        assert "  - `tests` (a JSON array of strings): " in manual
-        assert "  - `path` (string, required)\n" in manual
-        assert "  - `edits` (a JSON array of objects, each with old_str, new_str, replace_all): " in manual
-        assert "`debug`" not in TEXT.manual(debug=False)
-        shown = read(manual.split("The tools:")[0])
+        instructions = TEXT.instructions()
+        assert all(f"- `{tool['function']['name']}`: " in instructions for tool in schema())
+        assert "  - `tests` (a JSON array of strings): " in instructions
+        assert "  - `path` (string, required)\n" in instructions
+        assert "  - `edits` (a JSON array of objects, each with old_str, new_str, replace_all): " in instructions
+        assert "`debug`" not in TEXT.instructions(debug=False)
+        shown = read(instructions.split("The tools:")[0])
         assert parse(shown.calls[0].name, shown.calls[0].arguments) == View("src/app.py", 1, 40)
 
     def test_alternates_between_two_speakers(self) -> None:
         roles = ["system", "user", "user", "assistant", "user"]
         messages: list[Message] = [{"role": role, "content": str(n)} for n, role in enumerate(roles)]
-        sent = TEXT.sent(messages)
+        sent = TEXT.to_wire(messages)
         assert all(one["role"] != other["role"] for one, other in pairwise(sent))
         assert sent[1]["content"] == "1\n\n2"
 

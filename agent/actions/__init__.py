@@ -1,4 +1,4 @@
-"""What a policy may do: the Action union, how each is applied to a sandbox, and the tools that a model sees.
+"""What a policy may do: the Action union, how each action is applied to a sandbox, and the tools that a model sees.
 
 Law: a command's failure is data, returned in the Observation; only a failure of the sandbox itself is raised.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from agent.actions.application import apply
 from agent.actions.calls import invalid, parse
-from agent.actions.effects import effect
-from agent.actions.irreversible import Kind
+from agent.actions.irreversible import Kind, effect
 from agent.actions.tools import BadCall, as_call, schema
 from agent.actions.types import (
     Action,

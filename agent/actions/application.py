@@ -1,7 +1,9 @@
-"""Applying one action to a sandbox, and what the policy is told of it."""
+"""Applies one action to a sandbox and describes the result to the policy."""
 
 from __future__ import annotations
 
+import ast
+import warnings
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import assert_never
@@ -10,7 +12,6 @@ from agent.actions import shell
 from agent.actions.excerpt import OBSERVATION_BYTES, excerpt, printable
 from agent.actions.irreversible import Kind, irreversible
 from agent.actions.replacing import NoSuchPlace, carried_out, numbered
-from agent.actions.syntax import broken
 from agent.actions.types import Action, Debug, Edit, Invalid, Observation, RunTests, Search, Shell, Submit, View, Write
 from agent.errors import MeasureError
 from agent.untrusted import terminal_text
@@ -19,7 +20,7 @@ from sandboxes import Sandbox
 __all__ = ["apply"]
 
 LOOK_S = 30.0
-"""Seconds that listing and searching may take."""
+"""Time limit for listing and searching, in seconds."""
 MATCH_CHARS = 300
 FORBIDDEN_CHARS = 200
 CONTEXT_LINES = 3
@@ -32,7 +33,7 @@ _MORE = {
     "run_tests": "; to see them, run fewer tests",
     "debug": "; to see them, give fewer probes",
 }
-"""How to see what was left out."""
+"""How to see the output that was left out."""
 
 
 def apply(
@@ -44,75 +45,65 @@ def apply(
     debug: Callable[[Debug], str] | None = None,
     submit: Callable[[Submit], Observation] | None = None,
 ) -> Observation:
-    """Do what the action says in the sandbox. `run_tests` says what these tests, or all, say of the present state;
-    `allowed` are the kinds of irreversible commands that may be run; `keep` stores a text that is too long to be shown
-    and gives it a name; `debug` says what a run of a test shows of its values in the present state; `submit` accepts
-    the work or says what is to be looked at before (None: it is accepted).
+    """Carry out the action in the sandbox.
 
-    Whatever goes wrong by the action's own doing is in the observation (`ok` is False), and a refused action has
-    changed nothing.
+    `run_tests` runs the given tests, or all, on the present state. `allowed`: the kinds of irreversible commands that
+    may run. `keep` stores a text that is too long to show and returns its name. `debug` runs one test in the present
+    state and reports its values. `submit` accepts the work, or says what to look at first (None: always accept).
+
+    A failure of the action itself is in the observation (`ok` is False), and a refused action has changed nothing.
 
     Raises:
         sandboxes.SandboxError: the sandbox itself failed.
     """
-    return _cut(_done(action, box, run_tests, allowed, debug, submit), _MORE.get(action.kind, ""), keep)
-
-
-def _cut(seen: Observation, how_to_see_more: str, keep: Callable[[bytes], str] | None) -> Observation:
-    """The observation at a length that can be shown, and where all of it is. What is a little too long is shown whole:
-    to ask for the rest would cost more."""
-    if len(seen.text.encode("utf-8", "replace")) <= OBSERVATION_BYTES * 5 // 4:
-        return seen
-    shown, elided = excerpt(seen.text, hint=how_to_see_more)
-    if not elided:
-        return seen
-    blob = keep(seen.text.encode("utf-8", "replace")) if keep else ""
-    return replace(seen, text=shown, elided_bytes=seen.elided_bytes + elided, blob=blob)
-
-
-def _done(
-    action: Action,
-    box: Sandbox,
-    run_tests: Callable[[tuple[str, ...]], Observation],
-    allowed: Collection[Kind],
-    debug: Callable[[Debug], str] | None,
-    submit: Callable[[Submit], Observation] | None,
-) -> Observation:
-    """What came of it, whole."""
     match action:
         case Shell():
-            return _forbidden(action, allowed) or _shell(action, box)
+            observation = _refused_as_irreversible(action, allowed) or _shell(action, box)
         case View():
-            return _view(action, box)
+            observation = _view(action, box)
         case Search():
-            return _search(action, box)
+            observation = _search(action, box)
         case Edit():
-            return _edit(action, box)
+            observation = _edit(action, box)
         case Write():
-            return _write(action, box)
+            observation = _write(action, box)
         case RunTests():
-            return _run_tests(action, run_tests)
+            observation = _run_tests(action, run_tests)
         case Debug():
-            return _debug(action, debug)
+            observation = _debug(action, debug)
         case Submit():
-            return submit(action) if submit else Observation("Submitted.")
+            observation = submit(action) if submit else Observation("Submitted.")
         case Invalid():
-            return _refused(action.problem)
+            observation = _refused(action.problem)
         case _:
             assert_never(action)
+    return _shortened(observation, _MORE.get(action.kind, ""), keep)
 
 
-def _forbidden(action: Shell, allowed: Collection[Kind]) -> Observation | None:
-    """What is said instead of running a command that cannot be taken back."""
-    found = irreversible(action.command)
-    if found is None or found.kind in allowed:
+def _shortened(observation: Observation, hint: str, keep: Callable[[bytes], str] | None) -> Observation:
+    """The observation cut to a length that can be shown, and the blob that holds all of it. A text that is only a
+    little too long is shown whole: asking for the rest would cost more."""
+    data = observation.text.encode("utf-8", "replace")
+    if len(data) <= OBSERVATION_BYTES * 5 // 4:
+        return observation
+    shown, elided = excerpt(observation.text, hint=hint)
+    if not elided:
+        return observation
+    blob = keep(data) if keep else ""
+    return replace(observation, text=shown, elided_bytes=observation.elided_bytes + elided, blob=blob)
+
+
+def _refused_as_irreversible(action: Shell, allowed: Collection[Kind]) -> Observation | None:
+    """The refusal of a command that cannot be taken back; None where the command may run."""
+    match = irreversible(action.command)
+    if match is None or match.kind in allowed:
         return None
-    seen = _refused(
-        f"`{found.command[:FORBIDDEN_CHARS]}` changes something outside of this repository that cannot be taken back "
-        f"({found.kind}), and nothing of the command was run. Your work ends with a tested change of the files here; "
+    refusal = _refused(
+        f"`{match.command[:FORBIDDEN_CHARS]}` changes something outside of this repository that cannot be taken back "
+        f"({match.kind}), and nothing of the command was run. Your work ends with a tested change of the files here; "
         "what is done with it is for people to decide. Leave this step out, or find out in another way what it would do"
     )
-    return replace(seen, refused=True)
+    return replace(refusal, refused=True)
 
 
 def _shell(action: Shell, box: Sandbox) -> Observation:
@@ -175,12 +166,12 @@ def _edit(action: Edit, box: Sandbox) -> Observation:
         return _refused(_reason(error, action.path))
     except NoSuchPlace as error:
         return _refused(f"{action.path} is unchanged: {error}")
-    done = f"{'Created' if before is None else 'Edited'} {action.path}. It reads now:\n{_places(after, places)}"
-    return Observation(_with_problem(done, broken(action.path, before, after)))
+    summary = f"{'Created' if before is None else 'Edited'} {action.path}. It reads now:\n{_places(after, places)}"
+    return Observation(summary + _syntax_warning(action.path, before, after))
 
 
 def _places(text: str, places: list[tuple[int, int]]) -> str:
-    """The lines of a text that are new, with some around them."""
+    """The new lines of a text, with a few lines around them."""
     lines = text.removesuffix("\n").split("\n")
     shown = list[tuple[int, int]]()
     for first, last in places[:PLACES_SHOWN]:
@@ -200,18 +191,34 @@ def _write(action: Write, box: Sandbox) -> Observation:
         box.write(action.path, action.content.encode("utf-8", "surrogateescape"))
     except OSError as error:
         return _refused(_reason(error, action.path))
-    done = f"Created {action.path}: {_lines(action.content)}."
+    summary = f"Created {action.path}: {_lines(action.content)}."
     if before is not None:
-        done = f"Replaced all of {action.path}: it had {_lines(before)} and has {_lines(action.content)} now."
-    return Observation(_with_problem(done, broken(action.path, before, action.content)))
+        summary = f"Replaced all of {action.path}: it had {_lines(before)} and has {_lines(action.content)} now."
+    return Observation(summary + _syntax_warning(action.path, before, action.content))
 
 
-def _with_problem(done: str, problem: str) -> str:
-    return f"{done}\n{_shown(problem)}" if problem else done
+def _syntax_warning(path: str, before: str | None, after: str) -> str:
+    """A line about a Python file that could be parsed before, or did not exist, and cannot be parsed now; empty
+    otherwise. The parser is that of the Python that runs this program."""
+    problem = _syntax_error(after) if path.endswith(".py") else ""
+    if not problem or (before is not None and _syntax_error(before)):
+        return ""
+    return "\n" + _shown(f"{path} does not parse now: {problem}")
+
+
+def _syntax_error(text: str) -> str:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            ast.parse(text.encode("utf-8", "surrogateescape"))
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}" if error.lineno else str(error.msg)
+    except (ValueError, MemoryError, RecursionError) as error:  # NUL characters, or too deeply nested
+        return str(error) or "it is nested too deeply"
+    return ""
 
 
 def _text(path: str, box: Sandbox) -> str | None:
-    """A file's content, every byte of it kept; None when there is no such file."""
+    """A file's content with every byte kept; None when there is no such file."""
     try:
         return box.read(path).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
@@ -219,7 +226,7 @@ def _text(path: str, box: Sandbox) -> str | None:
 
 
 def _shown(text: str) -> str:
-    """A text that may hold bytes that are not UTF-8, to be shown."""
+    """A text that may hold bytes that are not UTF-8, in a form that can be shown."""
     return printable(text.encode("utf-8", "surrogateescape"))
 
 
@@ -249,7 +256,7 @@ def _refused(why: str) -> Observation:
 
 
 def _reason(error: OSError, path: str) -> str:
-    """What is wrong with a path, in words that do not depend on where the sandbox keeps its files."""
+    """The problem with a path, in words that do not depend on where the sandbox keeps its files."""
     match error:
         case FileNotFoundError():
             return f"{path} does not exist"

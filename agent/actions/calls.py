@@ -1,7 +1,7 @@
-"""Tool calls read back into actions, as models make them: under names that they know from elsewhere, with numbers and
-lists in quotes.
+"""Parses tool calls into actions. Models use names that they know from other programs, and put numbers and lists in
+quotes; both are understood.
 
-What a call means is never guessed: it is what it says in another spelling, or it is a `BadCall`.
+The meaning of a call is never guessed: a call is another spelling of an action, or a `BadCall`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from agent.untrusted import visible
 __all__ = ["invalid", "parse"]
 
 SHOWN = 80
-"""Characters of a model's text that are repeated in a complaint."""
+"""Characters of a model's text that an error message repeats."""
 KEPT = 2_000
-"""Characters that are kept of the arguments of a call that cannot be read."""
-_NAMES = {each: name for name, tool in TOOLS.items() for each in (name, *tool.also)}
+"""Characters kept of the arguments of a call that cannot be parsed."""
+_NAMES = {alias: name for name, tool in TOOLS.items() for alias in (name, *tool.also)}
 _EDITORS = frozenset({"str_replace_editor", "str_replace_based_edit_tool", "file_editor", "editor", "text_editor"})
-"""Tools of which a parameter `command` says what to do."""
-_UNHEEDED = frozenset(
+"""Tools of other programs whose parameter `command` names one of our tools."""
+_IGNORED = frozenset(
     {
         *("description", "explanation", "instructions", "reasoning", "thought", "thoughts", "security_risk"),
         *("is_input", "is_background", "restart", "task_completed"),
         *("include", "glob", "type", "output_mode", "head_limit", "max_results", "max_characters", "-n"),
     }
 )
-"""Parameters of other programs' tools that may be left out: what is done without them includes what was asked for."""
+"""Parameters of other programs' tools that may be ignored: without them, the call still does what was asked for."""
 _MEANING = {
     "string": "a string",
     "command": "a string",
@@ -48,7 +48,8 @@ def parse(name: str, arguments: str) -> Action:
     """The action that a call asks for.
 
     Raises:
-        BadCall: an unknown tool, arguments that are not JSON, missing, unknown or of another type or range.
+        BadCall: the tool is unknown, the arguments are not JSON, or one is missing, unknown, or of a wrong type or
+            range.
     """
     values = _object(name, arguments)
     plain = name.rpartition(".")[2].strip().lower().replace("-", "_")
@@ -60,11 +61,11 @@ def parse(name: str, arguments: str) -> Action:
     if plain not in _NAMES:
         raise BadCall(f"there is no tool {name[:SHOWN]!r}; the tools are {', '.join(TOOLS)}")
     tool = _NAMES[plain]
-    return TOOLS[tool].make(**_given(tool, values, TOOLS[tool].parameters))
+    return TOOLS[tool].make(**_arguments(tool, values, TOOLS[tool].parameters))
 
 
 def invalid(name: str, arguments: str, problem: str) -> Invalid:
-    """A bad call as an action, with its texts fit to be stored and shown."""
+    """A bad call as an action, its texts cut and escaped so that they can be stored and shown."""
     return Invalid(visible(name[:SHOWN]), visible(arguments[:KEPT]), problem)
 
 
@@ -78,43 +79,44 @@ def _object(name: str, arguments: str) -> dict[str, Any]:
     return values
 
 
-def _given(tool: str, values: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> dict[str, Any]:
-    """The values by the parameters' own names, each of its type."""
-    names = {each: name for name, parameter in parameters.items() for each in parameter.also}
+def _arguments(tool: str, values: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    """The values by the parameters' own names, converted to their types."""
+    names = {alias: name for name, parameter in parameters.items() for alias in parameter.also}
     names |= {name: name for name in parameters}
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for key, value in values.items():
         if key not in names:
-            if key not in _UNHEEDED and value not in (None, False, ""):
+            if key not in _IGNORED and value not in (None, False, ""):
                 offered = ", ".join(name for name, parameter in parameters.items() if parameter.offered)
                 raise BadCall(f"{tool} has no parameter {key[:SHOWN]!r}; it has {offered}")
         elif not _is_null(value, parameters[names[key]]):
             name = names[key]
-            read = _read(tool, name, value, parameters[name])
-            if found.setdefault(name, read) != read:
+            argument = _argument(tool, name, value, parameters[name])
+            if arguments.setdefault(name, argument) != argument:
                 raise BadCall(f"{tool} was given {name!r} twice, once as {key!r}")
-    if missing := next((name for name, each in parameters.items() if each.required and name not in found), None):
+    required = (name for name, parameter in parameters.items() if parameter.required)
+    if missing := next((name for name in required if name not in arguments), None):
         raise BadCall(f"{tool} needs the parameter {missing!r}. {parameters[missing].text}".strip(" ."))
-    return found
+    return arguments
 
 
-def _read(tool: str, name: str, value: object, parameter: Parameter) -> Any:
-    """A value as the parameter's type."""
-    read: Any = _edits(tool, value) if parameter.type == "edits" else _fitted(parameter.type, value)
-    if read is None:
+def _argument(tool: str, name: str, value: object, parameter: Parameter) -> Any:
+    """A value converted to the parameter's type and checked."""
+    argument: Any = _edits(tool, value) if parameter.type == "edits" else _converted(parameter.type, value)
+    if argument is None:
         raise BadCall(f"{name!r} of {tool} has to be {_MEANING[parameter.type]}, not {_shown(value)}")
-    for text in _texts(read):
+    for text in _texts(argument):
         if "\0" in text and not parameter.binary:
             raise BadCall(f"{name!r} of {tool} holds a NUL character")
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise BadCall(f"{name!r} of {tool} holds half of a surrogate pair: write the character itself")
-    if parameter.least is not None and not read >= parameter.least:
+    if parameter.least is not None and not argument >= parameter.least:
         raise BadCall(f"{name!r} of {tool} has to be at least {parameter.least}, not {_shown(value)}")
-    return read if parameter.most is None else min(read, parameter.most)
+    return argument if parameter.most is None else min(argument, parameter.most)
 
 
-def _fitted(kind: str, value: object) -> object:
-    """The value as this type; None: it is not one."""
+def _converted(kind: str, value: object) -> object:
+    """The value as this type; None if it cannot be converted."""
     if kind in ("string", "command"):
         words = [value] if isinstance(value, str) else value
         if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
@@ -126,8 +128,9 @@ def _fitted(kind: str, value: object) -> object:
         return tuple(words) if all(isinstance(word, str) for word in words) else None
     value = _unquoted(value)
     if kind == "range":
-        lines = [_fitted("integer", each) for each in value] if isinstance(value, list) else []
-        return tuple([*lines, -1][:2]) if len(lines) in (1, 2) and all(_is_line(each) for each in lines) else None
+        lines = [_converted("integer", line) for line in value] if isinstance(value, list) else []
+        valid = len(lines) in (1, 2) and all(isinstance(line, int) and line >= -1 for line in lines)
+        return tuple([*lines, -1][:2]) if valid else None
     if isinstance(value, bool) or kind == "boolean":
         return value if isinstance(value, bool) and kind == "boolean" else None
     if isinstance(value, float) and value.is_integer() and kind == "integer":
@@ -137,24 +140,20 @@ def _fitted(kind: str, value: object) -> object:
 
 def _edits(tool: str, value: object) -> tuple[Replacement, ...] | None:
     value = _unquoted(value)
-    each = [value] if isinstance(value, dict) else value
-    if not isinstance(each, list) or not all(isinstance(one, dict) for one in each):
+    items = [value] if isinstance(value, dict) else value
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         return None
-    given = (_given(f"each of the edits of {tool}", one, REPLACEMENT) for one in each)
-    return tuple(Replacement(one["old_str"], one["new_str"], one.get("replace_all", False)) for one in given)
+    edits = (_arguments(f"each of the edits of {tool}", item, REPLACEMENT) for item in items)
+    return tuple(Replacement(edit["old_str"], edit["new_str"], edit.get("replace_all", False)) for edit in edits)
 
 
 def _is_null(value: object, parameter: Parameter) -> bool:
-    """Whether it says that nothing is given."""
+    """Whether the value means that the parameter is left out."""
     return value is None or (parameter.type not in ("string", "command") and value in ("null", "None"))
 
 
-def _is_line(value: object) -> bool:
-    return isinstance(value, int) and value >= -1
-
-
 def _unquoted(value: object) -> object:
-    """What a text says as JSON, where anything else than a text is wanted; the text itself if it says nothing."""
+    """The JSON value that a text holds, for parameters that are no texts; the text itself if it is not JSON."""
     if not isinstance(value, str):
         return value
     try:
@@ -163,11 +162,11 @@ def _unquoted(value: object) -> object:
         return value
 
 
-def _texts(read: object) -> Iterator[str]:
-    if isinstance(read, str):
-        yield read
-    elif isinstance(read, tuple):
-        yield from (each for each in read if isinstance(each, str))
+def _texts(argument: object) -> Iterator[str]:
+    if isinstance(argument, str):
+        yield argument
+    elif isinstance(argument, tuple):
+        yield from (item for item in argument if isinstance(item, str))
 
 
 def _shown(value: object) -> str:
@@ -178,5 +177,5 @@ def _shown(value: object) -> str:
 
 
 def _plain(name: str) -> str:
-    """A tool's name as it may stand in a sentence."""
+    """A tool's name, quoted where it would not read as a word in a sentence."""
     return name if name.isidentifier() and len(name) < SHOWN else repr(name[:SHOWN])

@@ -1,4 +1,4 @@
-"""The canonical form of actions: the same for those that make the same of the same state."""
+"""The canonical form of actions: equal for actions that turn the same state into the same result."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["canonical", "respelled"]
 
 
 def canonical(actions: Sequence[Action]) -> str:
-    """A digest; empty where nothing is edited or written, or a command is run, of which only running it tells.
+    """A digest of the edits; empty where nothing is edited, or where a command is run, whose effect is unknown.
 
-    Actions on different files may come in any order, and those that only look count for nothing. `./a//b` is `a/b`.
+    The order of actions on different files does not matter, nor do actions that only read. `./a//b` equals `a/b`.
     """
     files: dict[str, list[dict[str, object]]] = {}
     for action in map(respelled, actions):
@@ -28,12 +28,12 @@ def canonical(actions: Sequence[Action]) -> str:
 
 
 def _fields(action: Edit | Write) -> dict[str, object]:
-    """As journals have them from before an edit could hold several replacements."""
+    """The fields as older journals hold them, from before an edit could hold several replacements."""
     return {key: value for key, value in asdict(action).items() if value or key not in ("replace_all", "more")}
 
 
 def respelled(action: Action) -> Action:
-    """The same for two actions that differ in spelling only: `./a//b` or `a/b`, white space, how long is waited."""
+    """The action in one spelling: `a/b` for `./a//b`, single spaces in commands, the default time limit."""
     match action:
         case Shell():
             return Shell(" ".join(action.command.split()))

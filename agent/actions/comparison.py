@@ -1,4 +1,4 @@
-"""What a model is told of a run of the tests, against the unchanged code."""
+"""Describes a test run to a model, compared with the unchanged code."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from agent.measure.ids import file_of
 __all__ = ["stopped_early", "told"]
 
 SHOWN = 5
-"""Tests that are told with their message."""
+"""Tests that are shown with their message."""
 NAMED = 20
-"""Newly broken tests that are named besides."""
+"""Further newly broken tests that are listed by name."""
 FIXED_NAMED = 5
 MESSAGE_BYTES = 1_500
 
 
 def told(comparison: Comparison, report: SuiteReport) -> str:
-    """The facts in words: numbers first, then what is newly broken with its messages, then what is fixed by name. The
-    failures of before are only counted."""
+    """The result in words: counts first, then newly broken tests with their messages, then the names of fixed tests.
+    Tests that failed before are only counted."""
     if not report.valid:
         return f"This run counts as failed: {report.problem}"
     parts = [f"These are {report.scope}."] if report.scope else []
@@ -41,7 +41,7 @@ def told(comparison: Comparison, report: SuiteReport) -> str:
 
 
 def stopped_early(comparison: Comparison, report: SuiteReport) -> str:
-    """Why tests were not run, and how many; empty where all were."""
+    """Why tests were not run, and how many; empty where all tests ran."""
     if not comparison.not_run:
         return ""
     if report.left_out:
@@ -69,8 +69,7 @@ def _numbers(comparison: Comparison) -> str:
 
 
 def _failures(title: str, tests: Sequence[str], report: SuiteReport) -> Iterator[str]:
-    """Each of the first tests with its message, or once for all of them that a file holds that cannot be imported; the
-    names of others, and how many more there are."""
+    """The first tests with their messages (one for a file that cannot be imported), then the names of others."""
     groups: dict[str, list[str]] = {}
     for test in tests:
         groups.setdefault(test if test in report.outcomes else _file(report, test), []).append(test)

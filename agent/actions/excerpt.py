@@ -1,4 +1,4 @@
-"""Untrusted text, cut to a number of bytes where it enters: the head, the tail, and how much is missing between."""
+"""Cuts untrusted text to a number of bytes where it enters: the head, the tail, and how much is missing between."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from agent.untrusted import visible
 __all__ = ["OBSERVATION_BYTES", "excerpt", "printable"]
 
 OBSERVATION_BYTES = 10_000
-"""The longest observation: half of it head, half of it tail."""
+"""Size of the longest observation: half of it head, half of it tail."""
 _CONTROL = re.compile("[^\n\t -\x7e\xa0-\U0010ffff]")
 
 
 def excerpt(text: str, limit: int = OBSERVATION_BYTES, hint: str = "") -> tuple[str, int]:
-    """The text cut to about `limit` bytes at lines, or else at words, and the bytes that were left out. `hint` is said
-    where they are missing."""
+    """The text cut to about `limit` bytes at line ends, or else between words, and the number of bytes left out. The
+    mark that replaces them includes the `hint`."""
     return cut(text, limit, hint)
 
 
 def printable(data: bytes) -> str:
-    """Bytes as text that can be shown and stored: what is not UTF-8, or a control character, becomes U+FFFD, and other
-    characters that show nothing are escapes."""
+    """Bytes as text for display: invalid UTF-8 and control characters become U+FFFD, other invisible ones escapes."""
     text = data.decode("utf-8", "replace").replace("\r\n", "\n")
     return visible(_CONTROL.sub("\ufffd", text))

@@ -1,8 +1,8 @@
-"""Shell commands that change something outside of the sandbox for good: which those are, and by what name allowed.
+"""How far an action reaches, and which shell commands change something outside of the sandbox for good.
 
-Recognising is a courtesy, not a wall: it tells a model early what its work is not for, and a search which states it
-would rather not build on. What holds is a sandbox without a network. So what people and models really write is looked
-for, at the place where a command stands, and words in messages, patterns and files are not.
+The recognition of such commands is a courtesy, not a barrier: it tells a model early that its work does not include
+them, and a search which states not to build on. The barrier is a sandbox without a network. So the patterns look for
+what people and models really write, and only where a command begins, not in messages, patterns or files.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import re
 import shlex
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, assert_never
 
-__all__ = ["KINDS", "Irreversible", "Kind", "irreversible"]
+from agent.actions.types import Action, Debug, Edit, Effect, Invalid, RunTests, Search, Shell, Submit, View, Write
+
+__all__ = ["KINDS", "Irreversible", "Kind", "effect", "irreversible"]
 
 Kind = Literal["push", "publish", "deploy", "send", "migrate", "destroy"]
-"""`migrate` is a name that settings may hold: a migration stays in the sandbox, and is run like any other command."""
+"""`migrate` remains because settings may hold it: a migration stays in the sandbox and runs like any other command."""
 
 
 class Irreversible(NamedTuple):
@@ -24,11 +26,11 @@ class Irreversible(NamedTuple):
 
     kind: Kind
     command: str
-    """The one command among those of a line, its quotes taken off."""
+    """The single command within the line, without its quotes."""
 
 
 _OPTIONS = r"(?: -\S+(?: [^-\s]\S*)??)*?"
-"""Options between a program and its subcommand, each with or without a value (`git -C dir push`)."""
+"""Options between a program and its subcommand, with or without a value (`git -C dir push`)."""
 _ANY = r"(?: \S+)*?"
 _DRY = r"(?!.* (?:--dry-run|-n|--check|--help|-h)\b)"
 _LOCAL = r"(?!.*(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]))"
@@ -40,7 +42,7 @@ _BEFORE = re.compile(
     r"|(?:poetry|uv|pipenv|pdm|hatch|rye|pipx) run(?: -\S+)* "
     r"|bundle exec |(?:\S*/)?python\S* -m )*+(?:\S*/)?"
 )
-"""What may stand before the program's name: assignments, keywords, programs that run another."""
+"""What may precede the program's name: assignments, keywords, programs that run another."""
 _PYTHON = r"(?:python\S* )?(?:\S*/)?"
 _PATTERNS: dict[Kind, tuple[str, ...]] = {
     "push": (
@@ -87,13 +89,26 @@ _COMPILED = tuple(
     (kind, re.compile(rf"(?:{pattern})(?= |$)")) for kind, patterns in _PATTERNS.items() for pattern in patterns
 )
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "su"})
-_SAYING = frozenset({"echo", "printf"})
+_PRINTING = frozenset({"echo", "printf"})
 _HERE = re.compile(r"(?<!<)<<(?!<)-?[ \t]*(['\"]?)(?P<end>\w+)\1")
+
+
+def effect(action: Action) -> Effect:
+    """The furthest reach of the action. That of a shell command is the sandbox, unless it is irreversible."""
+    match action:
+        case View() | Search() | RunTests() | Debug() | Submit() | Invalid():
+            return Effect.READ_ONLY
+        case Edit() | Write():
+            return Effect.WORKSPACE
+        case Shell():
+            return Effect.IRREVERSIBLE if irreversible(action.command) else Effect.MACHINE
+        case _:
+            assert_never(action)
 
 
 @lru_cache(maxsize=256)
 def irreversible(command: str) -> Irreversible | None:
-    """The first command of a shell command line that is recognisably made to change the world for good, if one is."""
+    """The first irreversible command in a shell command line; None if none is recognised."""
     for simple in _simple_commands(_without_documents(command.replace("\\\n", " "))):
         program = _program(simple)
         for kind, pattern in _COMPILED:
@@ -103,26 +118,26 @@ def irreversible(command: str) -> Irreversible | None:
 
 
 def _without_documents(command: str) -> str:
-    """A here-document is what a program reads, and commands only where that is a shell."""
+    """The command without its here-documents, except those that a shell reads as commands."""
     lines = command.split("\n")
     ends, kept, at = [line.strip() for line in lines], list[str](), 0
     known = set(ends)
     while at < len(lines):
         line, at = lines[at], at + 1
         kept.append(_HERE.sub(" ", line))
-        for found in _HERE.finditer(line):
-            if found["end"] in known and found["end"] in ends[at:]:
-                end = ends.index(found["end"], at)
-                before = re.split(r"[;&|]", line[: found.start()])[-1].split()
-                behind = re.split(r"[;&]", line[found.end() :])[0].split("|")
-                told = any(_reads_commands(each.split()) for each in behind)
-                kept += lines[at:end] if told or not _SHELLS.isdisjoint(map(_name, before)) else []
+        for mark in _HERE.finditer(line):
+            if mark["end"] in known and mark["end"] in ends[at:]:
+                end = ends.index(mark["end"], at)
+                before = re.split(r"[;&|]", line[: mark.start()])[-1].split()
+                after = re.split(r"[;&]", line[mark.end() :])[0].split("|")
+                piped_to_shell = any(_reads_commands(part.split()) for part in after)
+                kept += lines[at:end] if piped_to_shell or not _SHELLS.isdisjoint(map(_name, before)) else []
                 at = end + 1
     return "\n".join(kept)
 
 
 def _simple_commands(command: str) -> list[str]:
-    """The commands between the operators of a shell command, quotes taken off, those for another shell opened up."""
+    """The commands between the operators of a shell command, without quotes, and those passed to another shell."""
     simple, pipeline = list[str](), list[list[str]]([[]])
     for word in (*_words(command), "\n"):
         if not word or word.strip("();<>|&\n"):
@@ -136,9 +151,9 @@ def _simple_commands(command: str) -> list[str]:
 
 
 def _opened(pipeline: list[list[str]]) -> Iterator[str]:
-    """The commands of a pipeline, or of what stands between redirections. What is said to a shell that reads its
-    commands is a command: `echo 'git push' | sh`, `bash <<< 'git push'`."""
-    told = any(map(_reads_commands, pipeline))
+    """The commands of a pipeline, or between redirections. Text that a shell reads as its input is a command too:
+    `echo 'git push' | sh`, `bash <<< 'git push'`."""
+    feeds_shell = any(map(_reads_commands, pipeline))
     for words in pipeline:
         plain = list[str]()
         for word in words:
@@ -148,24 +163,24 @@ def _opened(pipeline: list[list[str]]) -> Iterator[str]:
                 plain.append(word)
         if plain:
             yield _spelled(plain)
-        if told and _name(plain[0] if plain else "") in _SAYING:
-            for said in dict.fromkeys([" ".join(plain[1:]), *plain[1:]]):
-                yield from _simple_commands(said.removeprefix("-e ").replace("\\n", "\n"))
+        if feeds_shell and _name(plain[0] if plain else "") in _PRINTING:
+            for text in dict.fromkeys([" ".join(plain[1:]), *plain[1:]]):
+                yield from _simple_commands(text.removeprefix("-e ").replace("\\n", "\n"))
 
 
 def _spelled(words: list[str]) -> str:
-    """A command on a line, each word without spaces of its own."""
+    """The command as one line; spaces within a word become underscores."""
     return " ".join(word.replace(" ", "_") for word in words)
 
 
 def _program(simple: str) -> str:
-    """A command from its program's name on, whatever stands before that."""
+    """The command from its program's name on."""
     before = _BEFORE.match(simple)
     return simple[before.end() if before else 0 :]
 
 
 def _reads_commands(words: list[str]) -> bool:
-    """Whether a command is a shell that is told by what it reads what to do: it has no script, and is to do it."""
+    """Whether a command is a shell that reads its commands from standard input: it has no script, and executes."""
     name, *options = _program(_spelled(words)).split() or [""]
     if name not in _SHELLS or any(re.fullmatch(r"-\w*[cn]", option) for option in options):
         return False
@@ -173,7 +188,7 @@ def _reads_commands(words: list[str]) -> bool:
 
 
 def _runs_words(before: list[str]) -> bool:
-    """Whether the next word of a command is a command of its own: `bash -lc '...'`, `env -S '...'`, `eval '...'`."""
+    """Whether the word after these is itself a command: `bash -lc '...'`, `env -S '...'`, `eval '...'`."""
     names = [_name(word) for word in before]
     option = names and re.fullmatch(r"-\w*c", names[-1]) is not None
     splits = names[-1:] == ["-S"] and "env" in names

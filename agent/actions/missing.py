@@ -1,6 +1,7 @@
-"""Why a text does not occur in a file, in words that let a model correct its edit: the nearest lines, and what differs.
+"""Explains why a text does not occur in a file, so that a model can correct its edit: the nearest lines, and what
+differs.
 
-Nothing here decides about an edit. A text that is only nearly there is never replaced.
+Nothing here decides about an edit. A text that only nearly matches is never replaced.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ __all__ = ["why_missing"]
 
 SHOWN_LINES = 40
 LIKE_LINES = 200
-"""So many lines that share most words with a text are compared with it letter by letter."""
+"""How many of the lines that share most words with a text are compared with it letter by letter."""
 OFFSETS = 20
-"""A line that a text repeats (`}`) says where the text begins in so many ways at most."""
+"""For a line that a text repeats (`}`): how many of its places in the text are considered."""
 LIKENESS = 0.5
 
 _NUMBERED = re.compile(r"^ *\d+(?:\t| ?[|:] ?)", re.MULTILINE)
@@ -30,7 +31,7 @@ _ALIKE = str.maketrans(
         **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u200a\u202f\u3000", " "),
     }
 )
-"""Characters that are taken for others, one for one."""
+"""Characters that are easily taken for others, one for one."""
 _CODE = re.compile(r"\\u([0-9a-f]{4})|\\U(000[0-9a-f]{5})")
 _UNSEEN = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}|\t")
 _MARKS = str.maketrans("\t ", "\u2192\u00b7")
@@ -40,11 +41,11 @@ class _Nearest(NamedTuple):
     start: int
     """0-based line of the file at which the text would begin."""
     same_words: bool
-    """Only white space differs."""
+    """Whether only white space differs."""
 
 
 def why_missing(text: str, old: str, new: str) -> str:
-    """What to tell whoever expects `old` in a text that does not hold it."""
+    """Why the text does not contain `old`, and what to do about it."""
     if "\r\n" in text:
         text, old = text.replace("\r\n", "\n"), old.replace("\r\n", "\n")
         if old in text:
@@ -53,7 +54,7 @@ def why_missing(text: str, old: str, new: str) -> str:
         if why := explain(text, old):
             return f"`old_str` does not occur in the file: {why}"
     why = f"`old_str` does not occur in the file; {_near(text, old)}"
-    return f"{why}\n{done}" if (done := _done_before(text, new)) else why
+    return f"{why}\n{question}" if (question := _done_before(text, new)) else why
 
 
 def _pasted_numbers(text: str, old: str) -> str:
@@ -64,15 +65,12 @@ def _pasted_numbers(text: str, old: str) -> str:
 
 
 def _escaped(text: str, old: str) -> str:
-    plain = _CODE.sub(lambda found: chr(int(found[1] or found[2], 16)), old)
-    plain = (
-        plain.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"').replace("\\'", "'").replace("\\\\", "\\")
-    )
-    return (
-        ""
-        if plain == old or plain not in text
-        else "it is escaped once too often; write line ends, quotes and all other characters plainly"
-    )
+    plain = _CODE.sub(lambda match: chr(int(match[1] or match[2], 16)), old)
+    for escaped, character in (("\\n", "\n"), ("\\t", "\t"), ('\\"', '"'), ("\\'", "'"), ("\\\\", "\\")):
+        plain = plain.replace(escaped, character)
+    if plain == old or plain not in text:
+        return ""
+    return "it is escaped once too often; write line ends, quotes and all other characters plainly"
 
 
 def _look_alikes(text: str, old: str) -> str:
@@ -80,13 +78,12 @@ def _look_alikes(text: str, old: str) -> str:
     if at < 0:
         return ""
     pairs = dict.fromkeys((a, b) for a, b in zip(text[at : at + len(old)], old, strict=True) if a != b)
-    told = ", ".join(f"{_named(there)} for your {_named(given)}" for there, given in list(pairs)[:3])
-    return f"at line {_line(text, at)} it has characters that look alike: {told}"
+    differences = ", ".join(f"{_named(actual)} for your {_named(yours)}" for actual, yours in list(pairs)[:3])
+    return f"at line {_line(text, at)} it has characters that look alike: {differences}"
 
 
 def _composed(text: str, old: str) -> str:
-    folded, wanted = (unicodedata.normalize("NFC", each) for each in (text, old))
-    if wanted not in folded:
+    if unicodedata.normalize("NFC", old) not in unicodedata.normalize("NFC", text):
         return ""
     return "letters with accents are composed in another way there; choose lines without them"
 
@@ -97,38 +94,36 @@ def _done_before(text: str, new: str) -> str:
 
 
 def _near(text: str, old: str) -> str:
-    lines, wanted = text.split("\n"), old.strip("\n").split("\n")
-    found = _nearest([_plain(line) for line in lines], [_plain(line) for line in wanted])
-    if found is None:
+    lines, target = text.split("\n"), old.strip("\n").split("\n")
+    nearest = _nearest([_plain(line) for line in lines], [_plain(line) for line in target])
+    if nearest is None:
         return "and nothing like it: view the file first"
-    begin = max(0, found.start - 1)
-    shown = lines[begin : found.start + len(wanted) + 1][:SHOWN_LINES]
+    begin = max(0, nearest.start - 1)
+    shown = lines[begin : nearest.start + len(target) + 1][:SHOWN_LINES]
     hint = "the nearest lines are"
-    if found.same_words:
-        hint, shown = (
-            "only the white space differs (\u2192 is a tab, \u00b7 a space)",
-            [_with_marks(line) for line in shown],
-        )
+    if nearest.same_words:
+        hint = "only the white space differs (\u2192 is a tab, \u00b7 a space)"
+        shown = [_with_marks(line) for line in shown]
     return f"{hint}:\n" + "\n".join(f"{number:6}\t{line}" for number, line in enumerate(shown, begin + 1))
 
 
-def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> _Nearest | None:
-    """Where most of `wanted` agrees; the white space of both is made alike."""
+def _nearest(lines: Sequence[str], target: Sequence[str]) -> _Nearest | None:
+    """The place where most lines of `target` agree; both are given with single spaces."""
     places: defaultdict[str, list[int]] = defaultdict(list)
-    for offset, line in enumerate(wanted):
+    for offset, line in enumerate(target):
         if line and len(places[line]) < OFFSETS:
             places[line].append(offset)
     votes = Counter(n - o for n, line in enumerate(lines) for o in places.get(line, ()) if n >= o)
     if votes:
         start = max(votes, key=lambda n: (votes[n], -n))
-        return _Nearest(start, same_words=list(lines[start : start + len(wanted)]) == list(wanted))
-    longest = max(wanted, key=len)
-    found = _most_like(lines, longest)
-    return None if found is None else _Nearest(max(0, found - wanted.index(longest)), same_words=False)
+        return _Nearest(start, same_words=list(lines[start : start + len(target)]) == list(target))
+    longest = max(target, key=len)
+    index = _most_like(lines, longest)
+    return None if index is None else _Nearest(max(0, index - target.index(longest)), same_words=False)
 
 
 def _most_like(lines: Sequence[str], line: str) -> int | None:
-    """The line that is most like this one, if one is at all."""
+    """The index of the line that is most like this one; None if no line is similar."""
     words = set(re.findall(r"\w+", line))
     shared = {n: len(words & set(re.findall(r"\w+", other))) for n, other in enumerate(lines) if other}
     first = sorted(shared, key=lambda n: (-shared[n], n))[:LIKE_LINES]
@@ -141,8 +136,8 @@ def _plain(line: str) -> str:
 
 
 def _with_marks(line: str) -> str:
-    """White space that one does not see, or not how much, made visible."""
-    return _UNSEEN.sub(lambda found: found[0].translate(_MARKS), line)
+    """The line with marks for white space that is hard to see or to count."""
+    return _UNSEEN.sub(lambda match: match[0].translate(_MARKS), line)
 
 
 def _line(text: str, at: int) -> int:

@@ -1,7 +1,7 @@
-"""An edit as a function of a file's text: occurrences replaced, whole lines inserted, or a new file's content.
+"""Applies an edit to a file's text: replaces occurrences, inserts whole lines, or gives a new file its content.
 
-Law: there is no half an edit. The text comes back with the changes that were asked for, or not at all. In a file
-whose lines all end in CRLF, the line ends of an edit become the same: a view of a file does not show which it has.
+Law: an edit is made in full or not at all. In a file whose lines all end in CRLF, the line ends of an edit become CRLF
+too: a view of a file does not show its line ends.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from agent.actions.types import Edit
 
 __all__ = ["Edited", "NoSuchPlace", "carried_out", "edited", "numbered"]
 
-
 SAME = "`old_str` and `new_str` are the same: nothing would change"
 
 
 class NoSuchPlace(Exception):
-    """The text does not occur, or not at one place only. The message is for the model."""
+    """The edit names no place, or more than one, or changes nothing. The message is for the model."""
 
 
 class Edited(NamedTuple):
-    """A text after an edit, and which of its lines (1-based, inclusive) hold what is new."""
+    """A text after an edit, and the range of its new lines (1-based, inclusive)."""
 
     text: str
     first: int
@@ -32,19 +31,19 @@ class Edited(NamedTuple):
 
 
 def carried_out(text: str | None, edit: Edit) -> tuple[str, list[tuple[int, int]]]:
-    """A file's text after all replacements of an edit, and which of its lines (1-based, inclusive) hold what is new.
+    """A file's text after all replacements of an edit, and the ranges of its new lines (1-based, inclusive).
 
     Raises:
-        NoSuchPlace: one of them cannot be made.
+        NoSuchPlace: one of the replacements cannot be made.
     """
     places: list[tuple[int, int]] = []
-    for number, each in enumerate(edit.replacements, 1):
+    for number, step in enumerate(edit.replacements, 1):
         before = text or ""
         try:
-            if each.replace_all and each.old and text is not None:
-                text, lines, last = _replaced_everywhere(text, each.old, each.new)
+            if step.replace_all and step.old and text is not None:
+                text, lines, last = _replaced_everywhere(text, step.old, step.new)
             else:
-                text, first, last = edited(text, each.old, each.new, edit.line if number == 1 else None)
+                text, first, last = edited(text, step.old, step.new, edit.line if number == 1 else None)
                 lines = [first]
         except NoSuchPlace as error:
             raise NoSuchPlace(f"of the edits, number {number}: {error}" if edit.more else str(error)) from error
@@ -55,13 +54,13 @@ def carried_out(text: str | None, edit: Edit) -> tuple[str, list[tuple[int, int]
 
 
 def edited(text: str | None, old: str, new: str, line: int | None = None) -> Edited:
-    """A file's text after an edit; `text` None: there is no such file.
+    """A file's text after an edit; `text` is None where the file does not exist.
 
-    With `old`, its one occurrence (the one that begins at `line`, if given) is replaced by `new`. Without, `new` is
-    inserted as whole lines, the first of which becomes line `line`; and without a line it is the content of a new file.
+    With `old`, its only occurrence (or the one that begins at `line`) is replaced by `new`. Without `old`, `new` is
+    inserted as whole lines, the first of which becomes line `line`. Without either, `new` is the content of a new file.
 
     Raises:
-        NoSuchPlace: there is no one such place, or nothing would change.
+        NoSuchPlace: the place is missing or not unique, or nothing would change.
     """
     if text is None:
         return _created(old, new, line)
@@ -81,7 +80,7 @@ def edited(text: str | None, old: str, new: str, line: int | None = None) -> Edi
 
 
 def numbered(lines: list[str], first: int) -> str:
-    """Lines with their numbers, the first being number `first`."""
+    """The lines with line numbers, counted from `first`."""
     return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(lines, first))
 
 
@@ -103,7 +102,7 @@ def _replaced(text: str, old: str, new: str, line: int | None) -> Edited:
 
 
 def _replaced_everywhere(text: str, old: str, new: str) -> tuple[str, list[int], int]:
-    """The text, the lines at which the replaced occurrences began, and the last line of what stands at the first."""
+    """The new text, the lines at which the replaced occurrences began, and the last line of the first new text."""
     old, new = _with_line_ends_of(text, old), _with_line_ends_of(text, new)
     if old == new:
         raise NoSuchPlace(SAME)
@@ -117,12 +116,12 @@ def _replaced_everywhere(text: str, old: str, new: str) -> tuple[str, list[int],
 
 
 def _inserted(text: str, new: str, line: int) -> Edited:
-    """Whole lines before a line, or behind the last one."""
+    """The text with whole lines inserted before a line, or after the last one."""
     count = _count(text)
     if line > count + 1:
         raise NoSuchPlace(f"`insert_line` is {line - 1}, and the file has {count} lines: give at most {count}")
     end = "\r\n" if _ends_in_crlf(text) else "\n"
-    at = next(_line_starts(text, line), len(text))
+    at = sum(len(row) + 1 for row in text.split("\n")[: max(0, line - 1)])
     before, after = text[:at], text[at:]
     if before and not before.endswith("\n"):
         before += end
@@ -134,22 +133,12 @@ def _spread(before: str, new: str, after: str, first: int) -> Edited:
 
 
 def _occurrences(text: str, old: str) -> Iterator[tuple[int, int]]:
-    """Where `old` begins, overlapping occurrences included: offset, and 1-based line."""
+    """The offset and 1-based line of each occurrence of `old`, overlapping ones included."""
     at, seen, line = text.find(old), 0, 1
     while at >= 0:
         line, seen = line + text.count("\n", seen, at), at
         yield at, line
         at = text.find(old, at + 1)
-
-
-def _line_starts(text: str, line: int) -> Iterator[int]:
-    """The offset at which the line begins; nothing when the text has no such line."""
-    at = 0
-    for _ in range(line - 1):
-        at = text.find("\n", at) + 1
-        if not at:
-            return
-    yield at
 
 
 def _count(text: str) -> int:

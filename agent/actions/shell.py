@@ -1,6 +1,6 @@
-"""Shell commands: how one is run, and what is told of its output and its end.
+"""Runs shell commands and describes their output and how they ended.
 
-Both streams are one, so that what was printed is read in the order in which it was written.
+Standard output and standard error are one stream, so that lines appear in the order in which they were written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sandboxes import ExecResult, Sandbox
 __all__ = ["COMMAND_BYTES", "output", "run", "timed_out"]
 
 COMMAND_BYTES = 100_000
-"""The longest command: systems refuse single arguments of 128 KiB."""
+"""Size of the longest command: systems refuse single arguments of 128 KiB."""
 _STANDARD = " ".join(sorted(name for name in sys.stdlib_module_names if not name.startswith("_")))
 _RUN = """
 for place in "$PWD" "$PWD/src"; do
@@ -31,9 +31,9 @@ exec 2>&1
 if command -v bash >/dev/null 2>&1; then exec env "BASH_FUNC_timeout%%=$3" bash -c "$1"; fi
 exec /bin/sh -c "$1"
 """
-"""Runs `$1`. Its own scripts can import what lies in the workspace or in its `src`, wherever they are; a folder that
-holds a module with the name of one of the standard library (`$2`) would hide that from every program, and is left
-out. `$3` is a function of bash; /bin/sh passes no variable on that has such a name."""
+"""Runs `$1`. Python programs can import from the workspace and its `src`, wherever they are; a folder that holds a
+module named like one of the standard library (`$2`) would hide that module from every program, and is left out. `$3` is
+a bash function; /bin/sh does not pass on variables with such a name."""
 _TIMEOUT = """() {
   local code=0
   command timeout "$@" || code=$?
@@ -43,7 +43,7 @@ _TIMEOUT = """() {
   esac
   return $code
 }"""
-"""In bash, `timeout` says that it has cut its command, past a pipe that takes its output and its status."""
+"""In bash, `timeout` reports that it has cut its command, even where a pipe takes its output and its status."""
 _ENVIRONMENT = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -52,7 +52,7 @@ _ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUNBUFFERED": "1",
 }
-"""No program waits for a person, leaves byte code that tests may list, or holds back what it prints."""
+"""Programs do not wait for a person, leave byte code that tests may list, or buffer their output."""
 _ENDED_BY = {
     "memory": "it used more memory than is allowed",
     "pids": "it started too many processes",
@@ -61,7 +61,7 @@ _ENDED_BY = {
 
 
 def run(action: Shell, box: Sandbox) -> Observation:
-    """Run a command that is no longer than `COMMAND_BYTES`."""
+    """Run a command of at most `COMMAND_BYTES`."""
     argv = ["/bin/sh", "-c", _RUN, "sh", action.command, _STANDARD, _TIMEOUT]
     result = box.exec(argv, timeout_s=action.timeout_s, env=_ENVIRONMENT)
     if result.timed_out:
@@ -72,7 +72,7 @@ def run(action: Shell, box: Sandbox) -> Observation:
 
 
 def timed_out(result: ExecResult, timeout_s: float) -> Observation:
-    """What is told of a command that was killed at its limit."""
+    """The observation of a command that was killed at its time limit."""
     shown, unread = output(result)
     text = (
         f"The command did not end within {timeout_s:g} s and was killed. Nothing that it did was kept: files are as "
@@ -82,7 +82,7 @@ def timed_out(result: ExecResult, timeout_s: float) -> Observation:
 
 
 def output(result: ExecResult) -> tuple[str, int]:
-    """What a program printed, as a person saw it, and how many bytes of it the sandbox did not keep."""
+    """A program's output as a terminal shows it, and how many bytes of it the sandbox did not keep."""
     unread = result.stdout_bytes - len(result.stdout) + result.stderr_bytes - len(result.stderr)
     printed = (terminal_text(stream.decode("utf-8", "surrogateescape")) for stream in (result.stdout, result.stderr))
     parts = [printable(text.encode("utf-8", "surrogateescape")) for text in printed]

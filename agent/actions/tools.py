@@ -1,8 +1,8 @@
-"""The tools that a model sees: their JSON schema, and the action that each makes of its parameters.
+"""The tools that a model sees: their JSON schemas, and how their parameters become actions.
 
 The names are those that models know from other programs. The schemas are short, as every request carries them, and not
-marked `strict`: with that mark some providers give up several calls in one answer. `agent.actions.calls` reads calls
-instead, and says of a bad one how to correct it.
+marked `strict`: with that mark some providers no longer allow several calls in one answer. Instead,
+`agent.actions.calls` checks each call and says how to correct a bad one.
 """
 
 from __future__ import annotations
@@ -14,25 +14,13 @@ from functools import cache
 from inspect import signature
 from typing import Any, Literal
 
-from agent.actions.types import (
-    Action,
-    Debug,
-    Edit,
-    Invalid,
-    Replacement,
-    RunTests,
-    Search,
-    Shell,
-    Submit,
-    View,
-    Write,
-)
+from agent.actions.types import Action, Debug, Edit, Invalid, Replacement, RunTests, Search, Shell, Submit, View, Write
 
-__all__ = ["REPLACEMENT", "TOOLS", "BadCall", "Parameter", "Tool", "as_call", "schema"]
+__all__ = ["REPLACEMENT", "TOOLS", "BadCall", "Parameter", "Tool", "as_call", "is_object", "schema"]
 
 
 class BadCall(Exception):
-    """A tool call that means nothing. The message tells the model how to correct it."""
+    """A tool call that cannot be understood. The message tells the model how to correct it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +30,32 @@ class Parameter:
     type: Literal["string", "command", "integer", "number", "boolean", "strings", "range", "edits"]
     text: str = ""
     also: tuple[str, ...] = ()
-    """Other names by which models give it."""
+    """Other names that models use for it."""
     required: bool = False
     offered: bool = True
-    """Otherwise it is understood, but the schema does not name it."""
+    """False: accepted, but not in the schema."""
     least: float | None = None
     most: float | None = None
-    """More counts as so much."""
+    """Larger values are reduced to this one."""
     binary: bool = False
-    """NUL characters are allowed."""
+    """Whether NUL characters are allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What a model may call."""
+    """A tool that a model may call."""
 
     text: str
     parameters: Mapping[str, Parameter]
     action: type[Action]
     make: Callable[..., Action]
-    """Takes parameters by name, and has a default for each that may be left out."""
-    given: Callable[[Any], Mapping[str, Any]]
-    """The parameters from which `make` makes this action."""
+    """Makes the action from parameters by name; has a default for each optional parameter."""
+    arguments: Callable[[Any], Mapping[str, Any]]
+    """The inverse of `make`: the parameters of an action."""
     also: tuple[str, ...] = ()
-    """Other names by which models call it, in small letters."""
+    """Other names that models use for it, in lower case."""
     offered: bool = True
-    """Otherwise it is understood, but the schema does not name it."""
+    """False: accepted, but not in the schema."""
 
 
 def _view(path: str, view_range: tuple[int, int] = (1, -1), start: int = 1, end: int = 0, limit: int = 0) -> View:
@@ -88,17 +76,17 @@ def _edit(
     insert_line: int | None = None,
     line: int | None = None,
 ) -> Edit:
-    given = (old_str, new_str) != (None, None)
-    if not given and not edits:
+    single = old_str is not None or new_str is not None
+    if not single and not edits:
         raise BadCall("edit needs old_str and new_str, or edits")
     if insert_line is not None and old_str:
         raise BadCall("insert_line inserts new_str as new lines: give it without old_str")
-    first, *more = [*([Replacement(old_str or "", new_str or "", replace_all)] if given else []), *edits]
+    first, *more = [*([Replacement(old_str or "", new_str or "", replace_all)] if single else []), *edits]
     line = line if insert_line is None else insert_line + 1
     return Edit(path, first.old, first.new, line, first.replace_all, tuple(more))
 
 
-def _edit_given(edit: Edit) -> Mapping[str, Any]:
+def _edit_arguments(edit: Edit) -> Mapping[str, Any]:
     if edit.more and edit.line is None:
         return {"path": edit.path, "edits": [*map(_replacement, edit.replacements)]}
     inserts = not edit.old and edit.line is not None
@@ -108,8 +96,8 @@ def _edit_given(edit: Edit) -> Mapping[str, Any]:
     return {"path": edit.path, **old, "new_str": edit.new, "replace_all": edit.replace_all, **place, "edits": more}
 
 
-def _replacement(each: Replacement) -> dict[str, Any]:
-    return {"old_str": each.old, "new_str": each.new} | ({"replace_all": True} if each.replace_all else {})
+def _replacement(edit: Replacement) -> dict[str, Any]:
+    return {"old_str": edit.old, "new_str": edit.new} | ({"replace_all": True} if edit.replace_all else {})
 
 
 _PATH = Parameter(
@@ -121,7 +109,7 @@ _OLD = Parameter("string", also=("old", "old_string", "old_text"), binary=True)
 _NEW = Parameter("string", also=("new", "new_string", "new_text", "insert_text"), binary=True)
 _ALL = Parameter("boolean", also=("allow_multiple",))
 REPLACEMENT = {"old_str": replace(_OLD, required=True), "new_str": replace(_NEW, required=True), "replace_all": _ALL}
-"""The parameters of one of several replacements."""
+"""The parameters of one of the `edits`."""
 TOOLS: Mapping[str, Tool] = {
     "bash": Tool(
         "Run a bash command in the repository's root, in a fresh shell.",
@@ -190,7 +178,7 @@ TOOLS: Mapping[str, Tool] = {
         },
         Edit,
         _edit,
-        _edit_given,
+        _edit_arguments,
         also=("str_replace", "insert", "multiedit", "multi_edit", "edit_file", "replace", "string_replace"),
     ),
     "create": Tool(
@@ -259,8 +247,7 @@ _PLAIN: Mapping[str, dict[str, Any]] = {
 
 @cache
 def schema(*, debug: bool = True) -> tuple[dict[str, Any], ...]:
-    """The tools in the form of the chat completions interface, always the same bytes; `debug`: whether a run of a test
-    can be watched here."""
+    """The tools in the form of the chat completions API, always the same bytes. `debug`: whether to offer that tool."""
     return tuple(
         {
             "type": "function",
@@ -272,14 +259,15 @@ def schema(*, debug: bool = True) -> tuple[dict[str, Any], ...]:
 
 
 def as_call(action: Action) -> tuple[str, str]:
-    """The name and the JSON arguments of the call that asks for this action: `agent.actions.parse`'s inverse. Of a call
-    that could not be read, what is left of it."""
+    """The name and the JSON arguments of the call that asks for this action: the inverse of `agent.actions.parse`. For
+    an invalid call, what was kept of it."""
     if isinstance(action, Invalid):
-        return action.name, action.arguments if _is_object(action.arguments) else "{}"
+        return action.name, action.arguments if is_object(action.arguments) else "{}"
     name = _OF_ACTION[type(action)]
-    optional = {each.name: each.default for each in signature(TOOLS[name].make).parameters.values()}
-    given = {key: value for key, value in TOOLS[name].given(action).items() if value not in (None, optional[key])}
-    return name, json.dumps({key: value for key, value in given.items() if value != []})
+    defaults = {parameter.name: parameter.default for parameter in signature(TOOLS[name].make).parameters.values()}
+    arguments = TOOLS[name].arguments(action)
+    unusual = {key: value for key, value in arguments.items() if value not in (None, [], defaults[key])}
+    return name, json.dumps(unusual)
 
 
 def _object(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
@@ -299,7 +287,8 @@ def _property(parameter: Parameter) -> dict[str, Any]:
     return kind | ({"description": parameter.text} if parameter.text else {})
 
 
-def _is_object(arguments: str) -> bool:
+def is_object(arguments: str) -> bool:
+    """Whether a call's arguments are a JSON object."""
     try:
         return isinstance(json.loads(arguments), dict)
     except (ValueError, RecursionError):

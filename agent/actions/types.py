@@ -1,4 +1,4 @@
-"""The Action union: what a policy may do, and the Observation that it gets for it."""
+"""The Action union: what a policy may do, and the Observation that it gets in return."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Shell:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A text of a file, and the text to stand in its place."""
+    """A text in a file, and the text that replaces it."""
 
     old: str
     new: str
     replace_all: bool = False
-    """Every occurrence is replaced; otherwise there must be exactly one."""
+    """True: replace every occurrence; False: there must be exactly one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +60,22 @@ class Edit:
     old: str
     new: str
     line: int | None = None
-    """1-based line at which the occurrence begins, or that the first inserted line becomes. None: `old` must occur
-    exactly once; an empty one creates the file, which must not exist."""
+    """1-based line at which the occurrence begins, or which the first inserted line becomes. None: `old` must occur
+    exactly once; an empty `old` creates the file, which must not exist."""
     replace_all: bool = False
     more: tuple[Replacement, ...] = ()
-    """Made after it, in order, in the same file. If one of them cannot be made, none is."""
+    """Further replacements in the same file, made in order. Either all of the edit is made, or nothing."""
     kind: Literal["edit"] = "edit"
 
     @property
     def replacements(self) -> tuple[Replacement, ...]:
-        """All that it replaces, in order."""
+        """All replacements, in order."""
         return (Replacement(self.old, self.new, self.replace_all), *self.more)
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Create a file or replace it whole."""
+    """Create a file, or replace all of it."""
 
     path: str
     content: str
@@ -84,7 +84,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class RunTests:
-    """Run the task's tests; no ids: all of them."""
+    """Run the given tests of the task; without ids, all of them."""
 
     tests: tuple[str, ...] = ()
     kind: Literal["run_tests"] = "run_tests"
@@ -92,18 +92,18 @@ class RunTests:
 
 @dataclass(frozen=True, slots=True)
 class Debug:
-    """Run one test in a copy of the present state and show the values that it comes across; nothing is changed."""
+    """Run one test in a copy of the present state and show values from its run; changes nothing."""
 
     test: str
     probes: tuple[str, ...] = ()
-    """Each `PATH:LINE`, `PATH:LINE: EXPRESSION` or the name of a function (`agent.measure.probing.probes`); none:
-    whatever the test calls."""
+    """`PATH:LINE`, `PATH:LINE: EXPRESSION` or the name of a function (`agent.measure.probing.probes`) each; without
+    probes, every function that the test calls is shown."""
     kind: Literal["debug"] = "debug"
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Show a file's lines `start` to `end` (1-based, inclusive; 0: to the end), or a directory."""
+    """Show lines `start` to `end` of a file (1-based, inclusive; 0: to the end), or list a directory."""
 
     path: str
     start: int = 1
@@ -122,7 +122,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Say that the work is done: the node is not expanded further."""
+    """Declare the work done: the node is not expanded further."""
 
     message: str = ""
     contradicted: tuple[str, ...] = ()
@@ -132,13 +132,13 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """A call that could not be read. It does nothing, and is answered with what is wrong with it."""
+    """A tool call that could not be parsed. It does nothing; the answer to it is its problem."""
 
     name: str
     arguments: str
-    """As they were given, as far as they can be shown."""
+    """The arguments as the model wrote them, cut and escaped for display."""
     problem: str
-    """What is wrong, and how to correct it."""
+    """What is wrong with the call, and how to correct it."""
     kind: Literal["invalid"] = "invalid"
 
 
@@ -147,15 +147,15 @@ Action = Shell | Edit | Write | RunTests | Debug | View | Search | Submit | Inva
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the policy is told of an action."""
+    """The result of an action, as the policy sees it."""
 
     text: str
     ok: bool = True
     elided_bytes: int = 0
-    """How much of the text was cut out of its middle."""
+    """How many bytes were cut out of the middle of the text."""
     fork_lost: bool = False
-    """A time-out threw the sandbox's fork away, with all that was done in it since its last snapshot."""
+    """A time-out discarded the sandbox's fork, with everything done in it since its last snapshot."""
     refused: bool = False
-    """The action was not begun, because what it does cannot be taken back."""
+    """The action was not started, because its effect cannot be taken back."""
     blob: str = ""
-    """Of a text that was cut: the journal's blob that holds all of it, as far as the sandbox kept it."""
+    """For a text that was cut: the journal's blob with the full text, as far as the sandbox kept it."""

@@ -1,4 +1,4 @@
-"""Who proposes: a policy is shown a position of the search and says what to do there."""
+"""The Policy protocol: a policy sees a position in the search tree and proposes what to do there."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ __all__ = ["Policy", "Position", "Proposal", "Tried"]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What an earlier line of work that branched off at a node came to."""
+    """An earlier line of work that branched off at a node, and its result."""
 
     label: str
     """A few words on what was done."""
     changes: str = ""
-    """What it changed in the node's state, as a git patch."""
+    """Its changes to the node's state, as a git patch."""
     node: Node | None = None
-    """The last state of the line; None: it failed."""
+    """The last state of the line; None if it failed."""
     known: bool = False
-    """That state had been reached before, from here or elsewhere."""
+    """Whether that state had been reached before, from here or elsewhere."""
     reason: str = ""
     """Why it failed."""
 
@@ -44,8 +44,7 @@ class Position:
     path: tuple[Node, ...]
     """From the root to the node that is being expanded."""
     index: int
-    """Expansions of that node that were begun before this one in the present wave: the n-th child is proposal n
-    (0-based)."""
+    """How many expansions of that node began earlier in this round: the n-th child is proposal n (0-based)."""
     siblings: tuple[Node, ...]
     """The node's children so far."""
     steps: tuple[Step, ...]
@@ -53,28 +52,27 @@ class Position:
     box: Sandbox
     """A fork of the present state, for reading."""
     tried: tuple[Tried, ...] = ()
-    """What earlier expansions of the node came to, oldest first."""
+    """Results of earlier expansions of the node, oldest first."""
     continues: bool = False
-    """The conversation of the path continues; else the line branches off here, or begins."""
+    """True: the conversation of the path continues; False: a line of work branches off or begins here."""
     kind: str = ""
-    """The kind of child that the search wants (`agent.run.tree.choice.Choice.kind`)."""
+    """The kind of child that the search asks for (`agent.run.tree.choice.Choice.kind`)."""
     hint: str = ""
-    """What a person wants to be tried in this expansion, or what went wrong before
-    (`agent.run.tree.choice.Choice.hint`)."""
+    """What a person wants this expansion to try, or what went wrong before (`agent.run.tree.choice.Choice.hint`)."""
     briefing: Briefing | None = None
-    """What earlier waves of rollouts have learned, at the first expansion of a rollout of a later wave."""
+    """What earlier rounds of rollouts have learned; set at the first expansion of a rollout in a later round."""
     earlier: frozenset[str] = frozenset()
-    """What was proposed here in earlier waves, in canonical form (`agent.run.tree.tree.proposal_of`)."""
+    """Proposals made here in earlier rounds, in canonical form (`agent.run.tree.tree.proposal_of`)."""
     recall: Callable[[], str] = str
-    """What is remembered of repairs of other issues that fits here; empty where nothing is."""
+    """Returns lessons from repairs of other issues that fit here; empty if there are none."""
     layout: Callable[[], str] = str
-    """What lies in the root of the repository; empty where that is not known."""
+    """Returns the names in the root of the repository; empty if they are not known."""
     conventions: Callable[[], tuple[Convention, ...]] = tuple
-    """What the repository's own files tell those who change it."""
+    """Returns the repository's own instructions for contributors."""
     ask: Ask = directly
-    """How a model is asked: the run pays for the call and records it, or refuses it."""
+    """Asks a model: the run pays for the call and records it, or refuses it."""
     once: Memo = field(default=lambda key, find: find())
-    """What the whole run is to know: found by whoever wants it first, and recorded."""
+    """Computes a fact once for the whole run, and records it."""
 
     @property
     def node(self) -> Node:
@@ -84,28 +82,27 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What to do next. Neither actions nor a message: nothing is left to propose here, and the node is closed."""
+    """What to do next. Without actions and message, nothing is left to propose here, and the node is closed."""
 
     actions: tuple[Action, ...]
     message: str = ""
     prior: float = 1.0
-    """In [0, 1]: how likely the policy thinks this to be right. Of an expansion of several turns the geometric mean
-    counts."""
+    """In [0, 1]: how likely the policy thinks this is right. An expansion of several turns has their geometric mean."""
     label: str = ""
     """A few words for people."""
     usage: Usage = field(default_factory=Usage)
-    """What the calls of `Position.ask` behind it cost, for the record of the turn; the run has counted them."""
+    """The cost of the `Position.ask` calls behind it, for the record of the turn; the run has already counted them."""
     final: bool = True
-    """The expansion ends here and its state is measured; False: the policy wants to see the observations first."""
+    """True: the expansion ends here and its state is measured; False: the policy first wants to see observations."""
     line_end: str = ""
-    """Why the line of work ends with this turn, or, where nothing is proposed, with the one before; empty where it
-    continues, or ends by a `submit`."""
+    """Why the line of work ends with this turn, or with the one before where nothing is proposed; empty if it
+    continues or ends with a `submit`."""
 
 
 class Policy(Protocol):
     """Proposes actions. Deterministic for a position and a seed; must not write to `position.box`.
 
-    One policy object serves all workers of a run, at once.
+    One policy object serves all workers of a run concurrently.
     """
 
     @property
@@ -117,6 +114,6 @@ class Policy(Protocol):
         """The next turn.
 
         Raises:
-            agent.errors.ModelError, agent.errors.PolicyError: nothing can be proposed, and why.
+            agent.errors.ModelError, agent.errors.PolicyError: nothing can be proposed; the message says why.
         """
         ...

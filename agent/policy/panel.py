@@ -1,4 +1,4 @@
-"""A panel: several policies on one tree, and which of them is asked at a node."""
+"""A panel: several policies on one tree, and the choice of the policy that proposes at a node."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ __all__ = ["Panel", "Standing"]
 
 
 class Standing:
-    """What the states that each policy proposed were worth: in the whole tree, and below each node. A view."""
+    """A view of the tree: how many states each policy proposed, and their values, in all and as children of a node."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self._seen = 0
+        self._next = 0
         self.count: Counter[tuple[NodeId | None, str]] = Counter()
-        """States by the node that they were proposed at (None: at any) and by the policy."""
+        """Number of states by parent (None: in the whole tree) and policy."""
         self.worth: defaultdict[tuple[NodeId | None, str], float] = defaultdict(float)
-        """Sum of their values; the same keys."""
+        """Sum of their values, by the same keys."""
 
     def changed(self, node_id: NodeId) -> None:
-        """Count the nodes that are new."""
-        while self._seen <= node_id:
-            node = self._tree[self._seen]
-            for where in {None, *node.parents[:1]}:
-                self.count[where, node.policy_id] += 1
-                self.worth[where, node.policy_id] += node.value
-            self._seen += 1
+        """Count the new nodes."""
+        while self._next <= node_id:
+            node = self._tree[self._next]
+            for parent in {None, *node.parents[:1]}:
+                self.count[parent, node.policy_id] += 1
+                self.worth[parent, node.policy_id] += node.value
+            self._next += 1
 
     def changed_below(self, node_id: NodeId) -> None:
-        """Nothing that is counted over subtrees matters here."""
+        """Do nothing: this view does not depend on subtrees."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Thompson sampling over the policies at a node. MARS^2 (arXiv 2604.14564) samples so over pairs of agent and node;
-    the formula is our own.
+    """Thompson sampling over the policies at a node. MARS^2 (arXiv 2604.14564) samples like this over pairs of agent
+    and node; the formula is our own.
 
-    Of each policy a number is drawn from `Beta(m * trust + s, (1 - m) * trust + n - s)`: `n` are the expansions that it
-    began at the node, in flight and fruitless ones too, `s` is the sum of its children's values there, and `m`, in
-    (0, 1), is the mean value of all that it proposed in the tree, with one success and one failure added. The highest
-    number takes the expansion, with all its turns.
+    For each policy, a number is drawn from `Beta(m * trust + s, (1 - m) * trust + n - s)`. `n` counts the expansions
+    that it began at the node, including those in flight or without result. `s` is the sum of its children's values
+    there. `m`, in (0, 1), is the mean value of all its states in the tree, with one success and one failure added. The
+    policy with the highest number gets the expansion, with all its turns.
     """
 
     members: tuple[Policy, ...]
     trust: float = 2.0
-    """Above 0: how many expansions at the node the rest of the tree counts for."""
+    """Above 0: the weight of the rest of the tree, in expansions at the node."""
 
     def __post_init__(self) -> None:
         names = [member.policy_id for member in self.members]
@@ -59,23 +59,23 @@ class Panel:
             raise ValueError(f"trust={self.trust}: give a number above 0")
 
     def member(self, policy_id: str) -> Policy | None:
-        """The policy of that name, if there is one."""
+        """The policy of that name; None if the panel has none."""
         return next((member for member in self.members if member.policy_id == policy_id), None)
 
     def pick(self, tree: Tree, node_id: NodeId, rng: Random) -> Policy | None:
-        """Who proposes at the node; None when nobody has anything left."""
-        willing = [member for member in self.members if not tree.left(node_id, member.policy_id)]
-        if len(willing) < 2:
-            return willing[0] if willing else None
-        return max(willing, key=lambda member: rng.betavariate(*self.posterior(tree, node_id, member.policy_id)))
+        """The policy that proposes at the node; None when all are exhausted there."""
+        available = [member for member in self.members if not tree.left(node_id, member.policy_id)]
+        if len(available) < 2:
+            return available[0] if available else None
+        return max(available, key=lambda member: rng.betavariate(*self.posterior(tree, node_id, member.policy_id)))
 
     def alone(self, tree: Tree, node_id: NodeId, policy_id: str) -> bool:
-        """Whether no other policy has anything left to propose at the node."""
-        return all(tree.left(node_id, each.policy_id) for each in self.members if each.policy_id != policy_id)
+        """Whether all other policies are exhausted at the node."""
+        return all(tree.left(node_id, other.policy_id) for other in self.members if other.policy_id != policy_id)
 
     def posterior(self, tree: Tree, node_id: NodeId, policy_id: str) -> tuple[float, float]:
-        """Both above 0."""
-        known = tree.view(Standing, Standing)
-        mean = (1 + known.worth.get((None, policy_id), 0.0)) / (2 + known.count[None, policy_id])
-        tried, worth = tree.begun(node_id, policy_id=policy_id), known.worth.get((node_id, policy_id), 0.0)
+        """The parameters of the policy's Beta distribution, both above 0."""
+        standing = tree.view(Standing, Standing)
+        mean = (1 + standing.worth.get((None, policy_id), 0.0)) / (2 + standing.count[None, policy_id])
+        tried, worth = tree.begun(node_id, policy_id=policy_id), standing.worth.get((node_id, policy_id), 0.0)
         return self.trust * mean + worth, self.trust * (1 - mean) + max(0.0, tried - worth)

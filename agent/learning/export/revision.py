@@ -118,7 +118,7 @@ def _failed_edit(action: Action, ok: bool) -> bool:
 
 def _reflection(wrong: Node, undoing: tuple[Edit, ...], form: ToolDialect) -> Iterator[Message]:
     notes = excerpt(wrong.evaluation.notes.partition("\n")[0], NOTES_BYTES)[0].strip()
-    answer = form.say("undo", render("export_reflection", notes=notes).strip(), undoing)
+    answer = form.render_turn("undo", render("export_reflection", notes=notes).strip(), undoing)
     results = form.results(answer, undoing, [f"Edited {edit.path}." for edit in undoing])
     yield from as_template([answer, *results])
 

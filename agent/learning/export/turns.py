@@ -133,13 +133,15 @@ def told_after(answer: Message, step: Step, seen: Sequence[str]) -> tuple[Messag
     """What follows the answer of a turn whose calls said this; nothing where some of them said nothing."""
     if not step.actions or len(seen) != len(step.actions):
         return ()
-    form = NATIVE if NATIVE.written(answer) else TEXT
+    form = NATIVE if NATIVE.uses_dialect(answer) else TEXT
     return as_template(form.results(answer, step.actions, seen))
 
 
 def _acted(step: Step, prompt: Sequence[Message]) -> Message:
     """A turn that was not taken in chat, as if it had been. Siblings get the same ids of calls."""
-    return NATIVE.say(str(sum(message["role"] == "assistant" for message in prompt)), step.message, step.actions)
+    return NATIVE.render_turn(
+        str(sum(message["role"] == "assistant" for message in prompt)), step.message, step.actions
+    )
 
 
 def _answers(run: Run) -> dict[tuple[NodeId, int], Asked]:

@@ -1,4 +1,4 @@
-"""The chat policy: a language model that works in turns, by tool calls or tagged text.
+"""The chat policy: a language model that works in turns, through tool calls or tagged text.
 
-Like all policies it must not import `agent.search`, `agent.evaluate`, or anything above them.
+Like all policies, it must not import `agent.search`, `agent.evaluate`, or anything above them.
 """

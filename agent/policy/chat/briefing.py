@@ -1,4 +1,4 @@
-"""What a model is told before it answers: the task, where it stands, and what was tried there."""
+"""The messages that brief a model before it answers: the task, the state of its work, and earlier attempts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from agent.actions.excerpt import OBSERVATION_BYTES, excerpt
 from agent.measure import SuiteReport
 from agent.models import Message
 from agent.policy import Position, Tried
-from agent.policy.chat.conventions import Convention
-from agent.policy.chat.house_rules import repository_conventions, user_instructions
+from agent.policy.chat.conventions import Convention, cut
 from agent.policy.chat.variation import ANGLES, Variation
 from agent.prompts import digest, names, render
 from agent.run.tree.choice import REPAIR
@@ -31,7 +30,6 @@ __all__ = [
     "situation",
     "turns_left",
     "version",
-    "visible",
     "wanted_strategy",
 ]
 
@@ -39,46 +37,52 @@ _PROMPTS = (*(name for name in names() if name.startswith("chat_")), *ANGLES, "m
 ISSUE_BYTES = 60_000
 NOTE_BYTES = 1_000
 CHANGES_BYTES = 3_000
-"""Of what an earlier attempt changed."""
+"""The size of an earlier attempt's patch."""
 OUTCOME_BYTES = 3_000
-"""Of what the tests and a judge say of a state."""
+"""The size of what the tests and a judge say about a state."""
+CONVENTIONS_SHARE = 0.5
+"""In a short context: the most that conventions take, as a share of the room for the issue."""
 TURNS = 100
-"""Of a line of work, where nothing else is said."""
+"""The default number of turns of a line of work."""
 FAILURES = 3
-"""Goal tests whose message is told."""
+"""Goal tests that are shown with their message."""
 GOALS = 20
 FAILED_BEFORE = 5
-"""Tests that are named of those that failed before, where they are no goals."""
+"""Tests that failed before and are no goals: how many are named."""
 ATTEMPTS = 3
 TURNS_LEFT = (15, 5)
-"""When a model is told how many turns are left."""
+"""The numbers of turns left at which a model is reminded of them."""
 
 
-def opening(position: Position, manual: str = "", issue_bytes: int | None = None, turns: int = TURNS) -> list[Message]:
-    """The two messages that every conversation about a task begins with; the same bytes wherever it is in the tree.
-    `manual`: how to call the tools, where that has to be said. `issue_bytes`: room for the issue, if it is little.
-    `turns`: how many there are."""
+def opening(
+    position: Position, instructions: str = "", issue_bytes: int | None = None, turns: int = TURNS
+) -> list[Message]:
+    """The two messages that begin every conversation about a task; the same bytes everywhere in the tree.
+
+    `instructions`: how to call the tools, where the API does not say so. `issue_bytes`: the issue's size in a short
+    context. `turns`: the number of turns that the model has.
+    """
     report, conventions = position.path[0].report, position.conventions()
     workdir, layout = position.box.workdir, position.layout()
-    return introduction(position.task, report, workdir, manual, issue_bytes, turns, conventions, layout)
+    return introduction(position.task, report, workdir, instructions, issue_bytes, turns, conventions, layout)
 
 
 def introduction(
     task: Task,
     report: SuiteReport,
     workdir: str,
-    manual: str = "",
+    instructions: str = "",
     issue_bytes: int | None = None,
     turns: int = TURNS,
     conventions: Sequence[Convention] = (),
     layout: str = "",
 ) -> list[Message]:
-    """As `opening`, of a task whose base state has this report, in a workspace that is at `workdir` inside."""
+    """As `opening`, for a task whose base state has this report; `workdir` is the workspace's path in the sandbox."""
     by_parts = bool(report.late) or report.first is not None
     issue = excerpt(issue_text(task.statement), min(ISSUE_BYTES, issue_bytes or ISSUE_BYTES))[0]
     shown = [(test, _printed(report.messages.get(test, ""))) for test in task.goal_tests[:FAILURES]]
     failures = [{"test": visible(test), "message": message} for test, message in shown if message]
-    first = report.at_first  # what is told at the beginning stays the same to the byte
+    first = report.at_first  # the beginning stays the same to the byte, even when the report grows later
     failed = [visible(test) for test in first.failures if test not in first.flaky]
     text = render(
         "chat_task",
@@ -101,14 +105,29 @@ def introduction(
         turns=turns,
         output_bytes=f"{OBSERVATION_BYTES:,}",
     )
-    system = render("chat_system") + user_instructions(task) + manual
-    told = text + repository_conventions(conventions, issue_bytes)
-    return [{"role": "system", "content": system}, {"role": "user", "content": told}]
+    system = render("chat_system") + _user_instructions(task) + instructions
+    text += _repository_conventions(conventions, issue_bytes)
+    return [{"role": "system", "content": system}, {"role": "user", "content": text}]
 
 
-def remembered(position: Position, room_bytes: int | None = None) -> list[Message]:
-    """What repairs of other issues taught that fits here, before the first turn of an expansion; nothing where nothing
-    is known. `room_bytes`: room for it, if it is little."""
+def _user_instructions(task: Task) -> str:
+    """The person's own instructions, for the system prompt; empty if there are none."""
+    text = task.instructions.strip()
+    return "\n\n" + render("chat_instructions", instructions=text).strip() if text else ""
+
+
+def _repository_conventions(files: Sequence[Convention], issue_bytes: int | None) -> str:
+    """The repository's own conventions, for the end of the first user message; empty if there are none."""
+    if not files:
+        return ""
+    shown = files if issue_bytes is None else cut(files, int(issue_bytes * CONVENTIONS_SHARE))
+    marked = fence("conventions", "\n".join(file.text for file in shown))
+    return "\n\n" + render("chat_conventions", files=shown, fence=marked).strip()
+
+
+def remembered(position: Position, room_bytes: int | None) -> list[Message]:
+    """Lessons from repairs of other issues, before the first turn of an expansion; no message where there are none.
+    `room_bytes`: their size, where the context is short."""
     text = position.recall()
     text = text if room_bytes is None else excerpt(text, room_bytes)[0]
     return [_user("chat_memory", remembered=text, fence=fence("memory", text))] if text else []
@@ -117,50 +136,59 @@ def remembered(position: Position, room_bytes: int | None = None) -> list[Messag
 def situation(
     position: Position, *, reflect: bool = False, variation: Variation | None = None, plan: str = ""
 ) -> list[Message]:
-    """What the first turn from a node is told of that node, of what was tried there and what a person wants; nothing
-    when there is nothing to tell. Attempts are independent: one is told of those before it only where tests show that
-    they are wrong. `reflect`: below the root, to think again before anything else. `variation` and `plan`: how to begin
-    and what to follow where neither a strategy nor a person says so."""
+    """The message before the first turn from a node: the node's results, earlier attempts, and a person's hint; no
+    message where there is nothing to say. Attempts are independent: the model sees only those that tests show wrong.
+
+    `reflect`: below the root, ask the model to think again first. `variation` and `plan`: how to begin and what to
+    follow, unless a strategy or a person says so.
+    """
     carry_out = position.kind == "solution"
-    seen = any(isinstance(action, (RunTests, Submit)) for step in position.node.steps[-1:] for action in step.actions)
-    seen = seen and not position.node.submitted
+    actions = [action for step in position.node.steps[-1:] for action in step.actions]
+    seen = any(isinstance(action, (RunTests, Submit)) for action in actions) and not position.node.submitted
     measured = _outcome(position.node) if len(position.path) > 1 and not carry_out and not seen else ""
-    heard = opinion(position) if seen else []
-    wrong = [each for each in position.tried if shown_wrong(each, position.task)]
-    tried = [_account(each) for each in wrong[-ATTEMPTS:]]
+    opinions = opinion(position) if seen else []
+    wrong = [attempt for attempt in position.tried if shown_wrong(attempt, position.task)]
+    tried = [_account(attempt) for attempt in wrong[-ATTEMPTS:]]
     hint = visible(position.hint)
     angle = render("chat_variation", **asdict(variation)) if variation else ""
     begin = "" if carry_out or hint else "\n".join(filter(None, (angle, plan)))
     if not (carry_out or measured or tried or hint or begin):
-        return heard
-    fused = position.node.kind == "fuse"
-    told = {"carry_out": carry_out, "measured": measured, "fused": fused, "tried": tried, "hint": hint, "begin": begin}
-    diagnosed = position.kind == REPAIR
-    return [*heard, _user("chat_position", **told, diagnosed=diagnosed, reflect=reflect and bool(measured))]
+        return opinions
+    message = _user(
+        "chat_position",
+        carry_out=carry_out,
+        measured=measured,
+        fused=position.node.kind == "fuse",
+        tried=tried,
+        hint=hint,
+        begin=begin,
+        diagnosed=position.kind == REPAIR,
+        reflect=reflect and bool(measured),
+    )
+    return [*opinions, message]
 
 
 def opinion(position: Position) -> list[Message]:
-    """What models said of the state that a conversation has just come to, where they did."""
-    said = position.node.evaluation.opinion
+    """The judges' opinion of the state that the conversation has just reached, if there is one."""
+    text = position.node.evaluation.opinion
     new = len(position.path) > 1 and position.node.state_hash != position.path[-2].state_hash
-    return [{"role": "user", "content": _printed(said, OUTCOME_BYTES)}] if said and new else []
+    return [{"role": "user", "content": _printed(text, OUTCOME_BYTES)}] if text and new else []
 
 
 def measured(node: Node) -> Message:
-    """What a first turn is told of the state that it goes on from, and of nothing else."""
-    fused = node.kind == "fuse"
-    told = {"carry_out": False, "measured": _outcome(node), "fused": fused, "tried": [], "hint": "", "begin": ""}
-    return _user("chat_position", **told, diagnosed=False, reflect=False)
+    """The part of `situation` that reports the results of the node, for a first turn from there."""
+    others = {"carry_out": False, "tried": [], "hint": "", "begin": "", "diagnosed": False, "reflect": False}
+    return _user("chat_position", measured=_outcome(node), fused=node.kind == "fuse", **others)
 
 
 def wanted_strategy(position: Position) -> list[Message]:
-    """What is asked of the model where the search wants a strategy: words, and other ones than before."""
+    """The question for a strategy in words that differs from those proposed before."""
     proposed = [child.label for child in position.siblings]
     return [_user("chat_strategy", proposed=proposed, hint=visible(position.hint))]
 
 
 def shown_wrong(tried: Tried, task: Task) -> bool:
-    """Whether tests show that an earlier attempt is not right: a known goal still fails, or it broke something."""
+    """Whether tests show that an earlier attempt is wrong: a known goal still fails, or it broke something."""
     if tried.node is None or tried.node.evaluation.solved:
         return False
     evaluation = tried.node.evaluation
@@ -168,17 +196,17 @@ def shown_wrong(tried: Tried, task: Task) -> bool:
 
 
 def turns_left(left: int) -> list[Message]:
-    """What a model is told that has so many turns left, where that is worth a word."""
+    """The reminder of how many turns are left, at the numbers in `TURNS_LEFT`."""
     return [_user("chat_turns_left", left=left)] if left in TURNS_LEFT else []
 
 
 def repeating(count: int, *, last: bool) -> list[Message]:
-    """What a model is told that has done the same so many times in a row; `last`: once more ends its line of work."""
+    """The warning that the model has repeated itself `count` times; `last`: once more ends its line of work."""
     return [_user("chat_repeats", times=count, last=last)]
 
 
 def version() -> str:
-    """Changes whenever the wording of a prompt does."""
+    """A digest of the prompts: it changes whenever their wording does."""
     return digest(*_PROMPTS)
 
 
@@ -187,7 +215,7 @@ def _user(prompt: str, **values: object) -> Message:
 
 
 def _account(tried: Tried) -> dict[str, object]:
-    """What was done, what it changed, and what the tests said of it."""
+    """What the attempt did, what it changed, and its test results."""
     return {
         "what": tried.label or "an attempt",
         "changes": visible(excerpt(tried.changes.strip(), CHANGES_BYTES)[0]),
@@ -201,5 +229,5 @@ def _outcome(node: Node) -> str:
 
 
 def _printed(text: str, most_bytes: int = NOTE_BYTES) -> str:
-    """What tests printed, cut to the size of a note."""
+    """Test output in visible form, cut to the size of a note."""
     return excerpt(visible(terminal_text(text)), most_bytes)[0]

@@ -1,7 +1,7 @@
-"""Conventions: what a repository's own files tell those who change it.
+"""Conventions: the repository's own files with instructions for contributors.
 
-Laws: they are read once a run, in its base state, and noted, so that every conversation and every session begins with
-the same bytes. They are untrusted: whoever may change the repository may write them.
+Laws: they are read once a run, in the base state, and recorded, so that every conversation in every session begins with
+the same bytes. They are untrusted: anyone who can change the repository can write them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from sandboxes import Provider, Sandbox, Snapshot
 __all__ = ["CONVENTIONS", "NAMES", "Convention", "conventions", "cut", "from_note"]
 
 CONVENTIONS = "conventions"
-"""Key of the note on the root that holds them."""
+"""The key of the note on the root node that holds them."""
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md")
-"""In the root of the repository, the most important first."""
+"""Files in the root of the repository, the most important first."""
 MOST_BYTES = 8_000
-"""Of all files together."""
+"""The size of all files together."""
 FILE_BYTES = 1 << 18
-"""A larger file is none that a person wrote."""
+"""A larger file was not written by a person, and is not read."""
 REFERENCE_CHARACTERS = 120
-"""A longer text says more than where to look."""
+"""A longer text is more than a reference to another file."""
 
 _HEADING = re.compile(r"^#.*$", re.MULTILINE)
 _SENTENCES = re.compile(r"[.!?]\s+\S")
@@ -40,38 +40,38 @@ class Convention:
 
     name: str
     text: str
-    """Its beginning, as its page shows it."""
+    """The beginning of the file, without what its rendered page does not show."""
     left_out: int = 0
-    """Bytes of the text that are not in it."""
+    """How many bytes of the file are missing from the text."""
 
 
 def conventions(provider: Provider, base: Snapshot, once: Memo) -> tuple[Convention, ...]:
-    """Those of the repository whose base state this is; none where it has no such files.
+    """The conventions in the base state; empty where the repository has no such files.
 
     Raises:
-        sandboxes.SandboxError: the base state cannot be looked at.
+        sandboxes.SandboxError: the base state cannot be read.
     """
 
     def find() -> dict[str, Any]:
         with provider.at(base) as box:
-            found = _distinct(dict(_read(box)))
-        return {"files": [asdict(each) for each in cut(found, MOST_BYTES)]}
+            files = _distinct(dict(_read(box)))
+        return {"files": [asdict(file) for file in cut(files, MOST_BYTES)]}
 
     return from_note(once(CONVENTIONS, find))
 
 
 def from_note(note: Mapping[str, Any] | None) -> tuple[Convention, ...]:
-    """What a run has noted of them, if anything."""
-    return tuple(Convention(**each) for each in note["files"]) if note else ()
+    """The conventions that a run recorded, if any."""
+    return tuple(Convention(**file) for file in note["files"]) if note else ()
 
 
 def cut(files: Sequence[Convention], most_bytes: int) -> tuple[Convention, ...]:
-    """The files cut at the ends of lines to so many bytes together; those that come first have precedence."""
+    """The files, cut at line ends to `most_bytes` in all; earlier files take precedence."""
     kept, room = list[Convention](), most_bytes
-    for each in files:
-        data = each.text.encode()
+    for file in files:
+        data = file.text.encode()
         head = data if len(data) <= room else data[: data.rfind(b"\n", 0, room) + 1]
-        kept.append(replace(each, text=head.decode().rstrip(), left_out=each.left_out + len(data) - len(head)))
+        kept.append(replace(file, text=head.decode().rstrip(), left_out=file.left_out + len(data) - len(head)))
         room -= len(head)
     return tuple(kept)
 
@@ -86,14 +86,14 @@ def _read(box: Sandbox) -> Iterator[tuple[str, str]]:
 
 
 def _distinct(texts: Mapping[str, str]) -> list[Convention]:
-    """Each text once, and none that only says in which of the other files to look."""
+    """Each text once, without files that only refer to another one."""
     first = {texts[name]: name for name in reversed([*texts])}
     kept = [name for name, text in texts.items() if text and first[text] == name]
     return [Convention(name, texts[name]) for name in kept if not _refers(texts[name], {*kept} - {name})]
 
 
 def _refers(text: str, others: set[str]) -> bool:
-    """Whether a text is one sentence, or none, that names one of these files."""
+    """Whether a text is at most one sentence, and names one of these files."""
     body = _HEADING.sub("", text).strip()
     short = len(body) <= REFERENCE_CHARACTERS and not _SENTENCES.search(body)
     return short and any(name in body for name in others)

@@ -1,7 +1,7 @@
-"""A conversation that is about to be sent, cut to what the model can read: the oldest results are left out first.
+"""A conversation about to be sent, shortened to the model's context: the oldest results are left out first.
 
-Law: nothing is left out while all of it fits, and then much at once, so that conversations go on beginning with the
-same bytes. What a turn was asked without is recorded with it (`agent.policy.chat.transcript.pack`).
+Law: nothing is left out while everything fits, and then a lot at once, so that successive requests keep a common
+prefix. How many results a turn was asked without is recorded with it (`agent.policy.chat.transcript.pack`).
 """
 
 from __future__ import annotations
@@ -21,64 +21,66 @@ from agent.policy.chat.transcript import branch, left_out
 __all__ = ["Conversation", "capped"]
 
 BYTES_PER_TOKEN = 3
-"""A low figure, so that an estimate is rather too high."""
+"""A low figure, so that token estimates are rather too high."""
 FULL = 0.8
-"""The share of the context at which results are left out; the rest is for the answer."""
+"""The share of the context above which results are left out; the rest is for the answer."""
 KEPT = 0.5
-"""The share that is aimed at then."""
+"""The share of the context that is aimed at then."""
 ISSUE_SHARE = 0.25
 RESULT_SHARE = 0.2
-"""Of one turn's results together, in a short context."""
+"""The share of the context for all results of one turn."""
 
 
 def capped(context_tokens: int | None, soft_cap: int) -> int:
-    """What a model is taken to read, so that results are left out above `FULL` of what it can read (None: not known)
-    and above the soft cap, whichever is less."""
+    """The context to assume, so that results are left out above `FULL` of the model's context (None: unknown) or above
+    the soft cap, whichever is less."""
     return min(context_tokens or sys.maxsize, int(soft_cap / FULL))
 
 
 class Conversation:
-    """What a model is told before its next turn."""
+    """The messages that a model gets before its next turn."""
 
     def __init__(
         self,
         position: Position,
-        form: ToolDialect,
-        given: Sequence[Message],
+        dialect: ToolDialect,
+        request: Sequence[Message],
         context_tokens: int | None = None,
         most_turns: int = TURNS,
     ) -> None:
-        """`given` comes last, after the turns of the branch. `context_tokens`: what the model can read, if known.
-        `most_turns`: what it is told that there are."""
+        """`request` comes last, after the turns of the branch. `context_tokens`: the model's context, if known.
+        `most_turns`: the number of turns that the model is told it has."""
         self._position = position
-        self.form = form
-        self._given = given
+        self._dialect = dialect
+        self._request = request
         self._context_tokens = context_tokens
         self._most_turns = most_turns
         self._debug = position.path[0].report.adapter == "pytest"
         self._turns = sum(len(node.steps) for node in position.path) + len(position.steps)
         self.left_out = left_out(position.path, position.steps)
-        """How many turns of the branch, from the oldest on, are told without their results."""
+        """How many turns of the branch, oldest first, are sent without their results."""
         if context_tokens is not None and self.tokens() > FULL * context_tokens:
             self._shorten(KEPT * context_tokens)
 
     def messages(self, later: Sequence[Message] = ()) -> list[Message]:
-        """As the provider takes them, with these at the end."""
-        told = opening(self._position, self.form.manual(debug=self._debug), self._bytes(ISSUE_SHARE), self._most_turns)
-        told += branch(self._position.path, self._position.steps, self.form, self.left_out, self._bytes(RESULT_SHARE))
-        return self.form.sent([*told, *self._given, *later])
+        """The whole conversation in the form that the provider accepts, with `later` at the end."""
+        position, dialect = self._position, self._dialect
+        instructions = dialect.instructions(debug=self._debug)
+        messages = opening(position, instructions, self._bytes(ISSUE_SHARE), self._most_turns)
+        messages += branch(position.path, position.steps, dialect, self.left_out, self._bytes(RESULT_SHARE))
+        return dialect.to_wire([*messages, *self._request, *later])
 
     def tokens(self) -> float:
-        """An estimate, rather too high."""
+        """An estimate of the conversation's length, rather too high."""
         return len(json.dumps([self.tools(), self.messages()])) / BYTES_PER_TOKEN
 
     def tools(self) -> Sequence[Mapping[str, Any]]:
-        """What the request offers; `debug` where pytest runs the tests."""
-        return self.form.tools(debug=self._debug)
+        """The tools that the request offers; `debug` only where pytest runs the tests."""
+        return self._dialect.tools(debug=self._debug)
 
     def shorten(self) -> bool:
-        """Leave out so many more results that about half is left. The last turn keeps its own. False: there are none
-        that could be left out."""
+        """Leave out more results, so that about half of the conversation remains. The last turn keeps its results.
+        Returns False where nothing more can be left out."""
         before = self.left_out
         self._shorten(self.tokens() / 2)
         return self.left_out > before

@@ -1,4 +1,4 @@
-"""The two forms in which a model calls tools: its provider's own, and text for models that have none."""
+"""The two ways in which a model calls tools: natively through its provider, or as text in its answer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from agent.actions import Action, BadCall, Invalid, View, as_call, invalid, parse, schema
+from agent.actions.tools import is_object
 from agent.models import Completion, Message, ToolCall
 from agent.policy.chat import tagged
 from agent.prompts import Prompts, render, used
@@ -24,16 +25,16 @@ _TOO_LONG = "the answer was cut off because it was too long: take smaller steps"
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """What an answer says and asks for."""
+    """A model's answer, parsed into words and actions."""
 
     message: Message
-    """The answer as it has to be sent back."""
-    said: str
+    """The answer as it is sent back to the model."""
+    text: str
     """Its words, without the calls."""
     actions: tuple[Action, ...] = ()
-    """In the order of the calls. One that cannot be read is `agent.actions.Invalid`."""
+    """The calls in order. One that cannot be parsed is `agent.actions.Invalid`."""
     problems: tuple[str, ...] = ()
-    """Why none of the calls is carried out, one for each; empty where there is something to carry out, or no call."""
+    """Where no call can be carried out: the problem of each call; otherwise empty."""
 
     @property
     def readable(self) -> bool:
@@ -42,107 +43,106 @@ class ParsedReply:
 
 
 class ToolDialect(Protocol):
-    """How tools are offered to a model, and its calls and their results written down."""
+    """How tools are offered to a model, and how calls and their results are written."""
 
     def tools(self, *, debug: bool = True) -> Sequence[Mapping[str, Any]]:
-        """What a request offers, always the same bytes; `debug`: whether a run of a test can be watched here."""
+        """The tool schemas of a request, always the same bytes; `debug`: whether the debug tool is available."""
         ...
 
-    def manual(self, *, debug: bool = True) -> str:
+    def instructions(self, *, debug: bool = True) -> str:
         """How to call the tools, for the end of the system prompt."""
         ...
 
-    def hear(self, answer: Completion) -> ParsedReply:
-        """Read an answer."""
+    def parse(self, answer: Completion) -> ParsedReply:
+        """The answer's words and actions."""
         ...
 
-    def mend(self, heard: ParsedReply, *, cut_off: bool) -> list[Message]:
-        """An answer of which nothing is carried out, and how to correct it."""
+    def format_error(self, reply: ParsedReply, *, cut_off: bool) -> list[Message]:
+        """An answer with nothing to carry out, followed by how to correct it."""
         ...
 
-    def written(self, message: Message) -> bool:
-        """Whether a stored answer that calls tools does it in this form."""
+    def uses_dialect(self, message: Message) -> bool:
+        """Whether a stored answer that calls tools does so in this dialect."""
         ...
 
-    def say(self, key: str, said: str, actions: Sequence[Action]) -> Message:
-        """A turn that was not taken in this form, as if it had been. No two turns have the same `key`."""
+    def render_turn(self, key: str, text: str, actions: Sequence[Action]) -> Message:
+        """A turn that was taken in another way, written in this dialect. Each turn needs its own `key`."""
         ...
 
-    def results(self, message: Message, actions: Sequence[Action], seen: Sequence[str]) -> list[Message]:
-        """What the calls of an answer did, one text each."""
+    def results(self, message: Message, actions: Sequence[Action], results: Sequence[str]) -> list[Message]:
+        """The messages that report the results of an answer's calls, one text a call."""
         ...
 
-    def sent(self, messages: Sequence[Message]) -> list[Message]:
-        """A conversation as the provider takes it."""
+    def to_wire(self, messages: Sequence[Message]) -> list[Message]:
+        """A conversation in the form that the provider accepts."""
         ...
 
 
 class _Native:
-    """The tool calls of the chat completions interface."""
+    """The tool calls of the chat completions API."""
 
     def tools(self, *, debug: bool = True) -> Sequence[Mapping[str, Any]]:
         return schema(debug=debug)
 
-    def manual(self, *, debug: bool = True) -> str:
+    def instructions(self, *, debug: bool = True) -> str:
         return ""
 
-    def hear(self, answer: Completion) -> ParsedReply:
-        return _heard(accepted(answer.message), answer.text, _parsed(answer.tool_calls), _cut_off(answer))
+    def parse(self, answer: Completion) -> ParsedReply:
+        return _reply(accepted(answer.message), answer.text, _parsed(answer.tool_calls), answer)
 
-    def mend(self, heard: ParsedReply, *, cut_off: bool) -> list[Message]:
-        if not heard.problems:
-            return _corrected_in_words(heard, cut_off)
-        calls = heard.message["tool_calls"]
-        results = (_native_result(call, f"Not done: {why}.") for call, why in zip(calls, heard.problems, strict=True))
-        return [heard.message, *results]
+    def format_error(self, reply: ParsedReply, *, cut_off: bool) -> list[Message]:
+        if not reply.problems:
+            return _corrected_in_words(reply, cut_off)
+        problems = zip(reply.message["tool_calls"], reply.problems, strict=True)
+        return [reply.message, *(_native_result(call, f"Not done: {problem}.") for call, problem in problems)]
 
-    def written(self, message: Message) -> bool:
+    def uses_dialect(self, message: Message) -> bool:
         return "tool_calls" in message
 
-    def say(self, key: str, said: str, actions: Sequence[Action]) -> Message:
+    def render_turn(self, key: str, text: str, actions: Sequence[Action]) -> Message:
         calls = (ToolCall(f"call_{key}_{n}", *as_call(action)) for n, action in enumerate(actions))
-        return Completion(said, tuple(calls)).message
+        return Completion(text, tuple(calls)).message
 
-    def results(self, message: Message, actions: Sequence[Action], seen: Sequence[str]) -> list[Message]:
-        return [_native_result(call, text) for call, text in zip(message["tool_calls"], seen, strict=True)]
+    def results(self, message: Message, actions: Sequence[Action], results: Sequence[str]) -> list[Message]:
+        return [_native_result(call, text) for call, text in zip(message["tool_calls"], results, strict=True)]
 
-    def sent(self, messages: Sequence[Message]) -> list[Message]:
+    def to_wire(self, messages: Sequence[Message]) -> list[Message]:
         return list(messages)
 
 
 class _Text:
-    """Calls in tags (`agent.policy.chat.tagged`) in what the model says, and their results in what it is told."""
+    """Calls as tags in the model's text (`agent.policy.chat.tagged`), and their results in a user message."""
 
     def tools(self, *, debug: bool = True) -> Sequence[Mapping[str, Any]]:
         return ()
 
-    def manual(self, *, debug: bool = True) -> str:
-        return _manual(used(), debug)
+    def instructions(self, *, debug: bool = True) -> str:
+        return _instructions(used(), debug)
 
-    def hear(self, answer: Completion) -> ParsedReply:
-        found = tagged.read(answer.text)
-        unread = [invalid(found.unread, "", found.problem)] if found.problem else []
+    def parse(self, answer: Completion) -> ParsedReply:
+        parts = tagged.read(answer.text)
+        unread = [invalid(parts.unread, "", parts.problem)] if parts.problem else []
         message = {key: value for key, value in answer.message.items() if key != "tool_calls"}
-        return _heard(message, found.said, [*_parsed(found.calls), *unread], _cut_off(answer))
+        return _reply(message, parts.text, [*_parsed(parts.calls), *unread], answer)
 
-    def mend(self, heard: ParsedReply, *, cut_off: bool) -> list[Message]:
-        return _corrected_in_words(heard, cut_off)
+    def format_error(self, reply: ParsedReply, *, cut_off: bool) -> list[Message]:
+        return _corrected_in_words(reply, cut_off)
 
-    def written(self, message: Message) -> bool:
+    def uses_dialect(self, message: Message) -> bool:
         return "tool_calls" not in message
 
-    def say(self, key: str, said: str, actions: Sequence[Action]) -> Message:
-        return {"role": "assistant", "content": "\n\n".join(filter(None, (said, *map(_tagged, actions))))}
+    def render_turn(self, key: str, text: str, actions: Sequence[Action]) -> Message:
+        return {"role": "assistant", "content": "\n\n".join(filter(None, (text, *map(_tagged, actions))))}
 
-    def results(self, message: Message, actions: Sequence[Action], seen: Sequence[str]) -> list[Message]:
-        results = [
+    def results(self, message: Message, actions: Sequence[Action], results: Sequence[str]) -> list[Message]:
+        shown = [
             {"call": as_call(action)[0], "text": text, "fence": fence("result", text)}
-            for action, text in zip(actions, seen, strict=True)
+            for action, text in zip(actions, results, strict=True)
         ]
-        return [{"role": "user", "content": render("chat_results", results=results)}]
+        return [{"role": "user", "content": render("chat_results", results=shown)}]
 
-    def sent(self, messages: Sequence[Message]) -> list[Message]:
-        """Turns strictly alternate: the templates of many models without tool calls take nothing else."""
+    def to_wire(self, messages: Sequence[Message]) -> list[Message]:
+        """Strictly alternating turns: the chat templates of many models without tool calls accept nothing else."""
         return [message for _, row in groupby(messages, lambda m: m["role"]) for message in _joined(list(row))]
 
 
@@ -151,13 +151,13 @@ TEXT: ToolDialect = _Text()
 
 
 def accepted(message: Message) -> Message:
-    """An answer as servers take it back: with calls that they can read."""
+    """An answer in a form that servers accept back, its calls repaired where needed."""
     calls = message.get("tool_calls")
     return {**message, "tool_calls": [_readable(call) for call in calls]} if calls else message
 
 
 def _parsed(calls: Sequence[ToolCall]) -> list[Action]:
-    """The action that each call asks for, or what is wrong with it."""
+    """The action that each call asks for, or an `Invalid` with its problem."""
     actions = list[Action]()
     for call in calls:
         try:
@@ -167,29 +167,22 @@ def _parsed(calls: Sequence[ToolCall]) -> list[Action]:
     return actions
 
 
-def _heard(message: Message, said: str, actions: Sequence[Action], cut_off: bool) -> ParsedReply:
-    """An answer that asks for these actions."""
-    bad = [action for action in actions if isinstance(action, Invalid)]
-    if len(bad) == len(actions):
-        return ParsedReply(message, said, (), tuple(_why(each, cut_off) for each in bad))
+def _reply(message: Message, text: str, actions: Sequence[Action], answer: Completion) -> ParsedReply:
+    """The parsed answer, given the actions that it asks for."""
+    too_long = f"; {_TOO_LONG}" if answer.finish_reason == "length" else ""
+    invalid_calls = [action for action in actions if isinstance(action, Invalid)]
+    if len(invalid_calls) == len(actions):
+        return ParsedReply(message, text, (), tuple(call.problem + too_long for call in invalid_calls))
     last = actions[-1]
-    if cut_off and isinstance(last, Invalid):
-        actions = (*actions[:-1], replace(last, problem=_why(last, cut_off)))
-    return ParsedReply(message, said, tuple(actions))
+    if isinstance(last, Invalid):
+        actions = (*actions[:-1], replace(last, problem=last.problem + too_long))
+    return ParsedReply(message, text, tuple(actions))
 
 
-def _why(bad: Invalid, cut_off: bool) -> str:
-    return f"{bad.problem}; {_TOO_LONG}" if cut_off else bad.problem
-
-
-def _cut_off(answer: Completion) -> bool:
-    return answer.finish_reason == "length"
-
-
-def _corrected_in_words(heard: ParsedReply, cut_off: bool) -> list[Message]:
-    problem = next(iter(heard.problems), "")
-    said = {**heard.message, "content": heard.message.get("content") or "(nothing)"}
-    return [said, {"role": "user", "content": render("chat_mend", cut_off=cut_off, problem=problem)}]
+def _corrected_in_words(reply: ParsedReply, cut_off: bool) -> list[Message]:
+    problem = next(iter(reply.problems), "")
+    answer = {**reply.message, "content": reply.message.get("content") or "(nothing)"}
+    return [answer, {"role": "user", "content": render("chat_mend", cut_off=cut_off, problem=problem)}]
 
 
 def _native_result(call: Mapping[str, Any], text: str) -> Message:
@@ -197,18 +190,14 @@ def _native_result(call: Mapping[str, Any], text: str) -> Message:
 
 
 def _readable(call: Mapping[str, Any]) -> dict[str, Any]:
-    """A call that servers accept: they refuse a conversation in which arguments are not a JSON object, or in which a
-    name holds other characters than letters, digits, `_` and `-`."""
+    """A call that servers accept: they refuse a conversation with arguments that are not a JSON object, or with a name
+    that holds other characters than letters, digits, `_` and `-`."""
     function = {**call["function"], "name": _NAME.sub("_", call["function"]["name"])[:64] or "_"}
-    try:
-        fine = isinstance(json.loads(function["arguments"]), dict)
-    except (ValueError, RecursionError):
-        fine = False
-    return {**call, "function": function if fine else {**function, "arguments": "{}"}}
+    return {**call, "function": function if is_object(function["arguments"]) else {**function, "arguments": "{}"}}
 
 
 @lru_cache(maxsize=8)
-def _manual(prompts: Prompts, debug: bool) -> str:
+def _instructions(prompts: Prompts, debug: bool) -> str:
     example = "\n\n".join(map(_tagged, (View("src/app.py", 1, 40), View("tests"))))
     return prompts.render("chat_calls", example=example, tools=[tool["function"] for tool in schema(debug=debug)])
 
@@ -219,5 +208,5 @@ def _tagged(action: Action) -> str:
 
 
 def _joined(row: Sequence[Message]) -> Iterator[Message]:
-    """One message of a row by the same speaker; several are their words and nothing else."""
+    """The messages of one speaker as one message; where there are several, only their texts are kept."""
     yield row[0] if len(row) == 1 else {"role": row[0]["role"], "content": "\n\n".join(str(m["content"]) for m in row)}

@@ -1,4 +1,4 @@
-"""Layout: what lies in the root of a repository, so that a model does not have to guess it."""
+"""Layout: the names in the root of a repository, so that a model does not have to guess them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sandboxes import Provider, Snapshot
 __all__ = ["layout"]
 
 LAYOUT = "layout"
-"""Key of the note on the root that holds it."""
+"""The key of the note on the root node that holds the layout."""
 NAMES = 40
 LOOK_S = 30.0
 
@@ -18,7 +18,7 @@ def layout(provider: Provider, base: Snapshot, once: Memo) -> str:
     """The names in the root of the base state and in its `src`, folders with a slash; read once a run.
 
     Raises:
-        sandboxes.SandboxError: the base state cannot be looked at.
+        sandboxes.SandboxError: the base state cannot be read.
     """
 
     def find() -> str:

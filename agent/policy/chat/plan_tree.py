@@ -1,13 +1,12 @@
-"""The tree of plans: plans that begin with the same steps are one way as far as they do, and each step is carried out
-once for all of them.
+"""The plan tree: plans that begin with the same steps share them, and each step is carried out once for all of them.
 
-Laws: the n-th attempt at a state carries out the n-th of the steps that come after it, in the order of the plans; where
-all were tried, or the state is worth less than the one before it, nothing is left to propose, so that the search goes
-back to the nearest state at which a step is left. Of the base state alone there are further children, who are free. A
-step whose answers cannot be read is asked for once more, and then left out by name.
+Laws: the n-th attempt at a state carries out the n-th of its next steps, in the order of the plans. Where all steps
+were tried, or the state has a lower value than its parent, nothing is left to propose, so the search returns to the
+nearest state with an open step. Only the base state has further children, which are free to choose. A step whose
+answers cannot be read is asked for once more, and then skipped by name.
 
-Plans merged by what they have in common, and backtracking on that tree, are Tree-Planner's (arXiv 2310.08582). It asks
-the model at each state which step to take; here they are taken as they were written, the likeliest first.
+Merging plans by their common beginnings, and backtracking on that tree, is from Tree-Planner (arXiv 2310.08582). There
+the model chooses a step at each state; here steps are taken in the order of the plans, the likeliest first.
 """
 
 from __future__ import annotations
@@ -31,39 +30,39 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 Place = tuple[int, ...]
-"""Of a state: which of the steps was taken at each state from the base state on, from 0."""
+"""A state's position in the plan tree: the index (from 0) of the step taken at each state since the base state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A step, and those that come after it."""
+    """A step, and the steps that may follow it."""
 
     step: str
     causes: tuple[str, ...]
-    """Of the plans that have it."""
+    """The causes that its plans assume."""
     then: tuple[Branch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What is next on the tree: a step, or nothing, where it is to be gone back."""
+    """The next step in the plan tree; without a branch, the search has to backtrack."""
 
     place: Place
     branch: Branch | None = None
 
-    def told(self) -> str:
-        """What an attempt is told of its step."""
+    def text(self) -> str:
+        """The text that tells an attempt its step."""
         if self.branch is None:
             return ""
         return render("chat_step", step=self.branch.step, causes=self.branch.causes, last=not self.branch.then)
 
 
 def carried_out(step: Way | None, seed: int, ask: Callable[[int], _T]) -> _T:
-    """What `ask` makes of the seed. Where that is to carry out a step, and nothing can be made of the answers, it is
-    asked once more, with the next seed: the attempt after it is for another step.
+    """The result of `ask` for the seed. If it is to carry out a step and fails, it is asked once more with the next
+    seed: the next attempt will be for another step.
 
     Raises:
-        agent.errors.PolicyError: as `ask`; of a step it names the step.
+        agent.errors.PolicyError: as `ask`; for a step, the message names it.
         agent.errors.RamifyError, agent.budget.BudgetSpent: as `ask`.
     """
     if step is None or step.branch is None:
@@ -72,21 +71,21 @@ def carried_out(step: Way | None, seed: int, ask: Callable[[int], _T]) -> _T:
         return ask(seed)
     except TooLong:
         raise
-    except PolicyError as why:
-        log.warning("the step of the plans %r is asked for once more: %s", step.branch.step, why)
+    except PolicyError as error:
+        log.warning("asking once more for the plan step %r: %s", step.branch.step, error)
     try:
         return ask(seed + 1)
-    except PolicyError as why:
-        raise PolicyError(f"the step of the plans {step.branch.step!r} is left out: {why}") from why
+    except PolicyError as error:
+        raise PolicyError(f"the plan step {step.branch.step!r} is skipped: {error}") from error
 
 
 def merged(plans: Sequence[Plan]) -> tuple[Branch, ...]:
-    """The first steps of the plans, each once, with what comes after them. Case and spaces tell no steps apart."""
-    alike = defaultdict[str, list[Plan]](list)
+    """The first steps of the plans, each once, with the steps that follow; case and spaces are ignored."""
+    groups = defaultdict[str, list[Plan]](list)
     for plan in plans:
         if plan["steps"]:
-            alike[" ".join(plan["steps"][0].split()).casefold()].append(plan)
-    return tuple(_branch(those) for those in alike.values())
+            groups[" ".join(plan["steps"][0].split()).casefold()].append(plan)
+    return tuple(_branch(group) for group in groups.values())
 
 
 def _branch(plans: Sequence[Plan]) -> Branch:
@@ -95,8 +94,7 @@ def _branch(plans: Sequence[Plan]) -> Branch:
 
 
 def place_of(position: Position, policy_id: str) -> Place | None:
-    """Where on the tree of a policy's plans its position is; None: beside it, as where a person says what to do or an
-    earlier wave has taught something."""
+    """The position's place in the policy's plan tree; None outside of it, or where a hint or a briefing comes first."""
     if position.hint or position.briefing:
         return None
     if len(position.path) == 1:
@@ -107,7 +105,7 @@ def place_of(position: Position, policy_id: str) -> Place | None:
 
 
 def way(position: Position, place: Place, branches: tuple[Branch, ...]) -> Way | None:
-    """What is next from a place; None: whatever the policy likes."""
+    """The next step from a place; None: the policy is free to choose."""
     for number in place:
         branches = branches[number].then
     failed = len(position.path) > 1 and position.path[-1].value < position.path[-2].value

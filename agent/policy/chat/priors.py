@@ -1,7 +1,7 @@
-"""Priors: what a rollout of a later wave is told of the waves before, in the one message that all of its wave share.
+"""Priors: the message that tells every rollout of a later round about the rounds before.
 
-Law: it is told nothing but summaries and a plan, the summaries between fences and cut to a limit. Nothing that came
-before changes the messages above it, so that conversations of all waves begin with the same bytes.
+Law: the message holds nothing but summaries and a plan, the summaries fenced and cut to a limit. The messages before it
+do not change, so that conversations of all rounds share a prefix.
 """
 
 from __future__ import annotations
@@ -13,47 +13,42 @@ from agent.actions.excerpt import excerpt
 from agent.models import Message
 from agent.policy import Position
 from agent.prompts import render
-from agent.run.rollouts import Briefing, Plan, Summary
+from agent.run.rollouts import Plan, Summary
 from agent.untrusted import fence, terminal_text, visible
 
 __all__ = ["BRIEFING_BYTES", "accounts", "briefed"]
 
 BRIEFING_BYTES = 24_000
-"""Of all summaries together."""
+"""The size of all summaries together."""
 LINE_CHARS = 400
 ITEMS = 10
-"""Of each list in a summary."""
+"""The items shown of each list in a summary."""
 
 
 def briefed(position: Position, room_bytes: int | None = None) -> list[Message]:
-    """What is said before the first turn of a rollout of a later wave; nothing anywhere else, and nothing where nothing
-    is known. `room_bytes`: room for the summaries, if it is little."""
-    told = position.briefing
-    if told is None or len(position.path) > 1 or position.steps or not (told.summaries or _says_something(told.plan)):
+    """The message before the first turn of a rollout of a later round; none elsewhere, or where nothing is known.
+    `room_bytes`: the size of the summaries, where the context is short."""
+    briefing = position.briefing
+    if briefing is None or len(position.path) > 1 or position.steps:
         return []
-    return [{"role": "user", "content": _text(told, min(BRIEFING_BYTES, room_bytes or BRIEFING_BYTES))}]
+    plan = briefing.plan if _has_content(briefing.plan) else None
+    if not briefing.summaries and plan is None:
+        return []
+    summaries = accounts(briefing.summaries, min(BRIEFING_BYTES, room_bytes or BRIEFING_BYTES))
+    text = render("chat_wave", summaries=summaries, fence=fence("attempts", "\n".join(summaries)), plan=plan)
+    return [{"role": "user", "content": text}]
 
 
 def accounts(summaries: Sequence[Summary], room_bytes: int, names: Iterable[object] | None = None) -> list[str]:
-    """Each summary as a model reads it, all of them in about so many bytes. What they quote is untrusted. Attempts have
-    numbers, from 1, or these names."""
+    """Each summary as a model reads it, together about `room_bytes`. Their quotations are untrusted. Attempts have the
+    given names, or numbers from 1."""
     share = room_bytes // max(1, len(summaries))
     named = zip(names or count(1), summaries, strict=False)
-    return [excerpt(_account(name, each), share)[0] for name, each in named]
-
-
-def _text(told: Briefing, room_bytes: int) -> str:
-    summaries = accounts(told.summaries, room_bytes)
-    return render(
-        "chat_wave",
-        summaries=summaries,
-        fence=fence("attempts", "\n".join(summaries)),
-        plan=told.plan if _says_something(told.plan) else None,
-    )
+    return [excerpt(_account(name, summary), share)[0] for name, summary in named]
 
 
 def _account(name: object, summary: Summary) -> str:
-    """A summary a line a fact."""
+    """A summary, one fact a line."""
     texts = {"hypothesis": summary.hypothesis, "progress": summary.progress}
     lists = {
         "files_read": summary.files_read,
@@ -66,8 +61,8 @@ def _account(name: object, summary: Summary) -> str:
         "insights": summary.insights,
         "contradictions": summary.contradictions,
     }
-    parts = {name: _line(text) for name, text in texts.items()} | {name: _items(all_) for name, all_ in lists.items()}
-    return render("chat_wave_attempt", number=name, outcome=summary.outcome, **parts).strip()
+    facts = {key: _line(text) for key, text in texts.items()} | {key: _items(items) for key, items in lists.items()}
+    return render("chat_wave_attempt", number=name, outcome=summary.outcome, **facts).strip()
 
 
 def _items(items: tuple[str, ...]) -> list[str]:
@@ -75,7 +70,7 @@ def _items(items: tuple[str, ...]) -> list[str]:
     return [_line(item) for item in items[:ITEMS]] + more
 
 
-def _says_something(plan: Plan | None) -> bool:
+def _has_content(plan: Plan | None) -> bool:
     return plan is not None and bool(plan.steps or plan.dependencies or plan.constraints or plan.feedback)
 
 

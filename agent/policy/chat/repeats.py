@@ -1,4 +1,4 @@
-"""Turns that repeat themselves."""
+"""Detects turns that repeat themselves."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from agent.run.tree.tree import Step
 
 __all__ = ["times"]
 
-LONGEST_ROUND = 3
-"""Turns that are taken in turn and still count as one repetition: a, b, c, a, b, c."""
+LONGEST_CYCLE = 3
+"""The most turns that are recognised as a repeating sequence: a, b, c, a, b, c."""
 
 
 def times(turns: Sequence[Step]) -> int:
-    """How many times in a row the last turn, or the last round of up to three turns, was taken with the same results;
-    0 when there is no turn."""
+    """How many times in a row the last turn, or the last sequence of up to three turns, was taken with the same
+    results; 0 when there is no turn."""
     keys = [_key(step) for step in turns]
-    return max((_rounds(keys, length) for length in range(1, LONGEST_ROUND + 1)), default=0)
+    return max(_repetitions(keys, length) for length in range(1, LONGEST_CYCLE + 1))
 
 
 def _key(step: Step) -> Hashable:
-    """Equal for turns that did and saw the same. What was said with it does not matter."""
-    return tuple(map(respelled, step.actions)), tuple(seen.text for seen in step.observations)
+    """Equal for turns with the same actions and observations; the model's words do not matter."""
+    return tuple(map(respelled, step.actions)), tuple(observation.text for observation in step.observations)
 
 
-def _rounds(keys: Sequence[Hashable], length: int) -> int:
+def _repetitions(keys: Sequence[Hashable], length: int) -> int:
     last, count = keys[-length:], 0
     while keys[len(keys) - length * (count + 1) :][:length] == last and len(keys) >= length * (count + 1):
         count += 1

@@ -1,4 +1,4 @@
-"""Tool calls as text, for models that have no other way to make them: written and read, without loss.
+"""Writes and reads tool calls as text without loss, for models that have no native tool calls.
 
     <function=edit>
     <parameter=path>
@@ -6,9 +6,9 @@
     </parameter>
     </function>
 
-A value stands as it is, with nothing to escape: one line break after the opening tag and one before the closing tag are
-not part of it. A value that holds `</parameter>` itself is written between `<parameter=NAME:MARK>` and
-`</parameter:MARK>`. This is the form of Qwen3-Coder and of the fine-tuning data of SWE-smith, the mark excepted.
+A value is written as it is, with nothing escaped; one line break after the opening tag and one before the closing tag
+are not part of it. A value that contains `</parameter>` is written between `<parameter=NAME:MARK>` and
+`</parameter:MARK>`. Apart from the mark, this is the form of Qwen3-Coder and of SWE-smith's fine-tuning data.
 """
 
 from __future__ import annotations
@@ -31,41 +31,40 @@ _END = re.compile(r"\s*</function>")
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """An answer, taken apart."""
+    """An answer, split into words and calls."""
 
-    said: str
+    text: str
     """The words outside of calls."""
     calls: tuple[ToolCall, ...] = ()
     problem: str = ""
-    """Why the text from some place on cannot be read; empty: all of it was."""
+    """Why the rest of the text, from a bad call on, cannot be read; empty where all of it was read."""
     unread: str = ""
-    """The tool whose call begins there."""
+    """The tool of that bad call."""
 
 
 class _Unreadable(Exception):
-    """What is wrong with a call, for the model."""
+    """The problem with a call, for the model."""
 
 
 def write(name: str, arguments: Mapping[str, Any]) -> str:
-    """A call as `read` takes it. Values that are no strings are written as JSON."""
-    return "\n".join(
-        [f"<function={name}>", *(_parameter(key, value) for key, value in arguments.items()), "</function>"]
-    )
+    """A call in the form that `read` takes. Values other than strings are written as JSON."""
+    parameters = (_parameter(key, value) for key, value in arguments.items())
+    return "\n".join([f"<function={name}>", *parameters, "</function>"])
 
 
 def read(text: str) -> Read:
-    """The calls of an answer in their order; never raises. Every value is a string: what a call means, and of what type
-    its values have to be, is not looked at."""
-    said, calls, at = list[str](), list[ToolCall](), 0
-    while (found := _CALL.search(text, at)) is not None:
-        said.append(text[at : found.start()])
-        name = found[1]
+    """The calls of an answer in order; never raises. Every value is a string: neither the meaning of a call nor the
+    types of its values are checked."""
+    words, calls, at = list[str](), list[ToolCall](), 0
+    while (opening := _CALL.search(text, at)) is not None:
+        words.append(text[at : opening.start()])
+        name = opening[1]
         try:
-            arguments, at = _arguments(name, text, found.end())
+            arguments, at = _arguments(name, text, opening.end())
         except _Unreadable as problem:
-            return Read(_joined(said), tuple(calls), str(problem), name)
+            return Read(_joined(words), tuple(calls), str(problem), name)
         calls.append(ToolCall(f"call_{len(calls)}", name, json.dumps(arguments)))
-    return Read(_joined([*said, text[at:]]), tuple(calls))
+    return Read(_joined([*words, text[at:]]), tuple(calls))
 
 
 def _parameter(key: str, value: object) -> str:
@@ -87,12 +86,12 @@ def _arguments(name: str, text: str, at: int) -> tuple[dict[str, str], int]:
 
 
 def _value(name: str, text: str, at: int) -> tuple[str, str, int]:
-    """The parameter that begins at `at`: its name, its value and where it ends."""
+    """The name and the value of the parameter that begins at `at`, and where it ends."""
     opening = _PARAMETER.match(text, at)
     if opening is None:
-        found = repr(text[at : at + 40].strip()) if text[at:].strip() else "the end of the answer"
+        rest = repr(text[at : at + 40].strip()) if text[at:].strip() else "the end of the answer"
         raise _Unreadable(
-            f"in the call of {name[:40]}, <parameter=NAME> or </function> has to follow, not {found}; where a value "
+            f"in the call of {name[:40]}, <parameter=NAME> or </function> has to follow, not {rest}; where a value "
             "holds </parameter> itself, open it with <parameter=NAME:1> and close it with </parameter:1>"
         )
     key, mark = opening[1], opening[2] or ""
@@ -103,5 +102,5 @@ def _value(name: str, text: str, at: int) -> tuple[str, str, int]:
     return key, text[opening.end() : end].removesuffix("\n"), end + len(closing)
 
 
-def _joined(said: Sequence[str]) -> str:
-    return "\n\n".join(words for part in said if (words := part.strip()))
+def _joined(parts: Sequence[str]) -> str:
+    return "\n\n".join(words for part in parts if (words := part.strip()))

@@ -1,7 +1,7 @@
-"""The conversation of a branch: what a turn stores in its Step, and the messages that a row of Steps stands for.
+"""The conversation of a branch: what a turn stores in its Step, and the messages that a sequence of Steps stands for.
 
 Law: a turn's messages are made once, when it is taken, and read back from then on. So the conversations of two nodes
-begin with the same bytes as far as they share a branch, and a provider's prefix cache holds.
+begin with the same bytes as far as they share a branch, and a provider's prefix cache works.
 """
 
 from __future__ import annotations
@@ -21,61 +21,62 @@ from agent.run.tree.tree import Node, Step
 __all__ = ["branch", "left_out", "pack", "said", "unpack"]
 
 SHORT_BYTES = 300
-"""A result of so few bytes is never left out: saying so would take as many."""
+"""A shorter result is never left out: the note about it would be as long."""
 
 
-def pack(given: Sequence[Message], answer: Message, left_out: int = 0, plan: Sequence[int] = ()) -> str:
-    """What `Step.message` holds of a turn: the messages that were put before it, the answer to send back, how many
-    turns of the branch, from the oldest on, the model was told without their results, and which step of plans it
-    carries out (`agent.policy.chat.plan_tree.Place`)."""
-    turn: dict[str, Any] = {"given": list(given), "answer": answer}
+def pack(request: Sequence[Message], answer: Message, left_out: int = 0, plan: Sequence[int] = ()) -> str:
+    """The content of `Step.message` for a turn: the messages put before the answer, the answer to send back, how many
+    turns of the branch (oldest first) the model saw without their results, and the plan step that the turn carries out
+    (`agent.policy.chat.plan_tree.Place`)."""
+    turn: dict[str, Any] = {"given": list(request), "answer": answer}
     turn |= ({"left_out": left_out} if left_out else {}) | ({"plan": list(plan)} if plan else {})
     return json.dumps(turn, ensure_ascii=True)
 
 
 def left_out(path: Sequence[Node], steps: Sequence[Step]) -> int:
-    """How many turns, from the oldest on, were without their results when the last turn of the branch was taken."""
+    """How many turns, oldest first, were sent without their results when the last turn of the branch was taken."""
     turns = [step for node in path for step in node.steps] + list(steps)
     stored = (unpack(step.message) for step in reversed(turns))
     return next((int(turn.get("left_out", 0)) for turn in stored if turn), 0)
 
 
 def said(step: Step) -> str:
-    """The words of a turn, whoever took it."""
+    """The words of a turn, by any policy."""
     stored = unpack(step.message)
-    return _words(step.message if stored is None else stored["answer"].get("content"))
+    content = step.message if stored is None else stored["answer"].get("content")
+    return tagged.read(content).text if isinstance(content, str) else ""
 
 
 def branch(
-    path: Sequence[Node], steps: Sequence[Step], form: ToolDialect, without: int = 0, most_bytes: int | None = None
+    path: Sequence[Node], steps: Sequence[Step], dialect: ToolDialect, without: int = 0, most_bytes: int | None = None
 ) -> list[Message]:
-    """The messages of all turns from the root to the node that ends the path, and of the turns taken from there. Turns
-    that another policy took, or a model in the other form, read as if they had been taken in this one.
+    """The messages of all turns on the path, and of the `steps` taken from its last node. Turns by another policy or in
+    another dialect are rewritten in this one.
 
-    `without`: so many turns, from the oldest on, have their results left out. `most_bytes`: the results of one turn
-    together are cut to about so many."""
+    `without`: how many turns, oldest first, have their results left out. `most_bytes`: the results of one turn together
+    are cut to about this size."""
     turns = [(f"{node.id}_{n}", step) for node in path for n, step in enumerate(node.steps)]
     turns += [(f"{path[-1].id}_next_{n}", step) for n, step in enumerate(steps)]
     return [
         message
         for number, (key, step) in enumerate(turns)
-        for message in _turn(key, step, form, _shown(step, number < without, most_bytes))
+        for message in _turn(key, step, dialect, _results(step, number < without, most_bytes))
     ]
 
 
-def _turn(key: str, step: Step, form: ToolDialect, seen: Sequence[str]) -> Iterator[Message]:
+def _turn(key: str, step: Step, dialect: ToolDialect, results: Sequence[str]) -> Iterator[Message]:
     stored = unpack(step.message)
     yield from stored["given"] if stored else ()
     answer = stored["answer"] if stored else None
-    if answer is None or (step.actions and not form.written(answer)):
-        answer = form.say(key, said(step), step.actions)
+    if answer is None or (step.actions and not dialect.uses_dialect(answer)):
+        answer = dialect.render_turn(key, said(step), step.actions)
     yield answer
     if step.actions:
-        yield from form.results(answer, step.actions, seen)
+        yield from dialect.results(answer, step.actions, results)
 
 
-def _shown(step: Step, left_out: bool, most_bytes: int | None) -> list[str]:
-    """What a turn's results read like."""
+def _results(step: Step, left_out: bool, most_bytes: int | None) -> list[str]:
+    """A turn's results, cut or left out as asked."""
     texts = [observation.text for observation in step.observations]
     if most_bytes is not None:
         texts = [excerpt(text, max(SHORT_BYTES, most_bytes // len(texts)))[0] for text in texts]
@@ -86,13 +87,8 @@ def _without(text: str) -> str:
     return render("chat_left_out", bytes=len(text.encode("utf-8", "replace")))
 
 
-def _words(content: object) -> str:
-    """What was said beside the calls."""
-    return tagged.read(content).said if isinstance(content, str) else ""
-
-
 def unpack(message: str) -> dict[str, Any] | None:
-    """What `pack` stored; None when another policy took the turn."""
+    """What `pack` stored; None for a turn of another policy."""
     try:
         stored = loads(message)
     except ValueError:

@@ -1,6 +1,7 @@
-"""What makes the n-th attempt at a state another one than those before: an angle, a failure and files to begin with.
+"""Variations: an angle, a failing test and files to begin with, which make attempts at a state differ.
 
-It depends on the place in the tree only, and is told last, so that all attempts at a state begin with the same bytes.
+A variation depends only on the place in the tree, and comes last in the conversation, so that all attempts at a state
+share a prefix.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ class Variation:
     """Where one attempt should begin."""
 
     angle: str
-    """In words: how to look at the problem."""
+    """How to look at the problem, in words."""
     test: str = ""
-    """A test that fails; empty where there is no choice."""
+    """A failing test; empty where there is only one."""
     message: str = ""
     files: tuple[str, ...] = ()
-    """Named by the failures, and changed by no attempt so far."""
+    """Files that the failures name and no attempt has changed so far."""
 
 
 def variation(position: Position) -> Variation | None:
-    """None for the first attempt at a state, which is to do what it thinks best."""
+    """The variation of an attempt; None for the first attempt at a state, which chooses its own approach."""
     if position.index == 0:
         return None
     report = position.node.report

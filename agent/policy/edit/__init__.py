@@ -1,8 +1,9 @@
-"""EditPolicy: the edits that `mutate` enumerates, in an order that was learned.
+"""EditPolicy: the edits that `mutate` enumerates, in a learned order.
 
-A ranking says how likely each of a state's first edits is right; that likelihood is the edit's prior (for PUCT and its
-like), and edits are proposed in its order. Edits behind the first `width` come afterwards, as `mutate` has them. The
-ranking of a state is found once and kept in the run: a resumed search goes on in it, and asks no model again.
+A ranking estimates how likely each of a state's first edits is right. That likelihood is the edit's prior (for PUCT and
+similar searches), and edits are proposed in its order. Edits beyond the first `width` come afterwards, in the order of
+`mutate`. The ranking of a state is computed once and recorded in the run, so that a resumed search continues with it
+and asks no model again.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ __all__ = ["EditPolicy"]
 
 @dataclass(frozen=True, slots=True)
 class EditPolicy:
-    """`mutate`'s edits, ranked."""
+    """Proposes the edits of `mutate` in the order of a ranking."""
 
     mutate: MutatePolicy
     ranking: Ranking
     width: int = 200
-    """Edits of a state that are ranked, at least 1."""
+    """How many edits of a state are ranked, at least 1."""
 
     def __post_init__(self) -> None:
         if self.width < 1:
@@ -35,14 +36,13 @@ class EditPolicy:
 
     @property
     def policy_id(self) -> str:
-        """With the version of what ranks."""
+        """The name, with the version of the ranking."""
         return f"edit/1/{self.ranking.version}"
 
     def propose(self, position: Position, rng: Random) -> Proposal:
         """The next edit of the position's state."""
-        waves = len(position.earlier)
-        noted = position.once(key(position.node.id, waves), lambda: self._ranked(position).to_json())
-        order = Ranked.from_json(noted).order
+        note = position.once(key(position.node.id, len(position.earlier)), lambda: self._ranked(position).to_json())
+        order = Ranked.from_json(note).order
         if position.index >= len(order):
             return self.mutate.propose(position, rng)
         entry = order[position.index]
@@ -50,29 +50,25 @@ class EditPolicy:
         return replace(proposal, prior=entry.prior, label=proposal.label.replace("mutate:", "edit:", 1))
 
     def _ranked(self, position: Position) -> Ranked:
-        """A ranking is drawn, where it is drawn at all, by the task and the state alone, whatever the run's seed."""
+        """The ranking of a state. Its randomness depends on the task and the state alone, not on the run's seed."""
         rng = Random(f"{position.node.state_hash}/{position.task.id}")
-        proposals = self._first(position, rng)
-        places = _contexts(position, proposals)
-        choices = [Choice.of(_edits(each), each.prior, places) for each in proposals]
-        return ranked(self.ranking, choices, places, position.ask, rng)
-
-    def _first(self, position: Position, rng: Random) -> list[Proposal]:
-        found = list[Proposal]()
-        while len(found) < self.width:
-            proposal = self.mutate.propose(replace(position, index=len(found)), rng)
+        proposals = list[Proposal]()
+        while len(proposals) < self.width:
+            proposal = self.mutate.propose(replace(position, index=len(proposals)), rng)
             if not proposal.actions:
                 break
-            found.append(proposal)
-        return found
+            proposals.append(proposal)
+        functions = _contexts(position, proposals)
+        choices = [Choice.of(_edits(proposal), proposal.prior, functions) for proposal in proposals]
+        return ranked(self.ranking, choices, functions, position.ask, rng)
 
 
 def _contexts(position: Position, proposals: list[Proposal]) -> list[Context]:
-    """The functions that hold what is proposed."""
+    """The functions that the proposals edit."""
     lines: dict[str, list[int]] = {}
-    for edit in (edit for each in proposals for edit in _edits(each)):
+    for edit in (edit for proposal in proposals for edit in _edits(proposal)):
         lines.setdefault(edit.path, []).append(edit.line or 0)
-    return [each for path in sorted(lines) for each in contexts(path, position.box.read(path), lines[path])]
+    return [context for path in sorted(lines) for context in contexts(path, position.box.read(path), lines[path])]
 
 
 def _edits(proposal: Proposal) -> tuple[Edit, ...]:

@@ -1,4 +1,4 @@
-"""Choosing: the ranking that the settings of the policy `edit` ask for."""
+"""Chooses the ranking that the settings of the policy `edit` ask for."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["chosen"]
 
 
 def chosen(options: Mapping[str, Any], models: Callable[[str], Model]) -> tuple[Ranking, dict[str, Any]]:
-    """The ranking, and the options that say nothing of it. `by` says who ranks, several joined by a plus; without it
-    `mutate` does, together with a file of counts and a model where they are named.
+    """The ranking, and the remaining options. `by` names the rankings, joined by a plus; the default is `mutate`,
+    together with a file of counts and a model where they are set.
 
     Raises:
-        ConfigError: nobody ranks by that name, or what it needs is not named or no such thing.
+        ConfigError: a ranking of that name does not exist, or an option that it needs is missing or invalid.
     """
     others = dict(options)
     counts, model = others.pop("counts", None), others.pop("model", None)
-    named = [name for name, given in (("model", model), ("counts", counts)) if given]
-    by = str(others.pop("by", "+".join([*named, "mutate"])))
+    default = [name for name, value in (("model", model), ("counts", counts)) if value]
+    by = str(others.pop("by", "+".join([*default, "mutate"])))
     rankings = [_ranking(name, by, counts, model, models) for name in by.split("+")]
     return rankings[0] if len(rankings) == 1 else Together(tuple(rankings)), others
 
@@ -40,15 +40,11 @@ def _ranking(name: str, by: str, counts: Any, model: Any, models: Callable[[str]
         case "counts" if counts:
             return ByCounts(Counts.read(Path(str(counts))))
         case "model" if model:
-            return ByModel(_scoring(str(model), models))
+            server = models(str(model))
+            if not isinstance(server, OpenAIModel):
+                raise ConfigError(f"policy.model={model}: give openai/NAME with model.base_url, such as a vLLM server")
+            return ByModel(ScoringModel(server))
     raise ConfigError(
-        f"policy.by={by}: one of mutate, uniform, counts (with policy.counts=FILE), model (with policy.model=NAME), "
+        f"policy.by={by}: give mutate, uniform, counts (with policy.counts=FILE), model (with policy.model=NAME), "
         "or several joined by a plus, as counts+mutate"
     )
-
-
-def _scoring(name: str, models: Callable[[str], Model]) -> ScoringModel:
-    server = models(name)
-    if not isinstance(server, OpenAIModel):
-        raise ConfigError(f"policy.model={name}: give openai/NAME with model.base_url, as of a server of vLLM's")
-    return ScoringModel(server)

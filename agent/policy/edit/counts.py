@@ -1,8 +1,8 @@
 """Counts: how often edits of each kind were tried in recorded searches, and how often they were right.
 
-An edit's weight is the product over its features of how much more often edits with that feature were right than edits
-at all, each share smoothed towards the whole (`EVEN` edits of the usual share are added). Features are taken as if they
-did not depend on each other (naive Bayes): only the order matters here.
+An edit's weight is a product over its features: how much more often edits with that feature were right than edits in
+general. Each share is smoothed towards the general one (by `EVEN` additional edits). Features are treated as
+independent (naive Bayes), as only the order matters here.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from agent.run.tree.node import NodeId
 __all__ = ["Counts", "Trial", "counted", "trials"]
 
 EVEN = 8.0
-"""So many edits with the usual share of right ones are added to each feature's."""
+"""The number of edits, with the general share of right ones, that are added to each feature's counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Edits that were tried and edits that were right, in all and by feature."""
+    """How many edits were tried and how many were right, in all and by feature."""
 
     tried: int
     right: int
     by: Mapping[str, tuple[int, int]]
-    """Tried and right."""
+    """For each feature: tried and right."""
     runs: int = 0
     policies: tuple[str, ...] = ()
-    """Who proposed them."""
+    """The policies that proposed the edits."""
 
     def weight(self, edits: Sequence[Edit], likely: float) -> float:
-        """The logarithm of how much likelier than another edit this one is right; `likely` is as for `features`."""
+        """The logarithm of how much likelier this edit is right than another one; `likely` is as for `features`."""
         usual = (self.right + 1) / (self.tried + 2)
-        return sum(log(self._share(each, usual) / usual) for each in features(edits, likely))
+        return sum(log(self._share(feature, usual) / usual) for feature in features(edits, likely))
 
     def _share(self, feature: str, usual: float) -> float:
         tried, right = self.by.get(feature, (0, 0))
@@ -55,28 +55,27 @@ class Counts:
 
     @property
     def digest(self) -> str:
-        """Names its content."""
+        """A short digest of the content."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:12]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        by = {feature: list(counts) for feature, counts in sorted(self.by.items())}
+        """The counts as plain data."""
         return {
             "kind": "edit-counts",
             "tried": self.tried,
             "right": self.right,
             "runs": self.runs,
             "policies": list(self.policies),
-            "by": by,
+            "by": {feature: list(counts) for feature, counts in sorted(self.by.items())},
         }
 
     def write(self, path: Path) -> None:
-        """To a file, as `read` takes it."""
+        """Write the counts to a file that `read` takes."""
         write_atomically(path, json.dumps(self.to_json(), indent=1).encode() + b"\n")
 
     @classmethod
     def read(cls, path: Path) -> Counts:
-        """Raises ConfigError where the file is none."""
+        """The counts in a file. Raises ConfigError where it holds none."""
         try:
             data = loads(path.read_bytes())
             by = {feature: (tried, right) for feature, (tried, right) in data["by"].items()}
@@ -89,35 +88,36 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A state that edits alone led to."""
+    """A state that was reached by edits alone."""
 
     parent: NodeId
     node: NodeId
     edits: tuple[Edit, ...]
     likely: float
-    """How likely `mutate` found them, in (0, 1]."""
+    """The likelihood that `mutate` gave them, in (0, 1]."""
     policy: str
     right: bool
     """Whether the state, or one below it, solved the task."""
 
 
 def counted(runs: Iterable[Run]) -> Counts:
-    """Over all edits of these runs, of whatever policy."""
-    tried, right, known, number = Counter[str](), Counter[str](), list[tuple[str, bool]](), 0
+    """The counts over all edits of these runs, by any policy."""
+    tried, right, policies, number = Counter[str](), Counter[str](), set[str](), 0
+    edits = right_edits = 0
     for run in runs:
         number += 1
         for trial in trials(run):
-            found = set(features(trial.edits, trial.likely))
-            tried.update(found)
-            right.update(found if trial.right else ())
-            known.append((trial.policy, trial.right))
+            kinds = set(features(trial.edits, trial.likely))
+            tried.update(kinds)
+            right.update(kinds if trial.right else ())
+            edits, right_edits = edits + 1, right_edits + trial.right
+            policies.add(trial.policy)
     by = {feature: (count, right[feature]) for feature, count in tried.items()}
-    policies = tuple(sorted({policy for policy, _ in known} - {""}))
-    return Counts(len(known), sum(good for _, good in known), by, number, policies)
+    return Counts(edits, right_edits, by, number, tuple(sorted(policies - {""})))
 
 
 def trials(run: Run) -> Iterator[Trial]:
-    """Every state of a run that edits alone led to, in the order of trying."""
+    """Every state of a run that was reached by edits alone, in the order of the attempts."""
     below = worths(run.tree, outcome(run))
     for parent in run.tree:
         ranked = Ranked.of(run, parent.id)
@@ -126,7 +126,7 @@ def trials(run: Run) -> Iterator[Trial]:
                 continue
             child = run.tree[attempt.child]
             actions = [action for step in child.steps for action in step.actions]
-            edits = tuple(each for each in actions if isinstance(each, Edit) and not (each.replace_all or each.more))
+            edits = tuple(edit for edit in actions if isinstance(edit, Edit) and not (edit.replace_all or edit.more))
             if edits and len(edits) == len(actions):
                 likely = ranked.likely(number) if ranked else child.prior
                 yield Trial(parent.id, child.id, edits, likely, child.policy_id, below[child.id].solved > 0)

@@ -1,4 +1,4 @@
-"""Features: what kind of edit an edit is, by its text alone, so that edits of any policy can be counted."""
+"""Features: the kind of an edit, taken from its text alone, so that edits of any policy can be counted."""
 
 from __future__ import annotations
 
@@ -15,45 +15,32 @@ __all__ = ["alike", "features"]
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|'[^'\n]*'|\"[^\"\n]*\"|[<>=!]=|//|\*\*|<<|>>|->|:=|\S")
 _KNOWN = {*keyword.kwlist, *dir(builtins)}
 SHOWN = 5
-"""Tokens of a change that are told apart; of a longer one, its length."""
+"""How many tokens of a change are distinguished; for a longer change, only its length counts."""
 LEAST_LIKELY = 8
-"""Steps of likelihood that are told apart, each a half of the one before."""
+"""How many steps of likelihood are distinguished, each half of the one before."""
 
 
 def features(edits: Sequence[Edit], likely: float) -> tuple[str, ...]:
-    """What is changed to what (names and numbers standing for all of their kind), in what kind of statement, and how
-    likely `mutate` itself found it, in (0, 1]."""
-    old = [token for each in edits for token in _tokens(each.old)]
-    new = [token for each in edits for token in _tokens(each.new)]
-    gone, come = _middle(old, new)
+    """The change (with placeholders for names and numbers), the kind of statement, and `mutate`'s likelihood, in
+    (0, 1]."""
+    old = [token for edit in edits for token in _tokens(edit.old)]
+    new = [token for edit in edits for token in _tokens(edit.new)]
+    head, tail = alike(old, new)
+    removed, added = _shown(old[head : len(old) - tail]), _shown(new[head : len(new) - tail])
     place = min(LEAST_LIKELY, round(-log2(max(likely, 1e-9))))
-    return (
-        f"change:{_shown(gone)} -> {_shown(come)}",
-        f"gone:{_shown(gone)}",
-        f"statement:{_statement(old)}",
-        f"likely:{place}",
-    )
+    return (f"change:{removed} -> {added}", f"gone:{removed}", f"statement:{_statement(old)}", f"likely:{place}")
 
 
 def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(re.sub(r"#.*", "", text))
 
 
-def alike(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """How many items both begin with alike, and end with, none counted twice."""
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    return head, tail
-
-
-def _middle(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
-    """Both without what they begin and end with alike."""
-    head, tail = alike(old, new)
-    return old[head : len(old) - tail], new[head : len(new) - tail]
+def alike(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
+    """The lengths of the common beginning and the common end of both, without overlap."""
+    most = min(len(old), len(new))
+    head = next((n for n in range(most) if old[n] != new[n]), most)
+    most -= head
+    return head, next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
 
 
 def _shown(tokens: list[str]) -> str:
@@ -63,7 +50,7 @@ def _shown(tokens: list[str]) -> str:
 
 
 def _kind(word: str) -> str:
-    """Itself where it means the same everywhere."""
+    """The token itself where it means the same everywhere, otherwise a placeholder."""
     if word in _KNOWN:
         return word
     if word[0].isdigit():

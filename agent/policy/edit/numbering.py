@@ -1,8 +1,8 @@
-"""Numbering: the local variables of a function by number, as a compact model is shown them.
+"""Numbering: replaces the local variables of a function by numbers, for a compact model.
 
-What a variable is called says little about whether its use is right, and to write a name again a model has to have
-learned to copy. As numbers, the same way of computing reads alike under all names (arXiv 1812.08693 abstracts
-identifiers for the same reason).
+A variable's name says little about whether its use is right, and repeating a name requires a model that has learned to
+copy. With numbers, the same computation reads the same under all names (arXiv 1812.08693 abstracts identifiers for the
+same reason).
 """
 
 from __future__ import annotations
@@ -16,42 +16,41 @@ from functools import lru_cache
 __all__ = ["MOST", "numbered", "numbers", "parsed", "spelled"]
 
 MOST = 64
-"""Variables of a function that are numbered; further ones keep their names."""
+"""How many variables of a function are numbered; further ones keep their names."""
 _QUOTED = "|".join(rf"{q * 3}(?:\\.|[^\\])*?{q * 3}|{q}(?:\\.|[^{q}\\\n])*{q}" for q in "\"'")
 _WORD = re.compile(rf"(?<![.\w])(?:[rRbBuUfF]{{0,2}}(?:{_QUOTED})|([^\W\d]\w*))", re.DOTALL)
-"""A string, or as the first group a name that is no attribute."""
+"""A string, or (as the first group) a name that is not an attribute."""
 _NUMBER = re.compile(r"<V(\d+)>")
 _KEPT = {"self", "cls", "match", "case", "type"}
 
 
 @lru_cache(maxsize=1024)
 def numbers(text: str) -> Mapping[str, int]:
-    """The parameters and variables of a function and of all that stands in it, numbered from 1 as they first appear in
-    its text.
+    """The parameters and variables of a function and its inner functions, numbered from 1 in the order of the text.
 
-    Not `self`, `cls`, `match` and the like, nor what is imported, defined by `def` or `class`, or global. Empty where
-    the text is no whole function.
+    Left out are `self`, `cls`, `match` and the like, and names that are imported, global, or defined by `def` or
+    `class`. Empty where the text is not a whole function.
     """
     local = _bound(parsed(text)) - _KEPT
-    found = dict.fromkeys(word for word in _WORD.findall(text) if word in local)
-    return {name: number for number, name in enumerate(list(found)[:MOST], 1)}
+    names = dict.fromkeys(word for word in _WORD.findall(text) if word in local)
+    return {name: number for number, name in enumerate(list(names)[:MOST], 1)}
 
 
-def numbered(text: str, known: Mapping[str, int]) -> str:
-    """Lines of a function with `<V1>` in the place of the variable that is numbered 1, and so on.
+def numbered(text: str, numbers: Mapping[str, int]) -> str:
+    """Lines of a function with `<V1>` in place of the variable with number 1, and so on.
 
-    Strings stay as they are, f-strings too. Keywords of calls count as variables where they are called the same.
+    Strings, including f-strings, stay as they are. A keyword in a call is replaced where a variable has the same name.
     """
-    return _WORD.sub(lambda found: f"<V{known[found[1]]}>" if found[1] in known else found[0], text)
+    return _WORD.sub(lambda match: f"<V{numbers[match[1]]}>" if match[1] in numbers else match[0], text)
 
 
 def spelled(text: str) -> str:
-    """Numbered lines as Python: `V1` in the place of `<V1>`."""
+    """Numbered lines as Python, with `V1` in place of `<V1>`."""
     return _NUMBER.sub(r"V\1", text)
 
 
 def parsed(text: str) -> ast.Module:
-    """Whole lines of a file, indented or not; nothing where they are no Python by themselves."""
+    """The syntax tree of whole lines, indented or not; an empty module where they are not Python by themselves."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return ast.parse(f"if 1:\n{text}" if text[:1].isspace() else text)
@@ -60,12 +59,12 @@ def parsed(text: str) -> ast.Module:
 
 
 def _bound(tree: ast.AST) -> set[str]:
-    shared = {name for each in ast.walk(tree) if isinstance(each, ast.Global) for name in each.names}
-    return {name for each in ast.walk(tree) for name in _names(each)} - shared
+    shared = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    return {name for node in ast.walk(tree) for name in _names(node)} - shared
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    """That it binds by itself."""
+    """The names that the node itself binds."""
     match node:
         case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.ExceptHandler(name=str(name)):
             yield name

@@ -1,4 +1,4 @@
-"""Record: what a run keeps of a ranking, so that a resumed search goes on in it and a dataset can be made of it."""
+"""Record: a ranking as a run keeps it, so that a resumed search continues with it and a dataset can be made of it."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ __all__ = ["Entry", "Ranked", "key"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One edit in its place."""
+    """One ranked edit."""
 
     index: int
     """Its place among `mutate`'s proposals."""
     prior: float
     """In [0, 1]."""
     likely: float
-    """How likely `mutate` found it, in (0, 1]."""
+    """The likelihood that `mutate` gave it, in (0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The order in which a state's edits are tried, and the functions that they lie in."""
+    """The order in which a state's edits are tried, and the functions that they edit."""
 
     order: Sequence[Entry]
     contexts: Sequence[Context]
 
     def likely(self, number: int) -> float:
-        """How likely `mutate` found the edit that was tried as this one, from 0; the least where it was not ranked."""
+        """The likelihood that `mutate` gave to attempt `number` (from 0); the least where it was not ranked."""
         return self.order[number].likely if number < len(self.order) else 1e-6
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, for a journal."""
+        """The ranking as plain data, for a journal."""
         return {
-            "order": [[each.index, each.prior, each.likely] for each in self.order],
-            "contexts": [each.to_json() for each in self.contexts],
+            "order": [[entry.index, entry.prior, entry.likely] for entry in self.order],
+            "contexts": [context.to_json() for context in self.contexts],
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Ranked:
-        """What `to_json` gave."""
-        return cls([Entry(*each) for each in data["order"]], [Context.from_json(each) for each in data["contexts"]])
+        """The inverse of `to_json`."""
+        return cls([Entry(*entry) for entry in data["order"]], [Context.from_json(item) for item in data["contexts"]])
 
     @classmethod
     def of(cls, run: Run, node: NodeId) -> Ranked | None:
-        """What a run keeps of a node, in its first wave; None where nothing was ranked there."""
-        noted = run.note(0, key(node))
-        return None if noted is None else cls.from_json(noted)
+        """The ranking that a run recorded for a node in the first round; None if there is none."""
+        note = run.note(0, key(node))
+        return None if note is None else cls.from_json(note)
 
 
-def key(node: NodeId, wave: int = 0) -> str:
-    """Under which a run keeps the ranking of a node, in a wave."""
-    return f"edit/{node}" + (f"/{wave}" if wave else "")
+def key(node: NodeId, earlier: int = 0) -> str:
+    """The key under which a run records the ranking of a node, given the number of proposals from earlier rounds."""
+    return f"edit/{node}" + (f"/{earlier}" if earlier else "")

@@ -1,8 +1,8 @@
 """MutatePolicy: proposes edits without a model, the likeliest first.
 
-The lines that the failing tests execute (spectrum-based fault localisation) are edited on their syntax tree by typed
-templates. The n-th expansion of a node is the n-th candidate of its state: nothing is remembered between proposals
-that could not be computed again, so a resumed search goes on where it stopped.
+Typed templates edit the syntax trees of the lines that the failing tests execute (spectrum-based fault localisation).
+The n-th expansion of a node is the n-th candidate of its state. All memory between proposals can be computed again, so
+a resumed search continues where it stopped.
 """
 
 from __future__ import annotations
@@ -21,58 +21,55 @@ from agent.policy.mutate.candidates import candidates
 from agent.policy.mutate.history import History, retrace
 from agent.policy.mutate.later import later, single, unmended
 from agent.policy.mutate.localise import Suspicion, crash_sites, ochiai, sharpened
-from agent.policy.mutate.source import Source, Unsupported
-from agent.policy.mutate.whole import edits
+from agent.policy.mutate.source import Source, Unsupported, edits
 
 __all__ = ["MutatePolicy", "edits"]
 
 KEPT_STATES = 8
-"""Lists of candidates kept in memory; others are computed again."""
+"""How many states' candidates are kept in memory; others are computed again."""
 FILES = 12
-"""Files that are edited, the most suspicious ones."""
+"""How many files are edited, the most suspicious ones."""
 
 _State = tuple[str, frozenset[str]]
-"""A digest, and what earlier waves proposed there."""
+"""A state's digest, and what earlier rounds proposed there."""
 
 
 class _Ranked:
-    """The proposals for one state, made as far as they were asked for."""
+    """The proposals for one state, generated on demand."""
 
     def __init__(self, proposals: Iterator[Proposal]) -> None:
         self._rest = proposals
-        self._made: list[Proposal] = []
+        self._generated: list[Proposal] = []
         self._lock = threading.Lock()
 
     def __getitem__(self, index: int) -> Proposal:
         with self._lock:
-            while len(self._made) <= index:
+            while len(self._generated) <= index:
                 proposal = next(self._rest, None)
                 if proposal is None:
                     return Proposal(())
-                self._made.append(proposal)
-            return self._made[index]
+                self._generated.append(proposal)
+            return self._generated[index]
 
 
 @dataclass
 class MutatePolicy:
-    """Single edits of suspicious lines, then the same edit at several places, then pairs.
+    """Proposes single edits of suspicious lines, then the same edit at several places, then pairs.
 
-    At a child that is better than its parent it proposes second edits, which leave the bytes of the first alone; at one
-    that is not, nothing.
+    At a child that is better than its parent it proposes second edits, which do not touch the bytes of the first; at
+    other children, nothing.
     """
 
     spectrum: Callable[[], Spectrum]
-    """The spectrum of the base state; called when the first proposal is wanted."""
+    """Returns the spectrum of the base state; called for the first proposal."""
     patch: Callable[[str], bytes] = lambda name: b""
-    """The patch of a summary (`agent.run.rollouts.Summary.patch_blob`), by its name."""
+    """Returns the patch of a summary by its name (`agent.run.rollouts.Summary.patch_blob`)."""
     policy_id: str = field(default="mutate/1", init=False)
-    _ranked: OrderedDict[tuple[str, frozenset[str]], _Ranked] = field(
-        default_factory=OrderedDict, init=False, repr=False
-    )
+    _ranked: OrderedDict[_State, _Ranked] = field(default_factory=OrderedDict, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def propose(self, position: Position, rng: Random) -> Proposal:
-        """The next candidate of the position's state; the same for a position whatever the generator."""
+        """The next candidate of the position's state; it does not depend on the generator."""
         path = position.path
         if len(path) > 1 and path[-1].value <= path[-2].value:
             return Proposal(())
@@ -90,9 +87,9 @@ class MutatePolicy:
 
 
 def _proposals(position: Position, spectrum: Spectrum, patch: Callable[[str], bytes]) -> Iterator[Proposal]:
-    """Nothing that was proposed here in an earlier wave."""
-    made = _every_proposal(position, spectrum, patch)
-    return (proposal for proposal in made if canonical(proposal.actions) not in position.earlier)
+    """The proposals for the position, without those that an earlier round made here."""
+    proposals = _every_proposal(position, spectrum, patch)
+    return (proposal for proposal in proposals if canonical(proposal.actions) not in position.earlier)
 
 
 def _every_proposal(position: Position, spectrum: Spectrum, patch: Callable[[str], bytes]) -> Iterator[Proposal]:
@@ -108,15 +105,15 @@ def _every_proposal(position: Position, spectrum: Spectrum, patch: Callable[[str
         histories[path] = retrace(data, _edits_of(position, path))
     present = {path: _moved(suspicion[path], histories[path]) for path in sources}
     frozen = {path: history.written for path, history in histories.items()}
-    found = candidates(list(sources.values()), present, position.task.statement, frozen)
+    ranked = candidates(list(sources.values()), present, position.task.statement, frozen)
     if position.briefing is None:
-        return single(found, sources)
-    return later(position, found, sources, patch)
+        return single(ranked, sources)
+    return later(position, ranked, sources, patch)
 
 
 def _suspicion(position: Position, spectrum: Spectrum) -> Suspicion:
-    """Of the base state's lines: the failing tests are those to be mended (`unmended`). When none of them executed a
-    line, because it failed before it ran, what was imported is suspected."""
+    """The suspicion of the base state's lines, from the tests that remain to be repaired (`unmended`). Where none of
+    them executed a line, because they failed before they ran, the imported lines are suspected."""
     root = position.path[0].report
     failing = unmended(position)
     lines = {

@@ -1,4 +1,4 @@
-"""Blocks: the statements of a site by whole lines, and what is put beside them."""
+"""Blocks: the statements around a site, by whole lines, and new statements beside them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def block_of(site: Site) -> Sequence[cst.CSTNode] | None:
-    """The statements beside this one; None when the site is no statement of a block of whole lines."""
+    """The statements of the site's block; None where the site is not a statement on whole lines of its own."""
     parent = site.parent
     if not isinstance(parent, cst.IndentedBlock | cst.Module) or site.source.indent(site.node) is None:
         return None
@@ -31,18 +31,18 @@ def block_of(site: Site) -> Sequence[cst.CSTNode] | None:
 
 
 def whole_lines(site: Site, node: cst.CSTNode) -> tuple[int, int]:
-    """The bytes of the lines that a statement stands on."""
+    """The byte span of a statement's lines."""
     return site.source.line_span(*site.source.statement_lines(node))
 
 
 def before(site: Site, code: str) -> Change:
-    """The change that puts a statement in front of the site's."""
+    """The change that inserts a statement before the site's."""
     start = whole_lines(site, site.node)[0]
     return Change(start, start, f"{site.source.indent(site.node)}{code}{site.source.newline}")
 
 
 def after(site: Site, code: str) -> Change:
-    """The change that puts a statement behind the site's."""
+    """The change that inserts a statement after the site's."""
     end = whole_lines(site, site.node)[1]
     newline = site.source.newline
     indent = site.source.indent(site.node)
@@ -52,7 +52,7 @@ def after(site: Site, code: str) -> Change:
 
 
 def beside(site: Site, code: str, label: str, weight: float) -> Iterator[Variant]:
-    """A new statement in front of this one, and behind it when this is the last of its block."""
+    """The variants with a new statement before this one, and after it where this one is the last of its block."""
     block = block_of(site)
     if block is None or not site.scope.local or is_docstring(site.node):
         return
@@ -62,7 +62,7 @@ def beside(site: Site, code: str, label: str, weight: float) -> Iterator[Variant
 
 
 def outermost_function(site: Site) -> cst.CSTNode:
-    """The function around all functions around the site; the module where there is none."""
+    """The outermost function around the site; the module where there is none."""
     scope = site.scope
     while scope.outer is not None and scope.outer.local:
         scope = scope.outer
@@ -70,7 +70,7 @@ def outermost_function(site: Site) -> cst.CSTNode:
 
 
 def is_docstring(node: cst.CSTNode) -> bool:
-    """Whether a statement is nothing but a text."""
+    """Whether a statement is only a string."""
     match node:
         case cst.SimpleStatementLine(body=[cst.Expr(value=cst.SimpleString())]):
             return True
@@ -79,19 +79,12 @@ def is_docstring(node: cst.CSTNode) -> bool:
 
 
 def jumps(node: cst.CSTNode) -> bool:
-    """Whether nothing behind the statement can be reached through it."""
-    match node:
-        case cst.SimpleStatementLine(body=[*_, cst.Return() | cst.Raise() | cst.Break() | cst.Continue()]):
-            return True
-        case _:
-            return False
+    """Whether control never passes from the statement to the next one."""
+    last = node.body[-1] if isinstance(node, cst.SimpleStatementLine) else None
+    return isinstance(last, cst.Return | cst.Raise | cst.Break | cst.Continue)
 
 
 def in_loop(site: Site) -> bool:
-    """Whether `continue` may stand at the site."""
-    for above in site.source.ancestors(site.node):
-        if isinstance(above, cst.FunctionDef):
-            return False
-        if isinstance(above, cst.For | cst.While):
-            return True
-    return False
+    """Whether `continue` is allowed at the site."""
+    around = (a for a in site.source.ancestors(site.node) if isinstance(a, cst.FunctionDef | cst.For | cst.While))
+    return isinstance(next(around, None), cst.For | cst.While)

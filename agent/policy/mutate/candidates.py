@@ -2,11 +2,11 @@
 
 A candidate's score is
 
-    suspicion of its statement  x  weight of the variant  x  closeness  x  1.3 if the issue names the function
+    suspicion of its statement  x  weight of the variant  x  1.3 if the issue names the function
 
 divided by a slowly growing function of how many better candidates its line has, so that the first edits of every
-suspicious line come before the last ones of any. Suspicion is that of the statement's worst line; what no failing
-test executed but a suspicious function contains or reads (its signature, a constant of the module) has a share of it.
+suspicious line come before the last ones of any. A statement is as suspicious as its worst line. Code that no failing
+test executes but that a suspicious function contains or reads (its signature, a constant of the module) gets a share.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from agent.policy.mutate.templates import TEMPLATES
 __all__ = ["Candidate", "Frozen", "candidates", "compiles", "distinct", "put_back"]
 
 Frozen = Mapping[str, Sequence[tuple[int, int]]]
-"""Per path, byte spans that earlier edits put there and that are not edited again."""
+"""For each path, the byte spans that earlier edits wrote and that are not edited again."""
 
 SHARE_OF_SIGNATURE = 0.3
 SHARE_OF_UNEXECUTED = 0.1
 NAMED_IN_ISSUE = 1.3
 CROWDING = 0.35
-"""Exponent of the discount for the better candidates of the same line."""
+"""Exponent of the discount for better candidates of the same line."""
 TOGETHER = 0.3
-"""How likely the same edit at all its places is, compared with at one."""
+"""How likely the same edit at all its places is, compared with one place."""
 PAIR = 0.02
 """How likely two edits are needed, compared with one."""
 IDLE = 0.3
-"""How likely an edit is at a line where another one has changed nothing, compared with one elsewhere."""
+"""How likely an edit is at a line where another edit has changed no test, compared with other lines."""
 PAIRED = 60
-"""The candidates of which pairs are made."""
+"""How many candidates are combined into pairs."""
 STATEMENTS = 300
-"""Statements that are edited, the most suspicious ones."""
+"""How many statements are edited, the most suspicious ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A statement, with the nodes that are its own (those of its inner statements left out)."""
+    """A statement, with its nodes except those of inner statements."""
 
     source: Source
     scope: Scope
@@ -71,45 +71,45 @@ class _Place:
 
 
 def candidates(sources: Sequence[Source], suspicion: Suspicion, issue: str, frozen: Frozen) -> list[Candidate]:
-    """All candidates, the likeliest first; the same every time."""
+    """All candidates, the likeliest first; deterministic."""
     words = set(re.findall(r"[A-Za-z_]\w{3,}", issue))
     places = [place for source in sources for place in _places(source, suspicion.get(source.path, {}), words)]
     places.sort(key=lambda p: -p.suspicion)
-    found: list[Candidate] = []
+    ranked: list[Candidate] = []
     groups: dict[tuple[str, str, str], list[Candidate]] = defaultdict(list)
     for place in places[:STATEMENTS]:
         for template, candidate in _crowded(_edits_of(place, frozen.get(place.source.path, ()))):
-            found.append(candidate)
+            ranked.append(candidate)
             texts = [place.source.data[c.start : c.end].decode() + "\0" + c.text for c in candidate.changes]
             groups[place.source.path, template.__name__, "\0".join(texts)].append(candidate)
-    found += [_together(group) for group in groups.values() if 1 < len(group) < 20 and not _overlap(group)]
-    found.sort(key=_order)
-    found += _pairs(found[:PAIRED])
-    return sorted(found, key=_order)
+    ranked += [_together(group) for group in groups.values() if 1 < len(group) < 20 and not _overlap(group)]
+    ranked.sort(key=_order)
+    ranked += _pairs(ranked[:PAIRED])
+    return sorted(ranked, key=_order)
 
 
-def put_back(found: Sequence[Candidate], idle: Collection[tuple[str, int]]) -> list[Candidate]:
-    """The candidates with those behind that are at such a path and line, where an edit was seen to change nothing."""
-    less = [replace(c, score=c.score * IDLE) if (c.path, c.line) in idle else c for c in found]
-    return sorted(less, key=_order)
+def put_back(ranked: Sequence[Candidate], idle: Collection[tuple[str, int]]) -> list[Candidate]:
+    """The candidates in a new order: those at the `idle` paths and lines, where an edit changed no test, rank lower."""
+    lowered = [replace(c, score=c.score * IDLE) if (c.path, c.line) in idle else c for c in ranked]
+    return sorted(lowered, key=_order)
 
 
-def distinct(found: Sequence[Candidate], sources: Mapping[str, Source]) -> Iterator[tuple[Candidate, bytes]]:
-    """Each candidate with the file that it makes, once a distinct file, where that file compiles and differs."""
-    seen = {(path, _digest(source.data)) for path, source in sources.items()}
-    for candidate in found:
+def distinct(ranked: Sequence[Candidate], sources: Mapping[str, Source]) -> Iterator[tuple[Candidate, bytes]]:
+    """The candidates and the files that they make, without those that change nothing, repeat a file or do not
+    compile."""
+    made = {(path, _digest(source.data)) for path, source in sources.items()}
+    for candidate in ranked:
         result = apply(sources[candidate.path].data, candidate.changes)
         key = (candidate.path, _digest(result))
-        if key not in seen:
-            seen.add(key)
+        if key not in made:
+            made.add(key)
             if compiles(result):
                 yield candidate, result
 
 
 def compiles(data: bytes) -> bool:
-    """Whether a file is Python."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    """Whether a file is valid Python."""
+    with warnings.catch_warnings(action="ignore"):
         try:
             compile(data, "candidate", "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -126,9 +126,9 @@ def _digest(data: bytes) -> bytes:
 
 
 def _places(source: Source, lines: Mapping[int, float], words: Collection[str]) -> Iterator[_Place]:
-    known = scopes(source)
+    scope_of = scopes(source)
     hot = _read_by_suspicious_functions(source, lines)
-    todo: list[tuple[cst.CSTNode, Scope, float]] = [(source.module, known[source.module], 0.0)]
+    todo: list[tuple[cst.CSTNode, Scope, float]] = [(source.module, scope_of[source.module], 0.0)]
     while todo:
         node, scope, around = todo.pop()
         if isinstance(node, cst.FunctionDef):
@@ -140,7 +140,7 @@ def _places(source: Source, lines: Mapping[int, float], words: Collection[str]) 
             lines = {**lines, **{n: lines[n] * NAMED_IN_ISSUE for n in range(*_lines(source, node)) if n in lines}}
         if suspicion > 0 and not isinstance(node, cst.Module):
             yield _Place(source, scope, tuple(own), suspicion)
-        inner = known.get(node, scope)
+        inner = scope_of.get(node, scope)
         todo += [(child, inner, around) for child in reversed(list(_inner_statements(source, node)))]
 
 
@@ -175,7 +175,7 @@ def _suspicion_of(
 
 
 def _read_by_suspicious_functions(source: Source, lines: Mapping[int, float]) -> Mapping[str, float]:
-    """Names with the suspicion of the worst line that reads them."""
+    """Names, with the suspicion of the worst line that reads them."""
     hot: dict[str, float] = defaultdict(float)
     for node in source.all(cst.Name):
         value = lines.get(source.line(source.span(node)[0]), 0.0)
@@ -221,19 +221,19 @@ def _touches(changes: Sequence[Change], frozen: Sequence[tuple[int, int]]) -> bo
     return any(c.start <= end and start <= c.end for c in changes for start, end in frozen)
 
 
-def _crowded(found: Iterator[tuple[Template, Candidate]]) -> Iterator[tuple[Template, Candidate]]:
-    before: Counter[int] = Counter()
-    for template, candidate in sorted(found, key=lambda item: _order(item[1])):
-        before[candidate.line] += 1
-        yield template, replace(candidate, score=candidate.score / before[candidate.line] ** CROWDING)
+def _crowded(edits: Iterator[tuple[Template, Candidate]]) -> Iterator[tuple[Template, Candidate]]:
+    """The edits, best first, their scores reduced by the number of better ones on the same line."""
+    rank: Counter[int] = Counter()
+    for template, candidate in sorted(edits, key=lambda item: _order(item[1])):
+        rank[candidate.line] += 1
+        yield template, replace(candidate, score=candidate.score / rank[candidate.line] ** CROWDING)
 
 
 def _together(group: Sequence[Candidate]) -> Candidate:
     first = min(group, key=_order)
     changes = tuple(change for candidate in group for change in candidate.changes)
-    return Candidate(
-        first.path, changes, f"{first.label} and {len(group) - 1} more", first.line, first.score * TOGETHER
-    )
+    label = f"{first.label} and {len(group) - 1} more"
+    return replace(first, changes=changes, label=label, score=first.score * TOGETHER)
 
 
 def _overlap(group: Sequence[Candidate]) -> bool:

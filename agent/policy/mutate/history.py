@@ -1,4 +1,4 @@
-"""History: where the lines of the base state are after the edits of a path, and which bytes those edits wrote."""
+"""History: where the base state's lines are after the edits on a path, and which bytes those edits wrote."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["History", "retrace"]
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What edits did to one file."""
+    """The effect of a series of edits on one file."""
 
     line_of: dict[int, int]
-    """From the base state's lines to the present ones; only those that moved or were edited."""
+    """The present line of each line of the base state; only those that moved or were edited."""
     written: tuple[tuple[int, int], ...]
-    """Spans of the present bytes that an edit wrote."""
+    """The spans of the present bytes that an edit wrote."""
 
 
 def retrace(data: bytes, edits: Sequence[Edit]) -> History:
-    """The history of a file, from its present content and the edits that were made of it, oldest first.
+    """The history of a file, from its present content and the edits made to it, oldest first.
 
-    Edits that name no line, or that are not to be found, are passed over.
+    Edits without a line, or whose text is not there any more, are ignored.
     """
     states = _states(data, edits)
     count = states[0][0].count(b"\n") + 1
@@ -43,7 +43,7 @@ def retrace(data: bytes, edits: Sequence[Edit]) -> History:
 
 
 def _states(data: bytes, edits: Sequence[Edit]) -> list[tuple[bytes, Edit | None]]:
-    """The file before each edit with that edit, the present file last, by taking the edits back."""
+    """The file before each edit, with that edit, and the present file last; computed by undoing the edits."""
     states: list[tuple[bytes, Edit | None]] = [(data, None)]
     for edit in reversed(edits):
         if edit.line is None:
@@ -57,7 +57,7 @@ def _states(data: bytes, edits: Sequence[Edit]) -> list[tuple[bytes, Edit | None
 
 
 def _offset(data: bytes, line: int) -> int:
-    """Where a line begins; -1 when there are fewer."""
+    """The offset at which a line begins; -1 where there are fewer lines."""
     start = 0
     for _ in range(line - 1):
         start = data.find(b"\n", start) + 1

@@ -1,4 +1,4 @@
-"""Kinds: what a value seems to be (`int`, `list`, `sized`, `optional`, ...), told from the form of the code alone."""
+"""Kinds: what a value seems to be (`int`, `list`, `sized`, `optional`, ...), inferred from the syntax alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KIND_OF_CALL = {
 
 
 def kind_of(value: cst.BaseExpression) -> set[str]:
-    """The kinds that an expression shows by its form; empty when it shows none."""
+    """The kinds that an expression's syntax shows; empty where it shows none."""
     match value:
         case cst.Integer() | cst.Float():
             return {"int"}
@@ -87,7 +87,7 @@ def _kinds_from_comparison(node: cst.Comparison) -> set[str]:
 
 
 def affinity(one: set[str], other: set[str]) -> float:
-    """In (0, 1]: how well a value of one kind can stand for one of another."""
+    """How well a value of one kind can replace one of another, in (0, 1]."""
     if not one or not other:
         return 0.5 if one or other else 0.7
     if one & other:

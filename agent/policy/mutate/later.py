@@ -1,8 +1,7 @@
-"""Later waves: how what earlier rollouts came to moves the order of proposals at the base state.
+"""Later rounds: how the results of earlier rollouts change the order of proposals at the base state.
 
 Laws: only facts count, and the same briefing gives the same order. Repairs that made different goal tests pass are
-taken up together first; tests that no rollout has mended say where to look next; lines where an edit changed nothing in
-any test come behind others.
+first combined. Tests that no rollout has fixed show where to look next. Lines where an edit changed no test rank lower.
 """
 
 from __future__ import annotations
@@ -13,28 +12,27 @@ from itertools import chain
 from agent.policy import Position, Proposal
 from agent.policy.mutate.candidates import Candidate, compiles, distinct, put_back
 from agent.policy.mutate.rejoin import Repair, idle_lines, joined, repairs
-from agent.policy.mutate.source import Source, Unsupported, apply
-from agent.policy.mutate.whole import edits
+from agent.policy.mutate.source import Source, Unsupported, apply, edits
 
 __all__ = ["later", "single", "unmended"]
 
 
 def later(
-    position: Position, found: Sequence[Candidate], sources: Mapping[str, Source], patch: Callable[[str], bytes]
+    position: Position, ranked: Sequence[Candidate], sources: Mapping[str, Source], patch: Callable[[str], bytes]
 ) -> Iterator[Proposal]:
-    """The proposals of a later wave: repairs of earlier rollouts together, then single edits. To go on from one repair
-    alone is for a rollout that begins at its state (`agent.solver.refine.local`)."""
-    told = position.briefing.summaries if position.briefing else ()
-    known = dict(sources)
-    together = joined(repairs(told, _goals(position), patch, lambda path: _source(position, path, known)))
-    proposals = filter(None, [_together(repair, known) for repair in together])
-    return chain(proposals, single(put_back(found, idle_lines(told, patch)), sources))
+    """The proposals of a later round: combined repairs of earlier rollouts, then single edits. Continuing from one
+    repair alone is left to a rollout that begins at its state (`agent.solver.refine.local`)."""
+    summaries = position.briefing.summaries if position.briefing else ()
+    cache = dict(sources)
+    combined = joined(repairs(summaries, _goals(position), patch, lambda path: _source(position, path, cache)))
+    proposals = filter(None, [_together(repair, cache) for repair in combined])
+    return chain(proposals, single(put_back(ranked, idle_lines(summaries, patch)), sources))
 
 
-def single(found: Sequence[Candidate], sources: Mapping[str, Source]) -> Iterator[Proposal]:
-    """Each candidate, the likeliest first."""
-    top = found[0].score if found else 1.0
-    for candidate, _ in distinct(found, sources):
+def single(ranked: Sequence[Candidate], sources: Mapping[str, Source]) -> Iterator[Proposal]:
+    """The candidates as proposals, the likeliest first."""
+    top = ranked[0].score if ranked else 1.0
+    for candidate, _ in distinct(ranked, sources):
         yield Proposal(
             actions=edits(sources[candidate.path], candidate.changes),
             prior=max(1e-6, min(1.0, candidate.score / top)),
@@ -43,31 +41,31 @@ def single(found: Sequence[Candidate], sources: Mapping[str, Source]) -> Iterato
 
 
 def unmended(position: Position) -> set[str]:
-    """The goal tests (all failing ones where none is named) that fail at the position and that none of the rollouts it
-    is told of has made pass; where there are none left, those that fail; where none fails, all of them."""
+    """The goal tests (without goals, the tests that failed at first) that fail at the position and that no rollout of
+    its briefing has fixed. If there are none, all failing goals; if no goal fails, all goals."""
     goals = _goals(position)
     failing = {test for test in goals if not position.node.report.passed(test)}
-    told = position.briefing.summaries if position.briefing else ()
-    mended = {test for summary in told for test in summary.tests_passed}
-    return failing - mended or failing or set(goals)
+    summaries = position.briefing.summaries if position.briefing else ()
+    fixed = {test for summary in summaries for test in summary.tests_passed}
+    return failing - fixed or failing or set(goals)
 
 
 def _goals(position: Position) -> Sequence[str]:
     return position.task.goal_tests or position.path[0].report.failures
 
 
-def _source(position: Position, path: str, known: dict[str, Source]) -> Source | None:
+def _source(position: Position, path: str, cache: dict[str, Source]) -> Source | None:
     """A file of the base state; None where it cannot be edited."""
-    if path not in known:
+    if path not in cache:
         try:
-            known[path] = Source(path, position.box.read(path))
+            cache[path] = Source(path, position.box.read(path))
         except (OSError, Unsupported):
             return None
-    return known[path]
+    return cache[path]
 
 
 def _together(repair: Repair, sources: Mapping[str, Source]) -> Proposal | None:
-    """All of a repair's changes; None where a file that they make is no Python."""
+    """All of a repair's changes; None where a resulting file is not valid Python."""
     if not all(compiles(apply(sources[path].data, changes)) for path, changes in repair.changes.items()):
         return None
     actions = chain.from_iterable(edits(sources[path], changes) for path, changes in repair.changes.items())

@@ -1,4 +1,4 @@
-"""Where the defect probably is: Ochiai suspiciousness of lines, sharpened by where the failures crashed."""
+"""Fault localisation: Ochiai suspiciousness of lines, sharpened by where the failures crashed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from agent.measure.messages import places_of
 
 __all__ = ["Suspicion", "crash_sites", "ochiai", "sharpened"]
 
+BOOST = 1.5
 Suspicion = Mapping[str, Mapping[int, float]]
-"""Per path and 1-based line, in [0, 1]: 1 is executed by every failing test and by no passing one."""
+"""For each path and 1-based line, a value in [0, 1]: 1 is executed by every failing test and by no passing one."""
 
 
 def ochiai(
     lines: Mapping[str, Iterable[tuple[str, int]]], failing: Collection[str], passing: Collection[str]
 ) -> Suspicion:
-    """Suspicion of each (path, line) that a failing test executed, from the lines of each test.
+    """The suspicion of each (path, line) that a failing test executed, from the lines of each test.
 
     Ochiai coefficient, as in Abreu et al., "On the Accuracy of Spectrum-based Fault Localization" (TAICPART 2007).
     """
@@ -30,17 +31,15 @@ def ochiai(
             ran += 1
         elif test in passing:
             passed.update(set(executed))
-    found: dict[str, dict[int, float]] = defaultdict(dict)
+    suspicion: dict[str, dict[int, float]] = defaultdict(dict)
     for (path, line), count in failed.items():
-        found[path][line] = count / sqrt(ran * (count + passed[path, line]))
-    return found
+        suspicion[path][line] = count / sqrt(ran * (count + passed[path, line]))
+    return suspicion
 
 
 def crash_sites(messages: Iterable[str], is_source: Callable[[str], bool]) -> Mapping[tuple[str, int], float]:
-    """How often each source line is where a failure ended, as a share of the failures that ended in the sources;
-    frames further up count a tenth."""
+    """For each source line, its share of the failures that ended in the sources; outer frames count a tenth."""
     sites: Counter[tuple[str, int]] = Counter()
-    shares: dict[tuple[str, int], float] = defaultdict(float)
     ended = 0
     for message in messages:
         frames = places_of(message)
@@ -49,14 +48,12 @@ def crash_sites(messages: Iterable[str], is_source: Callable[[str], bool]) -> Ma
         ended += 1
         sites[frames[-1]] += 10
         sites.update({frame for frame in frames[:-1] if is_source(frame[0])} - {frames[-1]})
-    for site, count in sites.items():
-        shares[site] = count / (10 * ended)
-    return shares
+    return {site: count / (10 * ended) for site, count in sites.items()}
 
 
-def sharpened(suspicion: Suspicion, crashes: Mapping[tuple[str, int], float], boost: float = 1.5) -> Suspicion:
-    """The suspicion with lines where failures ended raised by up to `1 + boost`; relative values only."""
+def sharpened(suspicion: Suspicion, crashes: Mapping[tuple[str, int], float]) -> Suspicion:
+    """The suspicion, multiplied by up to `1 + BOOST` at lines where failures ended; only relative values matter."""
     return {
-        path: {line: value * (1 + boost * crashes.get((path, line), 0.0)) for line, value in lines.items()}
+        path: {line: value * (1 + BOOST * crashes.get((path, line), 0.0)) for line, value in lines.items()}
         for path, lines in suspicion.items()
     }

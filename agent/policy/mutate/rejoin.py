@@ -1,12 +1,12 @@
-"""Rejoining: the edits of earlier rollouts that made goal tests pass, taken up together where they are in different
-places.
+"""Rejoining: combines edits of earlier rollouts that made goal tests pass, where they are in different places.
 
-A state that an earlier rollout has reached is known and worth nothing to a new one; several of their repairs in one
-proposal are new, and often what is missing where an issue has several causes.
+A state that an earlier rollout has reached gains nothing from being reached again. Several repairs in one proposal are
+new, and often what is missing where an issue has several causes.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, pairwise
@@ -18,17 +18,17 @@ from agent.run.rollouts import Summary
 __all__ = ["Repair", "idle_lines", "joined", "repairs"]
 
 MOST = 6
-"""Repairs that are joined, the best ones."""
+"""How many repairs are combined, the best ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What one rollout, or several together, changed in the base state, and what came of it."""
+    """The changes of one rollout, or of several together, to the base state, and their result."""
 
     changes: Mapping[str, tuple[Change, ...]]
-    """Per path, in the order of the file."""
+    """For each path, the changes in the order of the file."""
     gained: frozenset[str]
-    """The goal tests that pass because of it."""
+    """The goal tests that pass because of them."""
 
 
 def repairs(
@@ -37,8 +37,8 @@ def repairs(
     patch: Callable[[str], bytes],
     source: Callable[[str], Source | None],
 ) -> list[Repair]:
-    """Of each rollout that made goal tests pass and was not solved, in their order. One whose patch cannot be made by
-    editing files that are there (`source`) is passed over."""
+    """The repairs of the rollouts that made goal tests pass but did not solve the task, in their order. Patches that do
+    not only edit existing files (those of `source`) are left out."""
     found = []
     for summary in summaries:
         gained = frozenset(summary.tests_passed) & frozenset(goals)
@@ -49,48 +49,47 @@ def repairs(
     return found
 
 
-def joined(found: Sequence[Repair]) -> Iterator[Repair]:
-    """Several repairs at once that are in different places, each with a test that only it makes pass: those that
-    together make the most pass first, then the fewest, then the best ones."""
-    some = found[:MOST]
-    groups = chain.from_iterable(combinations(some, size) for size in range(2, len(some) + 1))
+def joined(ranked: Sequence[Repair]) -> Iterator[Repair]:
+    """Combinations of repairs in different places, each of which makes a test pass that the others do not. The order
+    is: the most passing tests, then the fewest repairs, then the best ones."""
+    best = ranked[:MOST]
+    groups = chain.from_iterable(combinations(best, size) for size in range(2, len(best) + 1))
     together = (_join(group) for group in groups if _each_adds(group))
     return iter(sorted(filter(None, together), key=lambda repair: -len(repair.gained)))
 
 
 def idle_lines(summaries: Iterable[Summary], patch: Callable[[str], bytes]) -> frozenset[tuple[str, int]]:
-    """Paths and lines of the base state that rollouts changed without any test ending otherwise."""
+    """Paths and lines of the base state that rollouts changed without changing the result of any test."""
     idle = (summary for summary in summaries if summary.outcome == "unchanged" and summary.patch_blob)
     files = chain.from_iterable(parse(patch(summary.patch_blob)) for summary in idle)
     return frozenset((file.path, line) for file in files for line in file.gone | file.beside)
 
 
-def _join(some: Sequence[Repair]) -> Repair | None:
-    """All of them at once; None: two are in the same place."""
+def _join(group: Sequence[Repair]) -> Repair | None:
+    """All repairs at once; None where two are in the same place."""
     changes: dict[str, tuple[Change, ...]] = {}
-    for repair in some:
+    for repair in group:
         for path, new in repair.changes.items():
             changes[path] = tuple(sorted({*changes.get(path, ()), *new}, key=lambda c: (c.start, c.end)))
-    if any(_collide(one, two) for each in changes.values() for one, two in pairwise(each)):
+    if any(_collide(one, two) for in_file in changes.values() for one, two in pairwise(in_file)):
         return None
-    return Repair(changes, frozenset().union(*(repair.gained for repair in some)))
+    return Repair(changes, frozenset().union(*(repair.gained for repair in group)))
 
 
 def _collide(one: Change, two: Change) -> bool:
-    """Whether of two changes, in the order of the file, it is open what both together make."""
+    """Whether the result of two changes, given in the order of the file, is ambiguous."""
     replaces = one.start < one.end and two.start < two.end
     return one.end > two.start or (one.end == two.start and not replaces)
 
 
-def _each_adds(some: Sequence[Repair]) -> bool:
-    """Whether each makes a test pass that none of the others does."""
-    return all(
-        repair.gained - frozenset().union(*(other.gained for other in some if other is not repair)) for repair in some
-    )
+def _each_adds(group: Sequence[Repair]) -> bool:
+    """Whether each repair makes a test pass that none of the others does."""
+    passes = Counter(test for repair in group for test in repair.gained)
+    return all(any(passes[test] == 1 for test in repair.gained) for repair in group)
 
 
 def _changes(file: FilePatch, source: Source | None) -> tuple[Change, ...]:
-    """A patch of one file as changes of its bytes; none where the file has fewer lines, or cannot be edited."""
+    """The patch of one file as changes of its bytes; empty where the file has fewer lines, or cannot be edited."""
     count = source.data.count(b"\n") if source else 0
     if source is None or any(line > count + 1 for line in file.gone):
         return ()
@@ -101,20 +100,20 @@ def _changes(file: FilePatch, source: Source | None) -> tuple[Change, ...]:
 
 
 def _span(source: Source, first: int, gone: int) -> tuple[int, int]:
-    """The bytes of so many whole lines."""
+    """The byte span of `gone` whole lines."""
     start = source.line_span(first, first)[0]
     return start, source.line_span(first, first + gone - 1)[1] if gone else start
 
 
 def _regions(file: FilePatch, last: int) -> Iterator[tuple[int, int, list[str]]]:
-    """Where lines are replaced: the first old line, how many old ones go, and the new ones."""
+    """Where lines are replaced: the first old line, how many old lines are removed, and the new lines."""
     old, new = 1, 1
     while old <= last + 1 and (file.added or file.gone):
-        first, come = old, []
+        first, added = old, []
         while old in file.gone or new in file.added:
             if new in file.added:
-                come.append(file.added[new])
+                added.append(file.added[new])
             old, new = old + (old in file.gone), new + (new in file.added)
-        if first != old or come:
-            yield first, old - first, come
+        if first != old or added:
+            yield first, old - first, added
         old, new = old + 1, new + 1

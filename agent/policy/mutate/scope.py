@@ -1,4 +1,4 @@
-"""Names at a place in a file: which are visible, of what kind they seem to be, and where they are read."""
+"""Scopes: which names are visible at a place in a file, their probable kinds, and where they are read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Binding:
 
     name: str
     offset: int
-    """Where it is first bound."""
+    """Where the name is first bound."""
     extent: tuple[int, int]
-    """Where it can be read."""
+    """Where the name can be read."""
     kinds: set[str] = field(default_factory=set)
     values: list[str] = field(default_factory=list)
-    """The expressions that are assigned to it, as written."""
+    """The expressions that are assigned to the name, as written."""
     reads: list[int] = field(default_factory=list)
     writes: list[int] = field(default_factory=list)
     parameter: bool = False
@@ -36,7 +36,7 @@ class Binding:
 
 @dataclass(slots=True)
 class Scope:
-    """A function (or the module) with the names bound in it."""
+    """A function, or the module, with the names bound in it."""
 
     node: cst.CSTNode
     extent: tuple[int, int]
@@ -44,27 +44,27 @@ class Scope:
     bindings: dict[str, Binding] = field(default_factory=dict)
 
     def visible(self, offset: int, begun: int) -> Iterator[Binding]:
-        """Names that can be read at a place in a statement that begins at `begun`, the nearest scope's first, latest
-        bound first. What the statement itself binds is not among them, but for the variables of comprehensions."""
-        scope: Scope | None = self
-        seen: set[str] = set()
-        while scope is not None:
+        """The names that can be read at an offset in a statement that begins at `begun`, those of inner scopes first,
+        within a scope the latest bound first. Names that the statement itself binds are left out, except for the
+        variables of comprehensions."""
+        names: set[str] = set()
+        for scope in self._outward():
             for binding in sorted(scope.bindings.values(), key=lambda b: -b.offset):
                 inside = binding.extent[0] <= offset < binding.extent[1]
                 bound = binding.offset < begun or binding.extent != scope.extent or scope is not self
-                if inside and bound and binding.name not in seen:
-                    seen.add(binding.name)
+                if inside and bound and binding.name not in names:
+                    names.add(binding.name)
                     yield binding
-            scope = scope.outer
 
     def find(self, name: str) -> Binding | None:
-        """The binding that a name refers to."""
+        """The binding that a name refers to; None if the file does not bind it."""
+        return next((scope.bindings[name] for scope in self._outward() if name in scope.bindings), None)
+
+    def _outward(self) -> Iterator[Scope]:
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.bindings:
-                return scope.bindings[name]
+            yield scope
             scope = scope.outer
-        return None
 
     @property
     def local(self) -> bool:
@@ -73,22 +73,21 @@ class Scope:
 
 
 def scopes(source: Source) -> dict[cst.CSTNode, Scope]:
-    """The scope of the module and of every function in it."""
-    found: dict[cst.CSTNode, Scope] = {}
+    """The scopes of the module and of every function in it."""
     root = Scope(source.module, (0, len(source.data) + 1), None)
-    found[source.module] = root
+    scope_of: dict[cst.CSTNode, Scope] = {source.module: root}
     owners: dict[cst.CSTNode, Scope] = {source.module: root}
     for node in source.walk()[1:]:
         owner = owners[source.parent(node) or source.module]
         if isinstance(node, cst.FunctionDef):
-            owner = found[node] = Scope(node, source.span(node), owner)
+            owner = scope_of[node] = Scope(node, source.span(node), owner)
         owners[node] = owner
     for node, owner in owners.items():
         _bind(source, owner, node)
     for node, owner in owners.items():
         _read(source, owner, node)
     _share_kinds(source, owners)
-    return found
+    return scope_of
 
 
 def _bind(source: Source, scope: Scope, node: cst.CSTNode) -> None:
@@ -113,8 +112,6 @@ def _bind(source: Source, scope: Scope, node: cst.CSTNode) -> None:
         case cst.AsName(name=cst.Name() as name):
             if not isinstance(source.parent(node), cst.ImportAlias):
                 _add(source, scope, name, scope.extent)
-        case _:
-            pass
 
 
 def _add(
@@ -143,8 +140,6 @@ def _add_target(source: Source, scope: Scope, target: cst.CSTNode, value: cst.Ba
                 _add_target(source, scope, element.value, values[position].value if values else None)
                 if isinstance(element, cst.StarredElement) and isinstance(element.value, cst.Name):
                     scope.bindings[element.value.value].kinds.add("list")
-        case _:
-            pass
 
 
 def _add_loop_target(
@@ -160,8 +155,6 @@ def _add_loop_target(
                 if isinstance(element.value, cst.Name):
                     binding = _add(source, scope, element.value, extent)
                     binding.kinds.update({"int"} if called == "enumerate" and position == 0 else set())
-        case _:
-            pass
 
 
 def _read(source: Source, scope: Scope, node: cst.CSTNode) -> None:
@@ -182,7 +175,7 @@ def _read(source: Source, scope: Scope, node: cst.CSTNode) -> None:
 
 
 def _share_kinds(source: Source, owners: Mapping[cst.CSTNode, Scope]) -> None:
-    """What is assigned to, compared with or passed as something else is of its kind."""
+    """Give both sides of an assignment, a comparison or an argument the kinds of each other."""
     functions = {f.name.value: f for f in source.all(cst.FunctionDef)}
     pairs = [
         (one, other)
@@ -213,11 +206,9 @@ def _alike(
             for param, arg in zip(functions[name].params.params, args, strict=False):
                 if isinstance(arg.value, cst.Name) and arg.keyword is None and not arg.star:
                     yield inner.bindings.get(param.name.value), scope.find(arg.value.value)
-        case _:
-            return
 
 
 @lru_cache(maxsize=65536)
 def likeness(one: str, other: str) -> float:
-    """In [0, 1]: how alike two names are spelled."""
+    """How similarly two names are spelled, in [0, 1]."""
     return SequenceMatcher(None, one, other).ratio()

@@ -1,4 +1,4 @@
-"""Site and Variant: what an edit template is shown, and what it answers."""
+"""Site and Variant: the input and the output of an edit template."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _STATEMENT = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One edit that a template makes of a site."""
+    """One edit that a template makes at a site."""
 
     changes: tuple[Change, ...]
     label: str
-    """What is done, in a few words (`< to <=`)."""
+    """The edit in a few words (`< to <=`)."""
     weight: float
-    """In (0, 1]: how likely this is, given that the defect is at this site."""
+    """How likely this edit is, given that the defect is at this site, in (0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A node of the syntax tree with what can be known of its surroundings."""
+    """A node of the syntax tree, with its file and its scope."""
 
     source: Source
     node: cst.CSTNode
@@ -46,27 +46,25 @@ class Site:
         return self.source.span(self.node)[0]
 
     def code(self, node: cst.CSTNode | None = None) -> str:
-        """The text of a node, of the site's own by default."""
+        """The text of a node, by default the site's own."""
         return self.source.code(node or self.node)
 
     def variant(self, text: str, label: str, weight: float, node: cst.CSTNode | None = None) -> Variant:
-        """The variant that puts an expression in a node's place, of the site's own by default."""
+        """The variant that replaces a node, by default the site's own, by an expression."""
         return Variant((self.source.replace(node or self.node, text),), label, weight)
 
     def token(self, node: cst.CSTNode, text: str, label: str, weight: float) -> Variant:
-        """The variant that puts another operator or name in a token's place."""
-        start, end = self.source.span(node)
-        return Variant((Change(start, end, text),), label, weight)
+        """The variant that replaces a node by a text as it is, without added parentheses."""
+        return Variant((Change(*self.source.span(node), text),), label, weight)
 
     def values(self) -> Iterator[Binding]:
-        """Variables of the enclosing functions that can be read here, the latest bound first: no functions, nothing
-        global."""
+        """The variables of the enclosing functions that can be read here, the latest bound first; no functions."""
         holders = (n for n in (self.node, *self.source.ancestors(self.node)) if isinstance(n, _STATEMENT))
         statement = next(holders, self.source.module)
         return self._values(self.offset, self.source.span(statement)[0])
 
     def values_after(self) -> Iterator[Binding]:
-        """The same for the place behind the site's statement."""
+        """The same for the place after the site's statement."""
         end = self.source.span(self.node)[1] - 1
         return self._values(end, end)
 
@@ -81,7 +79,7 @@ class Site:
                 yield binding
 
     def kinds(self, node: cst.CSTNode) -> set[str]:
-        """The kinds that an expression seems to have; empty when nothing tells."""
+        """The kinds that an expression seems to have; empty where nothing shows them."""
         if isinstance(node, cst.Name):
             binding = self.scope.find(node.value)
             if binding is not None:
@@ -90,4 +88,4 @@ class Site:
 
 
 Template = Callable[[Site], Iterator[Variant]]
-"""Yields its variants of a site, the likeliest first; none when it does not apply."""
+"""Yields its variants of a site, the likeliest first; none where it does not apply."""

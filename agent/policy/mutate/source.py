@@ -1,6 +1,6 @@
 """Source: one Python file as bytes, its syntax tree, and the byte span of every node.
 
-Law: a file is only ever changed by replacing byte spans, so whatever lies outside an edit stays as it was.
+Law: a file is only changed by replacing byte spans, so everything outside of an edit stays as it was.
 """
 
 from __future__ import annotations
@@ -9,26 +9,28 @@ import ast
 import bisect
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
-__all__ = ["Change", "Source", "Unsupported", "apply", "precedence"]
+from agent.actions import Edit
+
+__all__ = ["Change", "Source", "Unsupported", "apply", "edits", "precedence"]
 
 ATOM = 15
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
 class Unsupported(Exception):
-    """The file cannot be edited by span: not UTF-8, no Python that this interpreter compiles, unusual line ends."""
+    """The file cannot be edited: it is not UTF-8, does not compile, or has unusual line ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Replace the bytes `start` to `end` (exclusive) by a text."""
+    """Replaces the bytes from `start` to `end` (exclusive) by a text."""
 
     start: int
     end: int
@@ -39,7 +41,7 @@ class Source:
     """One file, parsed once. Offsets are in bytes, lines are 1-based."""
 
     def __init__(self, path: str, data: bytes) -> None:
-        """Raises Unsupported."""
+        """Raises Unsupported where the file cannot be edited."""
         self.path = path
         self.data = data
         self.module = _parse(path, data)
@@ -56,7 +58,7 @@ class Source:
         self.newline = "\r\n" if b"\r\n" in data else "\n"
 
     def _index(self, node: cst.CSTNode) -> None:
-        """Note a node's place in the tree; asking libcst for children is slow, so it is done once."""
+        """Record the place of a node and its descendants in the tree, once: asking libcst for children is slow."""
         begin = len(self._order)
         self._order.append(node)
         children = self._children[node] = list(node.children)
@@ -77,7 +79,7 @@ class Source:
         return self._by_kind[kind]
 
     def children(self, node: cst.CSTNode) -> Sequence[cst.CSTNode]:
-        """The nodes right below, in the order of the text."""
+        """The node's children, in the order of the text."""
         return self._children[node]
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
@@ -86,19 +88,19 @@ class Source:
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The nodes around a node, innermost first."""
-        above = self._parents.get(node)
-        while above is not None:
-            yield above
-            above = self._parents.get(above)
+        parent = self._parents.get(node)
+        while parent is not None:
+            yield parent
+            parent = self._parents.get(parent)
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
-        """Where a node begins and ends, its own parentheses included."""
-        known = self._full_spans.get(node)
-        if known is None:
+        """The offsets where a node begins and ends, its own parentheses included."""
+        span = self._full_spans.get(node)
+        if span is None:
             ends = (node.lpar[0], node.rpar[-1]) if isinstance(node, cst.BaseExpression) and node.lpar else (node, node)
             first, last = (self._spans[end] for end in ends)
-            known = self._full_spans[node] = (first.start, last.start + last.length)
-        return known
+            span = self._full_spans[node] = (first.start, last.start + last.length)
+        return span
 
     def code(self, node: cst.CSTNode) -> str:
         """The node's text as written, its own parentheses included."""
@@ -106,27 +108,27 @@ class Source:
         return self.data[start:end].decode()
 
     def line(self, offset: int) -> int:
-        """The line that holds a byte."""
+        """The line that holds the byte at an offset."""
         return bisect.bisect_right(self._line_starts, offset)
 
     def line_span(self, first: int, last: int) -> tuple[int, int]:
-        """The bytes of some whole lines, the last one's line end included."""
+        """The byte span of whole lines, the last line end included."""
         end = self._line_starts[last] if last < len(self._line_starts) else len(self.data)
         return self._line_starts[first - 1], end
 
     def indent(self, node: cst.CSTNode) -> str | None:
-        """The white space in front of a statement; None when other text shares its line."""
+        """The white space before a statement; None where other text precedes it on its line."""
         start = self.span(node)[0]
         before = self.data[self.line_span(self.line(start), self.line(start))[0] : start].decode()
         return before if not before.strip(" \t\f") else None
 
     def statement_lines(self, node: cst.CSTNode) -> tuple[int, int]:
-        """First and last line of a statement, body included."""
+        """The first and the last line of a statement, its body included."""
         start, end = self.span(node)
         return self.line(start), self.line(max(start, end - 1))
 
     def replace(self, node: cst.CSTNode, text: str) -> Change:
-        """The change that puts an expression's text in a node's place, parenthesised where that is needed."""
+        """The change that replaces a node by an expression, in parentheses where they are needed."""
         start, end = self.span(node)
         needed = _needed_precedence(node, self._parents.get(node))
         multi_line = "\n" in text and bool(getattr(node, "lpar", ()))
@@ -142,9 +144,34 @@ def apply(data: bytes, changes: Sequence[Change]) -> bytes:
     return data
 
 
+def edits(source: Source, changes: Sequence[Change]) -> tuple[Edit, ...]:
+    """The changes as edits of whole lines, the last one first, so that every line number is right when it is used."""
+    made: list[Edit] = []
+    for first, last, group in reversed(_regions(source, changes)):
+        start, end = source.line_span(first, last)
+        old = source.data[start:end]
+        new = apply(old, [replace(change, start=change.start - start, end=change.end - start) for change in group])
+        made.append(Edit(source.path, old.decode(), new.decode(), first))
+    return tuple(made)
+
+
+def _regions(source: Source, changes: Sequence[Change]) -> list[tuple[int, int, list[Change]]]:
+    """The changes by the ranges of lines that they touch; overlapping or adjacent ranges are joined."""
+    regions: list[tuple[int, int, list[Change]]] = []
+    end = max(0, len(source.data) - 1)
+    for change in sorted(changes, key=lambda c: (c.start, c.end)):
+        first = source.line(min(change.start, end))
+        last = source.line(min(max(change.start, change.end - 1), end))
+        if regions and first <= regions[-1][1] + 1:
+            regions[-1] = (regions[-1][0], max(last, regions[-1][1]), [*regions[-1][2], change])
+        else:
+            regions.append((first, last, [change]))
+    return regions
+
+
 @lru_cache(maxsize=65536)
 def precedence(text: str) -> int:
-    """How tightly an expression holds together: 0 for a lambda or a bare tuple up to `ATOM`."""
+    """How tightly an expression binds, from 0 for a lambda or a bare tuple to `ATOM`."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError):
@@ -176,38 +203,19 @@ _BINARY = {
     "BitOr": 6,
     "BitXor": 7,
     "BitAnd": 8,
-    "LShift": 9,
-    "RShift": 9,
-    "Add": 10,
-    "Sub": 10,
-    "Mult": 11,
-    "Div": 11,
-    "FloorDiv": 11,
-    "Mod": 11,
-    "MatMult": 11,
-    "Pow": 13,
+    **dict.fromkeys(("LShift", "RShift", "LeftShift", "RightShift"), 9),
+    **dict.fromkeys(("Add", "Sub", "Subtract"), 10),
+    **dict.fromkeys(("Mult", "Div", "FloorDiv", "Mod", "MatMult"), 11),
+    **dict.fromkeys(("Multiply", "Divide", "FloorDivide", "Modulo", "MatrixMultiply"), 11),
+    **dict.fromkeys(("Pow", "Power"), 13),
 }
-_CST_BINARY = {
-    "BitXor": 7,
-    "LeftShift": 9,
-    "RightShift": 9,
-    "Add": 10,
-    "Subtract": 10,
-    "Multiply": 11,
-    "Divide": 11,
-    "FloorDivide": 11,
-    "Modulo": 11,
-    "MatrixMultiply": 11,
-    "Power": 13,
-    "BitOr": 6,
-    "BitAnd": 8,
-}
+"""Precedence by the operators' class names in `ast` and in libcst."""
 
 
 def _needed_precedence(node: cst.CSTNode, parent: cst.CSTNode | None) -> int:
     match parent:
         case cst.BinaryOperation(operator=op, right=right):
-            return _CST_BINARY[type(op).__name__] + (right is node)
+            return _BINARY[type(op).__name__] + (right is node)
         case cst.BooleanOperation(operator=op, right=right):
             return (2 if isinstance(op, cst.Or) else 3) + (right is node)
         case cst.Comparison() | cst.ComparisonTarget() | cst.StarredElement():

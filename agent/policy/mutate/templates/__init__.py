@@ -1,8 +1,8 @@
 """The edit templates, one kind of defect a module; `TEMPLATES` lists them all.
 
-A template's weights say how often such a fix is the right one where it applies. They follow what is known of the
-one-statement fixes of real projects (Karampatsis and Sutton, "How Often Do Single-Statement Bugs Occur?", MSR 2020:
-wrong names, functions and literals first, then arguments, operators and conditions), in coarse steps.
+A template's weights estimate how often such a fix is right where it applies. They follow, in coarse steps, what is
+known about one-statement fixes in real projects (Karampatsis and Sutton, "How Often Do Single-Statement Bugs Occur?",
+MSR 2020): wrong names, functions and literals first, then arguments, operators and conditions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from agent.policy.mutate.templates import (
     conditions,
     constants,
     exceptions,
-    guards,
     insertions,
     names,
     offsets,
@@ -63,7 +62,7 @@ TEMPLATES: tuple[Template, ...] = (
     insertions.insert_call,
     insertions.insert_assignment,
     insertions.insert_reset,
-    guards.insert_jump,
+    insertions.insert_jump,
     statements.delete,
     statements.swap_statements,
     statements.move,

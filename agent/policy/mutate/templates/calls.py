@@ -1,4 +1,4 @@
-"""Calls: aimed at a relative of the function, arguments swapped, dropped, added."""
+"""Calls: a related function instead, or arguments swapped, dropped or added."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _KIN = (
     ("findall", "finditer"),
 )
 _COMMON = ("append", "extend", "add", "update", "get", "setdefault", "list", "sorted", "repr", "isinstance")
-"""Functions that are mostly right: another one is rarely meant."""
+"""Functions that are mostly right; another one is rarely meant."""
 _ENDS = {"append": "appendleft", "appendleft": "append", "pop": "popleft", "popleft": "pop"}
 _WELL_KNOWN = ("isinstance", "getattr", "hasattr", "setattr", "enumerate", "range", "print", "zip", "open")
 """Functions whose arguments are rarely in the wrong order."""
@@ -62,7 +62,7 @@ _USUAL = {
 
 
 def another_function(site: Site) -> Iterator[Variant]:
-    """A function or method for its kin, or for a function of the module that takes as many arguments."""
+    """Replaces a function or method by a related one, or by one of the module that takes as many arguments."""
     if not isinstance(site.node, cst.Call):
         return
     func = site.node.func
@@ -81,14 +81,14 @@ def another_function(site: Site) -> Iterator[Variant]:
 
 
 def _same_arity(site: Site, name: cst.Name, arity: int, method: bool) -> Iterator[Variant]:
-    found: dict[str, float] = {}
+    likeness_of: dict[str, float] = {}
     for node in site.source.all(cst.FunctionDef):
         if node.name.value != name.value:
             count = len(node.params.params)
             inside_class = any(isinstance(a, cst.ClassDef) for a in site.source.ancestors(node))
             if inside_class == method and arity == count - inside_class and not node.name.value.startswith("__"):
-                found[node.name.value] = likeness(node.name.value, name.value)
-    for rank, (other, alike) in enumerate(sorted(found.items(), key=lambda item: -item[1])[:4]):
+                likeness_of[node.name.value] = likeness(node.name.value, name.value)
+    for rank, (other, alike) in enumerate(sorted(likeness_of.items(), key=lambda item: -item[1])[:4]):
         yield site.token(name, other, f"{name.value} to {other}", 0.15 * (0.3 + alike) / (1 + rank))
 
 
@@ -96,7 +96,7 @@ def swap_arguments(site: Site) -> Iterator[Variant]:
     """`f(a, b)` to `f(b, a)`, neighbours first."""
     if not isinstance(site.node, cst.Call) or site.code(site.node.func) in ("min", "max"):
         return
-    known = site.code(site.node.func) in _WELL_KNOWN
+    well_known = site.code(site.node.func) in _WELL_KNOWN
     args = [a for a in site.node.args if a.keyword is None and not a.star]
     pairs = [(i, j) for i in range(len(args)) for j in range(i + 1, len(args))]
     for i, j in sorted(pairs, key=lambda p: p[1] - p[0])[:6]:
@@ -105,70 +105,73 @@ def swap_arguments(site: Site) -> Iterator[Variant]:
             changes = (site.source.replace(one, site.code(two)), site.source.replace(two, site.code(one)))
             names = isinstance(one, cst.Name) + isinstance(two, cst.Name)
             weight = (0.15, 0.3, 0.45)[names] if j == i + 1 else 0.1
-            yield Variant(changes, f"swap arguments {i + 1} and {j + 1}", weight * (0.2 if known else 1.0))
+            yield Variant(changes, f"swap arguments {i + 1} and {j + 1}", weight * (0.2 if well_known else 1.0))
 
 
 def drop_argument(site: Site) -> Iterator[Variant]:
-    """A call without one of its arguments."""
+    """Drops one argument of a call."""
     match site.node:
         case cst.Call(args=args) if len(args) > 1:
             for position in reversed(range(len(args))):
                 if position == 0:
-                    start, end = site.source.span(args[0].value)[0], site.source.span(args[1])[0]
-                    start = site.source.span(args[0])[0]
+                    start, end = site.source.span(args[0])[0], site.source.span(args[1])[0]
                 else:
                     start = site.source.span(args[position - 1].value)[1]
                     end = site.source.span(args[position].value)[1]
                 label = f"drop argument {site.code(args[position].value)[:20]}"
-                yield Variant((_cut(start, end),), label, 0.1)
-        case _:
-            return
+                yield Variant((Change(start, end, ""),), label, 0.1)
 
 
 def add_argument(site: Site) -> Iterator[Variant]:
-    """A parameter of the called function that the call leaves out, from a variable in scope; or one variable more."""
+    """Passes a parameter that the call leaves out, or, where the function is unknown, one more variable in scope."""
     if not isinstance(site.node, cst.Call):
         return
     args = site.node.args
     start, end = site.source.span(site.node)
     if not site.source.data[start:end].endswith(b")") or any(a.star for a in args):
         return
-    given = {a.keyword.value for a in args if a.keyword is not None}
+    keywords = {a.keyword.value for a in args if a.keyword is not None}
     joint = ", " if args and not _has_comma(args[-1]) else ""
-    at = site.source.span(args[-1])[1] if args else end - 1
-    name = site.node.func.attr.value if isinstance(site.node.func, cst.Attribute) else site.code(site.node.func)
+    name = _called_name(site, site.node)
     names = [b.name for b in site.values()]
-    called = _parameters(site, name)
-    for rank, parameter in enumerate(p for p in called[len(args) - len(given) :] if p not in given):
+    parameters = _parameters(site, name)
+    for rank, parameter in enumerate(p for p in parameters[len(args) - len(keywords) :] if p not in keywords):
         if parameter in names:
-            yield Variant((_insert(at, f"{joint}{parameter}={parameter}"),), f"pass {parameter}", 0.3)
+            yield _passing(site, site.node, f"{joint}{parameter}={parameter}", f"pass {parameter}", 0.3)
         else:
             for value in ("True", "False", "None"):
-                yield Variant(
-                    (_insert(at, f"{joint}{parameter}={value}"),), f"pass {parameter}={value}", 0.05 / (1 + rank)
-                )
-    if not called:
-        for rank, one in enumerate(n for n in names[:6] if n not in {site.code(a.value) for a in args}):
-            yield Variant((_insert(at, f"{joint}{one}"),), f"pass {one}", 0.04 / (1 + rank))
+                argument = f"{parameter}={value}"
+                yield _passing(site, site.node, joint + argument, f"pass {argument}", 0.05 / (1 + rank))
+    if not parameters:
+        for rank, variable in enumerate(n for n in names[:6] if n not in {site.code(a.value) for a in args}):
+            yield _passing(site, site.node, joint + variable, f"pass {variable}", 0.04 / (1 + rank))
 
 
 def usual_argument(site: Site) -> Iterator[Variant]:
-    """An argument that well-known functions are often called with: `split(x)` to `split(x, 1)`, `d.pop(k)` to
+    """Adds an argument that a well-known function often has: `split(x)` to `split(x, 1)`, `d.pop(k)` to
     `d.pop(k, None)`, `sorted(x)` to `sorted(x, reverse=True)`."""
     if not isinstance(site.node, cst.Call):
         return
-    func, args = site.node.func, site.node.args
-    name = func.attr.value if isinstance(func, cst.Attribute) else site.code(func)
+    args, name = site.node.args, _called_name(site, site.node)
     if (name, len(args)) not in _USUAL or (args and _has_comma(args[-1])):
         return
-    at = site.source.span(args[-1])[1] if args else site.source.span(site.node)[1] - 1
     for rank, text in enumerate(_USUAL[name, len(args)]):
         joint = ", " if args else ""
-        yield Variant((_insert(at, joint + text),), f"pass {text} to {name}", 0.25 / (1 + rank))
+        yield _passing(site, site.node, joint + text, f"pass {text} to {name}", 0.25 / (1 + rank))
+
+
+def _called_name(site: Site, call: cst.Call) -> str:
+    return call.func.attr.value if isinstance(call.func, cst.Attribute) else site.code(call.func)
+
+
+def _passing(site: Site, call: cst.Call, text: str, label: str, weight: float) -> Variant:
+    """The variant that inserts a text after the last argument of a call."""
+    at = site.source.span(call.args[-1])[1] if call.args else site.source.span(call)[1] - 1
+    return Variant((Change(at, at, text),), label, weight)
 
 
 def _parameters(site: Site, name: str) -> list[str]:
-    """The parameters of the function or constructor of that name in this file."""
+    """The parameters of the function or constructor of that name in this file; empty if there is none."""
     for node in site.source.all(cst.FunctionDef):
         if not name.startswith("__"):
             holder = next((a for a in site.source.ancestors(node) if isinstance(a, cst.ClassDef)), None)
@@ -181,11 +184,3 @@ def _parameters(site: Site, name: str) -> list[str]:
 
 def _has_comma(arg: cst.Arg) -> bool:
     return isinstance(arg.comma, cst.Comma)
-
-
-def _insert(at: int, text: str) -> Change:
-    return Change(at, at, text)
-
-
-def _cut(start: int, end: int) -> Change:
-    return Change(start, end, "")

@@ -1,4 +1,4 @@
-"""Conditions: negated, made narrower or wider by a check of what is in scope, a constant replaced."""
+"""Conditions: negated, narrowed or widened by a check of a variable in scope, or a constant replaced."""
 
 from __future__ import annotations
 
@@ -28,12 +28,8 @@ def _is_condition(site: Site) -> bool:
 def negated(site: Site) -> Iterator[Variant]:
     """`if x` to `if not x`."""
     if _is_condition(site) and not isinstance(site.node, cst.UnaryOperation | cst.Comparison):
-        text = (
-            f"not {site.code()}"
-            if isinstance(site.node, cst.Name | cst.Attribute | cst.Call | cst.Subscript)
-            else f"not ({site.code()})"
-        )
-        yield site.variant(text, "negate the condition", 0.3)
+        plain = isinstance(site.node, cst.Name | cst.Attribute | cst.Call | cst.Subscript)
+        yield site.variant(f"not {site.code()}" if plain else f"not ({site.code()})", "negate the condition", 0.3)
 
 
 def constant_condition(site: Site) -> Iterator[Variant]:
@@ -41,15 +37,10 @@ def constant_condition(site: Site) -> Iterator[Variant]:
     match site.node:
         case cst.Name(value="True" | "False") if _is_condition(site):
             bindings = [b for b in site.values() if b.kinds - {"callable"}]
-            for rank, binding in enumerate(
-                sorted(bindings, key=lambda b: not b.kinds & {"list", "dict", "set", "sized"})
-            ):
-                yield site.variant(binding.name, f"while {binding.name}", 0.6 / (1 + rank))
-                yield site.variant(
-                    f"{binding.name} is not None", f"while {binding.name} is not None", 0.15 / (1 + rank)
-                )
-        case _:
-            return
+            bindings.sort(key=lambda b: not b.kinds & {"list", "dict", "set", "sized"})
+            for rank, binding in enumerate(bindings):
+                for text, weight in ((binding.name, 0.6), (f"{binding.name} is not None", 0.15)):
+                    yield site.variant(text, f"while {text}", weight / (1 + rank))
 
 
 def extended(site: Site) -> Iterator[Variant]:
@@ -66,7 +57,7 @@ def extended(site: Site) -> Iterator[Variant]:
 
 
 def _checks(site: Site) -> Iterator[tuple[float, str, bool]]:
-    """Checks of the names of the condition (they come first, as guards) and of the other variables in scope."""
+    """Weighted checks of what the condition uses (True: to be put first, as guards) and of other variables in scope."""
     inside = [n.value for n in site.source.walk(site.node) if isinstance(n, cst.Name)]
     guarded = [site.code(n.value) for n in site.source.walk(site.node) if isinstance(n, cst.Attribute | cst.Subscript)]
     for rank, receiver in enumerate(dict.fromkeys(guarded)):
@@ -80,16 +71,15 @@ def _checks(site: Site) -> Iterator[tuple[float, str, bool]]:
             continue
         if kinds & {"sized", "list", "dict", "set", "str"} or not kinds:
             yield (0.3 if name not in inside else 0.12) / (1 + rank), f"not {name}", False
-            rank += 1
         elif "optional" in kinds or "object" in kinds:
             yield 0.2 / (1 + rank), f"{name} is None", False
-            rank += 1
         elif "bool" in kinds:
             yield 0.15 / (1 + rank), f"not {name}", False
-            rank += 1
         elif "int" in kinds and name not in inside:
             yield 0.1 / (1 + rank), f"{name} == 0", False
-            rank += 1
+        else:
+            continue
+        rank += 1
 
 
 def _opposite(check: str) -> str:
@@ -117,17 +107,14 @@ def none_check(site: Site) -> Iterator[Variant]:
         ):
             text = f"{site.code(right)} if {site.code(left)} is None else {site.code(left)}"
             yield site.variant(text, "None check for or", 0.2)
-        case _:
-            return
 
 
 def _is_tested(site: Site) -> bool:
-    """Whether only the truth of the expression matters: it is a condition, or an operand of one."""
+    """Whether only the truth value of the expression matters: it is a condition, or an operand of one."""
     node = site.node
-    for above in site.source.ancestors(node):
-        if not isinstance(above, cst.BooleanOperation) and not (
-            isinstance(above, cst.UnaryOperation) and isinstance(above.operator, cst.Not)
-        ):
+    for parent in site.source.ancestors(node):
+        negation = isinstance(parent, cst.UnaryOperation) and isinstance(parent.operator, cst.Not)
+        if not negation and not isinstance(parent, cst.BooleanOperation):
             break
-        node = above
+        node = parent
     return _is_condition(Site(site.source, node, site.scope))

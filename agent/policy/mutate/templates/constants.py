@@ -1,4 +1,4 @@
-"""Constants: numbers off by one, True for False, empty for one element, quantifiers of regular expressions."""
+"""Constants: numbers off by one, True for False, empty values, defaults, quantifiers of regular expressions."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ def another_boolean(site: Site) -> Iterator[Variant]:
         case cst.Name(value="True" | "False" as value):
             other = "False" if value == "True" else "True"
             yield site.variant(other, f"{value} to {other}", 0.4)
-        case _:
-            return
 
 
 def another_value(site: Site) -> Iterator[Variant]:
@@ -50,12 +48,10 @@ def another_value(site: Site) -> Iterator[Variant]:
             yield site.variant("None", "empty text to None", 0.1)
         case cst.Integer(value="0" | "1") if isinstance(site.parent, cst.Assign | cst.Return):
             yield site.variant("None", f"{site.node.value} to None", 0.04)
-        case _:
-            return
 
 
 def another_default(site: Site) -> Iterator[Variant]:
-    """The default of a parameter: `None`, `True`, `False`, `0`, `""`."""
+    """Another default of a parameter: `None`, `True`, `False`, `0`, `""`."""
     if isinstance(site.node, cst.Param) and site.node.default is not None:
         old = site.code(site.node.default)
         for text in ("None", "True", "False", "0", "1", '""', "()"):
@@ -71,8 +67,6 @@ def returned(site: Site) -> Iterator[Variant]:
         case cst.Return(value=cst.Name(value="None") | cst.Integer() | cst.SimpleString() as value):
             for rank, binding in enumerate(site.values()):
                 yield site.variant(binding.name, f"return {binding.name}", 0.25 / (1 + rank), value)
-        case _:
-            return
 
 
 def _returned_test(site: Site, value: cst.Name) -> Iterator[Variant]:
@@ -90,18 +84,19 @@ def _returned_test(site: Site, value: cst.Name) -> Iterator[Variant]:
 
 
 def another_quantifier(site: Site) -> Iterator[Variant]:
-    """In a text that looks like a regular expression: `+` to `*`, a `?` more or less, an anchor added."""
-    if not isinstance(site.node, cst.SimpleString) or not re.search(
-        r"[\])}.\\][*+?]|\(\?|\\[dswDSWb]|\[\^", site.node.value
-    ):
+    """In a string that looks like a regular expression: `+` to `*`, a `?` more or less, an anchor added."""
+    if not isinstance(site.node, cst.SimpleString):
         return
     value = site.node.value
+    if not re.search(r"[\])}.\\][*+?]|\(\?|\\[dswDSWb]|\[\^", value):
+        return
     for place in re.finditer(r"(?<=[\])}\w.])[*+?]", value):
         for rank, text in enumerate(t for t in ("*", "+", "?", "") if t != place.group()):
             new = value[: place.start()] + text + value[place.end() :]
             yield site.variant(new, f"{place.group()} to {text or 'nothing'} in a pattern", 0.15 / (1 + rank))
-    body = len(value) - len(value.lstrip("rRbBuU")) + (3 if value.endswith(('"""', "'''")) else 1)
-    tail = len(value) - (3 if value.endswith(('"""', "'''")) else 1)
+    quotes = 3 if value.endswith(('"""', "'''")) else 1
+    body = len(value) - len(value.lstrip("rRbBuU")) + quotes
+    tail = len(value) - quotes
     if not value[body:].startswith("^"):
         yield site.variant(f"{value[:body]}^{value[body:]}", "anchor a pattern at its start", 0.08)
     if not value[:tail].endswith(("$", "\\Z")):

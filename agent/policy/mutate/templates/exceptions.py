@@ -1,4 +1,4 @@
-"""Exceptions: a handler that catches more, or another class of the same family."""
+"""Exceptions: a handler that catches more, or a related exception class instead."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ def another_exception(site: Site) -> Iterator[Variant]:
     """`except A` to `except (A, B)`; `raise A` to `raise B`."""
     match site.node:
         case cst.ExceptHandler(type=cst.BaseExpression() as caught):
-            names = (
-                [site.code(e.value) for e in caught.elements] if isinstance(caught, cst.Tuple) else [site.code(caught)]
-            )
+            classes = [element.value for element in caught.elements] if isinstance(caught, cst.Tuple) else [caught]
+            names = [site.code(name) for name in classes]
             more = [kin for name in names for kin in _KIN.get(name, ("ValueError", "TypeError", "AttributeError"))]
             for rank, other in enumerate(o for o in dict.fromkeys(more) if o not in names):
                 text = f"({', '.join((*names, other))})"
@@ -40,5 +39,3 @@ def another_exception(site: Site) -> Iterator[Variant]:
         case cst.Raise(exc=cst.Call(func=cst.Name(value=name) as func)) | cst.Raise(exc=cst.Name(value=name) as func):
             for rank, other in enumerate(_KIN.get(name, ())):
                 yield site.variant(other, f"raise {other}", 0.12 / (1 + rank), func)
-        case _:
-            return

@@ -1,4 +1,4 @@
-"""Names: a variable, attribute or assignment target for another one in scope, an expression for a variable."""
+"""Names: another variable, attribute, index or assignment target, or a variable instead of an expression."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = [
 
 
 def unused(binding: Binding) -> bool:
-    """Whether a variable is assigned a value of its own and never read: often the value that was meant."""
+    """Whether a variable is assigned and never read: often it is the one that was meant."""
     return bool(binding.values) and not binding.reads and not binding.parameter and not binding.name.startswith("_")
 
 
 def another_name(site: Site) -> Iterator[Variant]:
-    """A variable for another of the same kind, one that is never read before all others."""
+    """Replaces a variable by another of the same kind, preferably by one that is never read."""
     node, parent = site.node, site.parent
     if not isinstance(node, cst.Name) or not _is_variable(site, node):
         return
@@ -45,7 +45,7 @@ def another_name(site: Site) -> Iterator[Variant]:
 
 
 def _is_variable(site: Site, node: cst.Name) -> bool:
-    """Whether the name reads a variable: not a target, a keyword, an attribute, a constant or what is called."""
+    """Whether the name reads a variable: it is no target, keyword, attribute, constant or called function."""
     match site.parent:
         case cst.Attribute(attr=attr) if attr is node:
             return False
@@ -61,7 +61,7 @@ def _is_variable(site: Site, node: cst.Name) -> bool:
 
 
 def variable_for_expression(site: Site) -> Iterator[Variant]:
-    """A call or other expression for a variable in scope, above all one that holds such a value and is never read."""
+    """Replaces an expression by a variable in scope, preferably an unread one that was assigned such a value."""
     node = site.node
     if not isinstance(node, cst.Call | cst.Subscript | cst.BinaryOperation | cst.Attribute):
         return
@@ -86,23 +86,22 @@ def another_attribute(site: Site) -> Iterator[Variant]:
     node = site.node
     if not isinstance(node, cst.Attribute) or (isinstance(site.parent, cst.Call) and site.parent.func is node):
         return
-    seen: dict[str, float] = {}
+    weights: dict[str, float] = {}
     receiver = site.code(node.value)
     for other in site.source.all(cst.Attribute):
-        if other.attr.value != node.attr.value:
+        name = other.attr.value
+        if name != node.attr.value:
             called = isinstance(site.source.parent(other), cst.Call)
-            same = site.code(other.value) == receiver
-            weight = (
-                (0.5 if same else 0.25) * (0.2 if called else 1.0) * (0.4 + likeness(other.attr.value, node.attr.value))
-            )
-            seen[other.attr.value] = max(seen.get(other.attr.value, 0.0), weight)
-    for rank, (name, weight) in enumerate(sorted(seen.items(), key=lambda item: -item[1])[:6]):
+            weight = 0.5 if site.code(other.value) == receiver else 0.25
+            weight = weight * (0.2 if called else 1.0) * (0.4 + likeness(name, node.attr.value))
+            weights[name] = max(weights.get(name, 0.0), weight)
+    for rank, (name, weight) in enumerate(sorted(weights.items(), key=lambda item: -item[1])[:6]):
         label = f".{node.attr.value} to .{name}"
         yield site.token(node.attr, name, label, min(1.0, weight / (1 + rank)))
 
 
 def another_target(site: Site) -> Iterator[Variant]:
-    """The target of an assignment for an expression of its right side, or for another variable."""
+    """Replaces the target of an assignment by an expression of its right side, or by another variable."""
     if not isinstance(site.node, cst.Assign | cst.AugAssign):
         return
     target = site.node.targets[0].target if isinstance(site.node, cst.Assign) else site.node.target
@@ -119,14 +118,12 @@ def another_target(site: Site) -> Iterator[Variant]:
 
 
 def another_key(site: Site) -> Iterator[Variant]:
-    """One part of an index for a name in scope that is not there yet: `d[j, k]` to `d[k, j]` is `swap_index`."""
+    """`d[0]` to `d[k]` for a number `k` in scope."""
     match site.node:
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer() as value))]):
             indices = (b for b in site.values() if b.kinds & {"int", "index"})
             for rank, binding in enumerate(indices):
                 yield site.variant(binding.name, f"index {binding.name}", 0.06 / (1 + rank), value)
-        case _:
-            return
 
 
 def swap_index(site: Site) -> Iterator[Variant]:

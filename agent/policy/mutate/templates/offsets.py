@@ -1,4 +1,4 @@
-"""Offsets: an index, bound or size that is off by one or by a variable, and slices added to sequences."""
+"""Offsets: an index, bound or size that is off by one or by a variable, and slices of sequences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def off_by_one(site: Site) -> Iterator[Variant]:
 
 
 def _weight(site: Site) -> float:
-    """How often a number in this position turns out to be off by one; 0 where it is no number."""
+    """How often a number in this position is off by one; 0 where it is not a number."""
     node, parent = site.node, site.parent
     kinds = site.kinds(node)
     if kinds & {"list", "dict", "set", "str", "bool", "callable", "sized", "object"} and "int" not in kinds:
@@ -66,7 +66,7 @@ def off_by_name(site: Site) -> Iterator[Variant]:
 
 
 def sliced(site: Site) -> Iterator[Variant]:
-    """A sequence that is looped over or handed on: `xs` to `xs[1:]`, `xs[:-1]`, `xs[k:]`, and back."""
+    """A sequence that is looped over or passed on: `xs` to `xs[1:]`, `xs[:-1]`, `xs[k:]`, and back."""
     node, parent = site.node, site.parent
     loops = isinstance(parent, cst.For | cst.CompFor) and parent.iter is node
     match node:
@@ -74,22 +74,17 @@ def sliced(site: Site) -> Iterator[Variant]:
             if site.kinds(node) & {"int", "callable", "bool"}:
                 return
             base = 0.25 if loops else 0.06
-            bounds = ["1:", ":-1", "::-1"]
             counts = [b.name for b in site.values() if "int" in b.kinds]
-            for rank, bound in enumerate(
-                (bounds[0], *(f"{c}:" for c in counts), *bounds[1:], *(f":{c}" for c in counts))
-            ):
-                yield site.variant(
-                    f"{node.value}[{bound}]", f"{node.value} to {node.value}[{bound}]", base / (1 + rank)
-                )
+            bounds = ("1:", *(f"{c}:" for c in counts), ":-1", "::-1", *(f":{c}" for c in counts))
+            for rank, bound in enumerate(bounds):
+                text = f"{node.value}[{bound}]"
+                yield site.variant(text, f"{node.value} to {text}", base / (1 + rank))
         case cst.Subscript(value=value, slice=[cst.SubscriptElement(slice=cst.Slice())]):
             yield site.variant(site.code(value), f"drop the slice of {site.code(value)[:20]}", 0.12)
-        case _:
-            return
 
 
 def slice_like_sibling(site: Site) -> Iterator[Variant]:
-    """`f(a[1:], b)` to `f(a[1:], b[1:])`, `d[i - 1, j]` to `d[i - 1, j - 1]`: what is done to one is done to all."""
+    """`f(a[1:], b)` to `f(a[1:], b[1:])`, `d[i - 1, j]` to `d[i - 1, j - 1]`: treats siblings alike."""
     parts = _siblings(site.node)
     for part in parts:
         if not isinstance(part, cst.Name) or site.kinds(part) & {"callable"}:
@@ -120,10 +115,7 @@ def _siblings(node: cst.CSTNode) -> list[cst.CSTNode]:
 
 def squared(site: Site) -> Iterator[Variant]:
     """`x` to `x ** 2` in arithmetic."""
-    if (
-        isinstance(site.node, cst.Name)
-        and isinstance(site.parent, cst.BinaryOperation)
-        and "int" in site.kinds(site.node)
-    ):
-        yield site.variant(f"{site.node.value} ** 2", f"square {site.node.value}", 0.06)
-        yield site.variant(f"{site.node.value} * 2", f"double {site.node.value}", 0.03)
+    node = site.node
+    if isinstance(node, cst.Name) and isinstance(site.parent, cst.BinaryOperation) and "int" in site.kinds(node):
+        yield site.variant(f"{node.value} ** 2", f"square {node.value}", 0.06)
+        yield site.variant(f"{node.value} * 2", f"double {node.value}", 0.03)

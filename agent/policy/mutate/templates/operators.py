@@ -1,4 +1,4 @@
-"""Operators: one comparison, arithmetic, bitwise or boolean operator for another, operands swapped or dropped."""
+"""Operators: another comparison, arithmetic, bitwise or boolean operator, or operands swapped or dropped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def another_comparison(site: Site) -> Iterator[Variant]:
 
 
 def other_bound(site: Site) -> Iterator[Variant]:
-    """A comparison with a number, its operator and the number at once: `n == 0` to `n <= 1`."""
+    """Changes the operator and the number of a comparison at once: `n == 0` to `n <= 1`."""
     match site.node:
         case cst.Comparison(comparisons=[cst.ComparisonTarget(comparator=cst.Integer(value=value)) as target]):
             old = site.code(target.operator)
@@ -60,8 +60,6 @@ def other_bound(site: Site) -> Iterator[Variant]:
                         continue
                     new = f"{site.code(site.node.left)} {text} {number + step}"
                     yield site.variant(new, f"{old} {value} to {text} {number + step}", 0.18 if old == "==" else 0.06)
-        case _:
-            return
 
 
 def another_operator(site: Site) -> Iterator[Variant]:
@@ -78,7 +76,7 @@ def another_operator(site: Site) -> Iterator[Variant]:
 
 
 def swap_operands(site: Site) -> Iterator[Variant]:
-    """`a - b` to `b - a`; of `+` where it may join sequences."""
+    """`a - b` to `b - a`; `+` only where it may join sequences."""
     match site.node:
         case cst.BinaryOperation(left=left, operator=operator, right=right):
             old = site.code(operator)
@@ -88,29 +86,24 @@ def swap_operands(site: Site) -> Iterator[Variant]:
                 return
             start, end = site.source.span(operator)
             between = site.source.data[site.source.span(left)[1] : site.source.span(right)[0]].decode()
-            yield Variant(
-                (site.source.replace(left, site.code(right)), site.source.replace(right, site.code(left))),
-                f"swap the operands of {old}",
-                0.3 if "\n" not in between and end > start else 0.1,
-            )
-        case _:
-            return
+            changes = (site.source.replace(left, site.code(right)), site.source.replace(right, site.code(left)))
+            weight = 0.3 if "\n" not in between and end > start else 0.1
+            yield Variant(changes, f"swap the operands of {old}", weight)
 
 
 def drop_operand(site: Site) -> Iterator[Variant]:
     """`1 + f(x)` to `f(x)`, `a and b` to `b`."""
     match site.node:
         case cst.BinaryOperation(left=left, right=right) | cst.BooleanOperation(left=left, right=right):
+            if _is_text(site):
+                return
             for dropped, kept in ((left, right), (right, left)):
-                if _is_text(site):
-                    return
                 weight = 0.3 if isinstance(dropped, cst.Integer) else 0.1
                 yield site.variant(site.code(kept), f"drop {site.code(dropped)[:20]}", weight)
-        case _:
-            return
 
 
 def _is_text(site: Site) -> bool:
+    """Whether the operation is string formatting with `%`."""
     match site.node:
         case cst.BinaryOperation(left=cst.SimpleString() | cst.ConcatenatedString(), operator=cst.Modulo()):
             return True

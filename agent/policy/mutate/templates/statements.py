@@ -1,4 +1,4 @@
-"""Statements: deleted, moved, swapped, an update turned into an assignment, branches reordered."""
+"""Statements: deleted, moved or swapped, updates turned into assignments, branches reordered."""
 
 from __future__ import annotations
 
@@ -16,27 +16,20 @@ _UPDATES = ("append", "add", "appendleft", "push", "put", "insert", "update", "e
 
 
 def delete(site: Site) -> Iterator[Variant]:
-    """A statement less; the last of a block becomes `pass`."""
+    """Deletes a statement; the only one of a block becomes `pass`."""
     block = block_of(site)
     if block is None or is_docstring(site.node) or isinstance(site.node, cst.FunctionDef | cst.ClassDef):
         return
     if len(block) == 1:
-        yield Variant((Change(*site.source.span(site.node), "pass"),), "delete the statement", 0.05)
+        yield site.token(site.node, "pass", "delete the statement", 0.05)
         return
     start, end = whole_lines(site, site.node)
     unended = end == len(site.source.data) and not site.source.data.endswith(b"\n")
     cut = Change(start - unended * len(site.source.newline), end, "")
-    yield Variant((cut,), "delete the statement", 0.15 if _leaves_a_loop(site.node) else 0.08)
+    last = site.node.body[-1] if isinstance(site.node, cst.SimpleStatementLine) else None
+    yield Variant((cut,), "delete the statement", 0.15 if isinstance(last, cst.Break | cst.Continue) else 0.08)
     if isinstance(site.node, cst.If) and site.node.orelse is None and isinstance(site.node.body, cst.IndentedBlock):
         yield Variant((_dedented(site, site.node.body, start, end),), "drop the condition", 0.06)
-
-
-def _leaves_a_loop(node: cst.CSTNode) -> bool:
-    match node:
-        case cst.SimpleStatementLine(body=[*_, cst.Break() | cst.Continue()]):
-            return True
-        case _:
-            return False
 
 
 def _dedented(site: Site, body: cst.IndentedBlock, start: int, end: int) -> Change:
@@ -48,7 +41,7 @@ def _dedented(site: Site, body: cst.IndentedBlock, start: int, end: int) -> Chan
 
 
 def swap_statements(site: Site) -> Iterator[Variant]:
-    """A statement and the one after it, in the other order."""
+    """Swaps a statement with the next one."""
     block = block_of(site)
     if block is None or is_docstring(site.node):
         return
@@ -66,59 +59,47 @@ def swap_statements(site: Site) -> Iterator[Variant]:
 
 
 def move(site: Site) -> Iterator[Variant]:
-    """The last statement of a block to behind the block; a statement beside a block into it."""
+    """Moves the last statement of a block behind the block, or a statement beside a block into it."""
     block = block_of(site)
     if block is None or not isinstance(site.node, cst.SimpleStatementLine):
         return
     start, end = whole_lines(site, site.node)
     text = site.source.data[start:end].decode()
-    indent = site.source.indent(site.node) or ""
     position = list(block).index(site.node)
-    holder = site.source.parent(site.parent) if site.parent is not None else None
     own_line = text.endswith("\n")
-    if (
-        position == len(block) - 1
-        and len(block) > 1
-        and isinstance(holder, cst.For | cst.While | cst.If | cst.Else | cst.With | cst.Try)
-        and own_line
-    ):
-        outer = site.source.indent(_statement_of(site, holder))
-        at = whole_lines(site, _statement_of(site, holder))[1]
+
+    def moved(at: int, indent: str, label: str, weight: float) -> Variant:
+        inserted = Change(at, at, text.replace(site.source.indent(site.node) or "", indent, 1))
+        deleted = Change(start, end, "")
+        return Variant((inserted, deleted) if at <= start else (deleted, inserted), label, weight)
+
+    holder = site.source.parent(site.parent) if site.parent is not None else None
+    compound = isinstance(holder, cst.For | cst.While | cst.If | cst.Else | cst.With | cst.Try)
+    if holder is not None and compound and own_line and position == len(block) - 1 > 0:
+        statement = _statement_of(site, holder)
+        outer, at = site.source.indent(statement), whole_lines(site, statement)[1]
         if outer is not None and site.source.data[:at].endswith(b"\n"):
-            yield Variant(
-                (Change(start, end, ""), Change(at, at, text.replace(indent, outer, 1))), "move out of the block", 0.15
-            )
-    if position > 0 and len(block) > 1:
-        before = block[position - 1]
-        for inner in _bodies(before):
-            inner_indent = site.source.indent(inner.body[-1])
-            at = whole_lines(site, inner.body[-1])[1]
-            if inner_indent is not None:
-                yield Variant(
-                    (Change(at, at, text.replace(indent, inner_indent, 1)), Change(start, end, "")),
-                    "move into the block",
-                    0.12,
-                )
-    if position + 1 < len(block):
-        after = block[position + 1]
-        for inner in _bodies(after):
-            inner_indent = site.source.indent(inner.body[0])
-            at = whole_lines(site, inner.body[0])[0]
-            if inner_indent is not None and own_line:
-                yield Variant(
-                    (Change(start, end, ""), Change(at, at, text.replace(indent, inner_indent, 1))),
-                    "move into the block",
-                    0.2,
-                )
+            yield moved(at, outer, "move out of the block", 0.15)
+    if position > 0:
+        for body in _bodies(block[position - 1]):
+            last = body.body[-1]
+            inner, at = site.source.indent(last), whole_lines(site, last)[1]
+            if inner is not None:
+                yield moved(at, inner, "move into the block", 0.12)
+    if position + 1 < len(block) and own_line:
+        for body in _bodies(block[position + 1]):
+            inner, at = site.source.indent(body.body[0]), whole_lines(site, body.body[0])[0]
+            if inner is not None:
+                yield moved(at, inner, "move into the block", 0.2)
 
 
 def _statement_of(site: Site, node: cst.CSTNode) -> cst.CSTNode:
-    """The statement that an `else` belongs to."""
+    """The whole statement that an `else` or `elif` belongs to."""
     while isinstance(node, cst.Else) or (isinstance(node, cst.If) and isinstance(site.source.parent(node), cst.If)):
-        above = site.source.parent(node)
-        if above is None:
+        parent = site.source.parent(node)
+        if parent is None:
             return node
-        node = above
+        node = parent
     return node
 
 
@@ -140,33 +121,21 @@ def assign_for_call(site: Site) -> Iterator[Variant]:
             ) as call
         ):
             if method in _UPDATES:
-                start, end = site.source.span(call)
-                yield Variant(
-                    (Change(start, end, f"{site.code(receiver)} = {site.code(value)}"),),
-                    f"assign for .{method}()",
-                    0.15,
-                )
+                text = f"{site.code(receiver)} = {site.code(value)}"
+                yield site.token(call, text, f"assign for .{method}()", 0.15)
         case cst.AugAssign(target=target, value=value):
-            start, end = site.source.span(site.node)
-            yield Variant(
-                (Change(start, end, f"{site.code(target)} = {site.code(value)}"),), "assign for an update", 0.12
-            )
+            text = f"{site.code(target)} = {site.code(value)}"
+            yield site.token(site.node, text, "assign for an update", 0.12)
         case cst.Assign(
             targets=[cst.AssignTarget(target=cst.Name() | cst.Attribute() | cst.Subscript() as target)], value=value
         ):
             if in_loop(site):
-                start, end = site.source.span(site.node)
-                yield Variant(
-                    (Change(start, end, f"{site.code(target)} += {site.code(value)}"),),
-                    "add up for an assignment",
-                    0.06,
-                )
-        case _:
-            return
+                text = f"{site.code(target)} += {site.code(value)}"
+                yield site.token(site.node, text, "add up for an assignment", 0.06)
 
 
 def reorder_branches(site: Site) -> Iterator[Variant]:
-    """The conditions and bodies of an `if` and its `elif` in the other order."""
+    """Swaps the conditions and bodies of an `if` and its `elif`, or the bodies of an `if` and its `else`."""
     match site.node:
         case cst.If(
             test=one, body=cst.IndentedBlock() as first, orelse=cst.If(test=two, body=cst.IndentedBlock() as second)
@@ -177,8 +146,6 @@ def reorder_branches(site: Site) -> Iterator[Variant]:
         case cst.If(body=cst.IndentedBlock() as first, orelse=cst.Else(body=cst.IndentedBlock() as second)):
             changes = tuple(Change(*site.source.span(a), site.code(b)) for a, b in ((first, second), (second, first)))
             yield Variant(changes, "swap the bodies", 0.1)
-        case _:
-            return
 
 
 def loop_for_branch(site: Site) -> Iterator[Variant]:

@@ -1,4 +1,4 @@
-"""Wrapping: a call, a bound or brackets put around an expression, or taken away."""
+"""Wrapping: a call, a bound or brackets added around an expression, or removed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ _WRAPPERS = ("int", "abs", "str", "list", "len", "bool", "sorted", "set", "float
 def wrap(site: Site) -> Iterator[Variant]:
     """`x` to `int(x)`, `abs(x)`, ..., and to `max(0, x)` or `max(y, x)` where `x` is assigned."""
     node, parent = site.node, site.parent
-    if not isinstance(node, cst.BaseExpression) or not isinstance(
-        node, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.BinaryOperation
-    ):
+    if not isinstance(node, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.BinaryOperation):
         return
     yield from _bounded(site)
     base = _wrap_weight(site)
@@ -29,11 +27,9 @@ def wrap(site: Site) -> Iterator[Variant]:
         return
     if isinstance(parent, cst.Arg):
         yield from _as_text(site, parent)
-    fits = [w for w in _WRAPPERS if _fits(w, kinds, parent)]
-    for rank, wrapper in enumerate(fits):
-        yield site.variant(
-            f"{wrapper}({site.code()})", f"{wrapper}() around {site.code()[:20]}", base / (1 + rank) ** 0.6
-        )
+    for rank, wrapper in enumerate(w for w in _WRAPPERS if _fits(w, kinds, parent)):
+        label = f"{wrapper}() around {site.code()[:20]}"
+        yield site.variant(f"{wrapper}({site.code()})", label, base / (1 + rank) ** 0.6)
 
 
 def _as_text(site: Site, arg: cst.Arg) -> Iterator[Variant]:
@@ -43,8 +39,6 @@ def _as_text(site: Site, arg: cst.Arg) -> Iterator[Variant]:
             yield site.variant(f"str({site.code()})", f"str() around {site.code()[:20]}", 0.12)
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="join"))):
             yield site.variant(f"map(str, {site.code()})", "join texts", 0.2)
-        case _:
-            return
 
 
 def _wrap_weight(site: Site) -> float:
@@ -95,8 +89,6 @@ def _bounded(site: Site) -> Iterator[Variant]:
                 for bound in ("max", "min"):
                     text = f"{bound}({site.code(side)}, {site.code()})"
                     yield site.variant(text, f"{bound} with {site.code(side)[:20]}", 0.08 / (1 + rank))
-        case _:
-            return
 
 
 def _loops(site: Site) -> bool:
@@ -118,20 +110,16 @@ def unwrap(site: Site) -> Iterator[Variant]:
             yield site.variant(site.code(value), "drop the brackets", 0.1)
         case cst.Attribute(value=cst.Name() as value) if isinstance(site.parent, cst.Arg | cst.Comparison | cst.Return):
             yield site.variant(site.code(value), f"drop .{site.node.attr.value}", 0.08)
-        case _:
-            return
 
 
 def one_tuple(site: Site) -> Iterator[Variant]:
     """`"%s" % x` to `"%s" % (x,)`."""
     match site.node:
-        case cst.BinaryOperation(operator=cst.Modulo(), right=right) if not isinstance(
-            right, cst.Tuple | cst.Dict | cst.Integer
+        case cst.BinaryOperation(
+            left=cst.SimpleString() | cst.ConcatenatedString(), operator=cst.Modulo(), right=right
         ):
-            if isinstance(site.node.left, cst.SimpleString | cst.ConcatenatedString):
+            if not isinstance(right, cst.Tuple | cst.Dict | cst.Integer):
                 yield site.variant(f"({site.code(right)},)", f"{site.code(right)[:20]} to a 1-tuple", 0.5, right)
-        case _:
-            return
 
 
 def prepend(site: Site) -> Iterator[Variant]:
@@ -144,5 +132,3 @@ def prepend(site: Site) -> Iterator[Variant]:
             for rank, binding in enumerate(ranked[:4]):
                 for text in (f"{binding.name} + {site.code(value)}", f"{site.code(value)} + {binding.name}"):
                     yield site.variant(text, f"add {binding.name} to what is returned", 0.2 / (1 + rank), value)
-        case _:
-            return
