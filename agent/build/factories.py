@@ -1,4 +1,4 @@
-"""Named: the search, the policies, the models and the value that settings name, made with their options."""
+"""Factories: the search, policies, models and value that the settings name, made with their options."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 def search_of(settings: Settings) -> Search:
-    """What chooses. Raises ConfigError for an unknown name or option."""
+    """The search. Raises ConfigError for an unknown name or option."""
     name, options = settings.searching.name, settings.searching.options
     if name not in SEARCHES:
         raise ConfigError(f"unknown search {name!r}: one of {', '.join(SEARCHES)}")
@@ -45,20 +45,18 @@ def search_of(settings: Settings) -> Search:
 
 
 def policies_of(settings: Settings) -> tuple[Choice, ...]:
-    """All that propose, each once."""
+    """The policy and those of the panel. Raises ConfigError if one is named twice."""
     named = (settings.policy, *settings.panel)
     for choice in named:
         if sum(other.name == choice.name for other in named) > 1:
-            raise ConfigError(f"the policy {choice.name!r} is named twice; it would only compete with itself")
+            raise ConfigError(f"policy {choice.name!r} is named twice; name each policy once")
     return named
 
 
 def policy_of(choice: Choice, spoken_to: ModelSettings, run: Run, models: Callable[[str], Model]) -> Policy:
-    """What proposes. Raises ConfigError for an unknown option, or a model that cannot be made."""
-    if choice.name == "mutate":
-        return _mutate(choice.options, run)
-    if choice.name == "edit":
-        return _edit(choice.options, run, models)
+    """A policy. Raises ConfigError for an unknown option, or a model that cannot be made."""
+    if choice.name in POLICIES:
+        return POLICIES[choice.name](choice.options, run, models)
     from agent.models.abilities import abilities
     from agent.policy.chat.conversation import capped
     from agent.policy.chat.policy import ChatPolicy
@@ -71,7 +69,7 @@ def policy_of(choice: Choice, spoken_to: ModelSettings, run: Run, models: Callab
     return _construct(ChatPolicy, {**given, **choice.options, "model": models(choice.name)}, "policy.chat")
 
 
-def _mutate(options: Mapping[str, Any], run: Run) -> MutatePolicy:
+def _mutate(options: Mapping[str, Any], run: Run, models: Callable[[str], Model]) -> MutatePolicy:
     from agent.measure.probing.spectrum import Spectrum
     from agent.policy.mutate import MutatePolicy
 
@@ -87,7 +85,14 @@ def _edit(options: Mapping[str, Any], run: Run, models: Callable[[str], Model]) 
     from agent.policy.edit.choosing import chosen
 
     ranking, others = chosen(options, models)
-    return _construct(EditPolicy, {**others, "mutate": _mutate({}, run), "ranking": ranking}, "policy.edit")
+    return _construct(EditPolicy, {**others, "mutate": _mutate({}, run, models), "ranking": ranking}, "policy.edit")
+
+
+POLICIES: dict[str, Callable[[Mapping[str, Any], Run, Callable[[str], Model]], Policy]] = {
+    "edit": _edit,
+    "mutate": _mutate,
+}
+"""Makers of the policies that are not a chat model, by the names in `agent.settings.MODEL_FREE_POLICIES`."""
 
 
 def model_of(
