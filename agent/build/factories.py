@@ -122,8 +122,8 @@ def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
     name, options = settings.value.name, dict(settings.value.options)
     if name not in VALUES:
         raise ConfigError(f"unknown value {name!r}: one of {', '.join(VALUES)}")
-    if name == "tests":
-        return _construct(VALUES[name], options, "value.tests")
+    if "model" not in [field.name for field in dataclasses.fields(VALUES[name])]:  # type: ignore[arg-type]  # all are dataclasses
+        return _construct(VALUES[name], options, f"value.{name}")
     wanted = options.pop("model", settings.proposing)
     if wanted is None:
         raise ConfigError(
