@@ -1,4 +1,4 @@
-"""Usage and Budget: what a run may spend, reserved before it is spent and settled after."""
+"""Budgets: what a run may spend is reserved before it is spent and settled after."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Usage:
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_cached: int = 0
-    """Of `tokens_in`, those read from a prefix cache."""
+    """How many of `tokens_in` were read from a prompt cache."""
     cost_usd: float = 0.0
     unpriced_calls: int = 0
-    """Calls whose price is unknown: they are in `model_calls` and not in `cost_usd`."""
+    """Calls with an unknown price: they count in `model_calls` and not in `cost_usd`."""
     measurements: int = 0
 
     def __add__(self, other: Usage) -> Usage:
@@ -60,7 +60,7 @@ class Usage:
 
 
 class BudgetSpent(Exception):
-    """A reservation does not fit. Carries the `Stop` that it would have broken."""
+    """A reservation does not fit. Carries the `Stop` of the limit."""
 
     def __init__(self, stop: Stop) -> None:
         super().__init__(stop.value)
@@ -68,11 +68,11 @@ class BudgetSpent(Exception):
 
 
 class ParentBudget(Protocol):
-    """What a Budget asks of the one above it, which may be in another process. Its methods are as those of Budget."""
+    """What a budget needs of the budget above it, which may be in another process. The methods are as in `Budget`."""
 
     @property
     def left_s(self) -> float:
-        """Seconds until its limit of seconds."""
+        """Seconds until the limit of seconds."""
         ...
 
     def stop(self, nodes: int = 0) -> Stop | None:
@@ -137,7 +137,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def start(self, *, spent: Usage, nodes: int, elapsed_s: float) -> None:
-        """Begin a session: what the journal says was spent before it."""
+        """Begin a session with what the journal says was spent before it."""
         with self._lock:
             self._spent, self._nodes, self._elapsed_before = spent, nodes, elapsed_s
             self._began = self._now()
@@ -160,12 +160,12 @@ class Budget:
         return min(left_s, self._parent.left_s) if self._parent else left_s
 
     def count_node(self) -> None:
-        """A node was recorded."""
+        """Count a node that was recorded."""
         self.settle(Usage(), 1)
 
     def stop(self, nodes: int = 0) -> Stop | None:
-        """The first limit at which nothing new may be begun, or that so many more nodes would break; None when all
-        hold. What is held back counts."""
+        """The first limit at which nothing new may begin, or that so many more nodes would exceed; None: all hold.
+        Reservations count."""
         with self._lock:
             stop = self._at_limit(nodes)
         if stop is None and self._parent and self._parent.stop(nodes):
@@ -174,7 +174,7 @@ class Budget:
 
     @property
     def used_share(self) -> float:
-        """The largest share of a limit of its own that is spent; 0 without any."""
+        """The largest share of one of its own limits that is spent; 0 without limits."""
         with self._lock:
             spent, nodes = self._spent, self._nodes
         limits = (
@@ -203,10 +203,10 @@ class Budget:
 
     @contextmanager
     def reserve(self, estimate: Usage) -> Iterator[Callable[[Usage], None]]:
-        """Hold `estimate` back for the block, or until the yielded function is called with what was really used.
+        """Reserve `estimate` for the block, or until the yielded function is called with what was really used.
 
-        A block that ends without settling has used nothing. Only limits of what the estimate is about are looked at,
-        and the seconds; a model call, even at an estimate of nothing, is also about tokens and dollars.
+        A block that ends without that call has used nothing. Only the limits that the estimate is about are checked,
+        and the seconds; a model call, even with an estimate of 0, also checks tokens and dollars.
 
         Raises:
             BudgetSpent: the estimate does not fit.
@@ -240,7 +240,7 @@ class Budget:
             yield settle
 
     def settle(self, usage: Usage, nodes: int = 0) -> None:
-        """Count what was spent without a reservation of its own."""
+        """Count what was spent without a reservation."""
         with self._lock:
             self._spent += usage
             self._nodes += nodes
@@ -260,7 +260,7 @@ class Budget:
         return next((stop for limit, reached, stop in limits if limit is not None and reached >= limit), None)
 
     def _refusal(self, more: Usage) -> Stop | None:
-        """The limit that keeps `more` from being reserved."""
+        """The limit that does not allow to reserve `more`; None: all do."""
         if self.max_seconds is not None and self.elapsed_s >= self.max_seconds:
             return Stop.TIME
         held, is_call = self._spent + self._reserved, more.model_calls > 0
@@ -278,4 +278,4 @@ class Budget:
 
 
 def _nobody(usage: Usage) -> None:
-    """Who is told of a settlement where there is no parent."""
+    """Settles with a parent that does not exist."""

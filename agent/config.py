@@ -1,7 +1,7 @@
-"""Configuration: defaults, TOML files and `key=value` overrides, folded into one typed value.
+"""Configuration: defaults, TOML files and `key=value` overrides become one typed value.
 
-Law: a key that means nothing is an error, never ignored. Options of a policy, a search or a value belong to its
-constructor and are checked there (`agent.build.composition`).
+Law: an unknown key is an error, never ignored. Options of a policy, a search or a value belong to its constructor and
+are checked there (`agent.build.composition`).
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from agent.settings import Settings
 __all__ = ["Origin", "given", "load", "naming", "origins", "restore", "split"]
 
 _CHOICES = ("policy", "search", "value")
-"""Sections that name an implementation; every other key of theirs is an option of it."""
+"""Sections that name an implementation; their other keys are its options."""
 _READ = ("instructions", "prompts")
-"""Settings that are a path when they are given, and hold what was read there from then on."""
+"""Settings that are given as a path and hold what was read there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One setting, and what set it."""
+    """One setting and where it comes from."""
 
     key: str
-    """Dotted."""
+    """The dotted key."""
     value: Any
-    """As JSON has it."""
+    """The value, as JSON."""
     origin: str
     """A file, `-c key=value`, the command line, or `default`."""
 
@@ -43,8 +43,9 @@ class Origin:
 def load(
     files: Sequence[Path] = (), overrides: Sequence[str] = (), flags: Mapping[str, object] | None = None
 ) -> Settings:
-    """Defaults, then files, then overrides (`budget.max_nodes=50`, a TOML value or a bare word), then flags by dotted
-    key; later ones win. A layer that names another policy, search or value drops the options of the one before.
+    """Settings from defaults, then files, then overrides (`budget.max_nodes=50`, a TOML value or a bare word), then
+    flags by dotted key; later ones win. A layer that names another policy, search or value drops the options of the
+    earlier one.
 
     Raises:
         ConfigError: a file that cannot be read, an unknown key, a value of the wrong type.
@@ -53,7 +54,7 @@ def load(
 
 
 def origins(files: Sequence[Path] = (), overrides: Sequence[str] = ()) -> list[Origin]:
-    """All settings that `load` would give, each with what set it.
+    """All settings that `load` gives, each with its origin.
 
     Raises:
         ConfigError: as `load`.
@@ -69,7 +70,7 @@ def restore(
     overrides: Sequence[str] = (),
     flags: Mapping[str, object] | None = None,
 ) -> Settings:
-    """The settings of a run, from what its journal says, and what is changed of them, as for `load`.
+    """The settings of a run from its journal, with changes as for `load`.
 
     Raises:
         ConfigError: they were written by a version that knew other settings; or as `load`.
@@ -78,7 +79,7 @@ def restore(
 
 
 def given(items: Sequence[str], flags: Mapping[str, object]) -> Settings:
-    """As a command line gives them: what `-c` was given, then the flags that are not None.
+    """Settings from a command line: the values of `-c`, then the flags that are not None.
 
     Raises:
         ConfigError: as `load`.
@@ -87,21 +88,20 @@ def given(items: Sequence[str], flags: Mapping[str, object]) -> Settings:
 
 
 def naming(policies: Sequence[str]) -> dict[str, object]:
-    """Flags that name policies. One leaves the options that a file gives it; several are a panel, and nobody else is
-    in it."""
+    """Flags that name policies. One policy keeps the options that a file gives it; several replace the panel."""
     if len(policies) == 1:
         return {"policy.name": policies[0], "panel": []}
     return {"policy": list(policies)} if policies else {}
 
 
 def split(items: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """What the command line's `-c` was given: files, and overrides."""
+    """The values of `-c`, divided into files and overrides."""
     files = [Path(item) for item in items if "=" not in item or Path(item).is_file()]
     return files, [item for item in items if Path(item) not in files]
 
 
 def _folded(layers: Iterable[tuple[str, dict[str, Any]]]) -> tuple[Settings, dict[tuple[str, ...], str]]:
-    """The settings, and which layer set what, by key."""
+    """The settings, and the layer that set each, by key."""
     merged: dict[str, Any] = {}
     origins: dict[tuple[str, ...], str] = {}
     for origin, layer in layers:
@@ -154,8 +154,8 @@ def _nest(key: str, value: object) -> dict[str, Any]:
 
 
 def _spread(layer: dict[str, Any]) -> dict[str, Any]:
-    """`search = "mcts"` and `[search] name = "mcts" c = 1.4` in the form that `Choice` has; a list of policies as one
-    policy and a panel."""
+    """`search = "mcts"` and `[search] name = "mcts" c = 1.4` in the form of `Choice`; a list of policies as one policy
+    and a panel."""
     spread = dict(layer)
     if isinstance(policies := spread.get("policy"), list) and policies:
         spread["policy"], *spread["panel"] = policies
@@ -220,13 +220,13 @@ def _explain(problem: ErrorDetails, origins: Mapping[tuple[str, ...], str]) -> s
 
 
 def _as_given(dumped: dict[str, Any]) -> dict[str, Any]:
-    """Texts of files by the path that they were named by."""
+    """Texts of files, by the path that named them."""
     read = {key: dumped[key]["path"] for key in _READ if dumped[key] and dumped[key]["path"]}
     return dumped | read
 
 
 def _origin(keys: tuple[str, ...], origins: Mapping[tuple[str, ...], str]) -> str | None:
-    """What set a key, something below it or, where that is all, the table around it; None: nobody did."""
+    """The layer that set a key, something below it or, failing that, the table around it; None: no layer did."""
     known = [each for each in origins if each[: len(keys)] == keys[: len(each)]]
     return origins[max(known, key=len)] if known else None
 

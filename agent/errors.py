@@ -43,7 +43,7 @@ class RamifyError(Exception):
 
     exit_code = 6
     usage = Usage()
-    """What was spent on what failed, where a model was asked: whoever handles the error records it."""
+    """What was spent on a model call that failed; the handler of the error records it."""
 
 
 class UsageError(RamifyError):
@@ -69,7 +69,7 @@ class ToolsRefused(ModelError):
 
 
 class Stopped(ModelError):
-    """The run was cancelled, or its time is over, while its model was waited for. No fault of anybody's."""
+    """The run was cancelled, or its time is over, while it waited for a model."""
 
 
 class PolicyError(RamifyError):
@@ -95,7 +95,7 @@ class RunInUse(JournalError):
 
 
 class BlobLost(JournalError, FileNotFoundError):
-    """A file that the journal names is missing, or is another."""
+    """A file that the journal names is missing or has other content."""
 
 
 class MemoryUnusable(RamifyError):

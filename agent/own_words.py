@@ -27,8 +27,8 @@ def read_instructions(path: Path) -> str:
 
 
 def read_prompts(folder: Path) -> dict[str, str]:
-    """The prompts in a directory, by name. Each file has the name of a shipped prompt, whose place it takes; hidden
-    files are passed over.
+    """The prompts in a directory, by name. Each file has the name of the shipped prompt that it replaces; hidden files
+    are ignored.
 
     Raises:
         agent.errors.ConfigError: there is none; a file has another name, cannot be read, or is not such a template.

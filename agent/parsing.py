@@ -1,4 +1,4 @@
-"""What others wrote: read, or refused in one line."""
+"""Parsing of untrusted data, with errors of one line."""
 
 from __future__ import annotations
 
