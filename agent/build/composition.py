@@ -43,7 +43,8 @@ __all__ = ["check", "limits", "make_parts", "resume", "start", "unpriced"]
 
 
 def check(settings: Settings) -> None:
-    """Make what needs no run and give it back, so that a fault of the settings is told before there is a run.
+    """Make the components that need no run and discard them, so that a mistake in the settings is reported before there
+    is a run.
 
     Raises:
         agent.errors.MemoryUnusable: the memory file is not a memory.
@@ -94,7 +95,7 @@ def resume(
     cancel: threading.Event | None = None,
     on_event: Callable[[Event], None] | None = None,
 ) -> Result:
-    """Go on with a run exactly as it was begun, but for the limits that `budget` gives anew.
+    """Resume a run exactly as it was begun, with new values for the limits in `budget`.
 
     Raises:
         agent.errors.UsageError: the directory holds no run.
@@ -158,7 +159,7 @@ def _delegation(
     on_event: Callable[[Event], None] | None,
     make: Callable[..., Model] | None,
 ) -> MakeSearcher:
-    """Parts are searched in the sandboxes and with the budget of the whole; the first policy that is a model divides
+    """A delegation whose parts share the sandbox and the budget of the whole; the first policy that is a model divides
     the issue."""
     planner = model_of(settings, held, parts.halt, make, None, settings.proposing) if settings.proposing else None
 
@@ -178,8 +179,8 @@ def make_parts(
     make: Callable[..., Model] | None = None,
     provider: Provider | None = None,
 ) -> Components:
-    """Everything a search needs, made of the settings; closing `held` gives it back, but for a `provider` that is
-    given. Nobody waits for a model once `cancel` is set.
+    """The components of a search, made from the settings. Closing `held` closes them, except a `provider` that is
+    given. Nothing waits for a model once `cancel` is set.
 
     Raises:
         ConfigError: an unknown name or option, a missing key.
@@ -215,14 +216,15 @@ def make_parts(
 
 
 def limits(settings: Settings) -> dict[str, Any]:
-    """The budget's. Where a limit of dollars cannot hold, as a price is unknown, calls and tokens are limited too."""
+    """The limits of the budget. If a limit of dollars cannot hold since a price is unknown, calls and tokens are
+    limited as well."""
     wanted = settings.budget.model_dump()
     unlimited = wanted["max_usd"] is not None and wanted["max_calls"] is None and wanted["max_tokens"] is None
     return wanted | UNPRICED_LIMITS if unlimited and unpriced(settings) else wanted
 
 
 def unpriced(settings: Settings) -> bool:
-    """Whether the price of a model that is asked is unknown."""
+    """Whether the price of a model that may be asked is unknown."""
     asked = {choice.name for choice in policies_of(settings) if choice.name not in MODEL_FREE_POLICIES}
     asked |= {str(choice.options["model"]) for choice in policies_of(settings) if "model" in choice.options}
     asked |= {str(settings.value.options["model"])} if "model" in settings.value.options else set()

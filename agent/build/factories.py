@@ -98,8 +98,8 @@ POLICIES: dict[str, Callable[[Mapping[str, Any], Run, Callable[[str], Model]], P
 def model_of(
     settings: Settings, held: ExitStack, halt: Halt, make: Callable[..., Model] | None, run: Run | None, name: str
 ) -> Model:
-    """The model of a name, closed with `held`; `make` makes it in place of `agent.models.registry.make`. It is told how
-    long the tests of the run take."""
+    """The model of a name, closed with `held`; `make` replaces `agent.models.registry.make`. It learns how long the
+    tests of the run take."""
     from agent.models import registry
 
     cache_ttl = partial(_cache_ttl, settings, run)
@@ -109,8 +109,8 @@ def model_of(
 
 
 def _cache_ttl(settings: Settings, run: Run | None) -> Literal["5m", "1h"]:
-    """How long a provider is to keep the beginning of a conversation: as it is set, else by how long the tests of a
-    state take."""
+    """How long a provider is to keep the beginning of a conversation: as set, else by how long the tests of a state
+    take."""
     if settings.model.cache_ttl != "auto":
         return settings.model.cache_ttl
     known = run is not None and len(run.tree)
@@ -118,7 +118,7 @@ def _cache_ttl(settings: Settings, run: Run | None) -> Literal["5m", "1h"]:
 
 
 def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
-    """What states are worth; a model that is asked for it is the policy's unless another is named."""
+    """The value. If it needs a model, that is the policy's unless another is named."""
     name, options = settings.value.name, dict(settings.value.options)
     if name not in VALUES:
         raise ConfigError(f"unknown value {name!r}: one of {', '.join(VALUES)}")
@@ -134,7 +134,7 @@ def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
 
 
 def _construct(kind: type[_T], options: Mapping[str, Any], where: str) -> _T:
-    """An implementation from its keywords, which are its settings."""
+    """An implementation, made from the settings as its keywords."""
     assert dataclasses.is_dataclass(kind)
     known = [f.name for f in dataclasses.fields(kind) if f.init]
     for key in options:

@@ -1,6 +1,6 @@
-"""Replay: a run searched again from its journal, without a model, a key or the network.
+"""Replay: the search of a run is repeated from its journal, without a model, a key or the network.
 
-Laws: a replay with nothing changed is the same run, or names where it parts from it; the replayed run is only read.
+Laws: a replay with nothing changed equals the run, or names where it differs; the replayed run is only read.
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ __all__ = ["Replayed", "replay"]
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a replay came to."""
+    """The result of a replay."""
 
     result: Result
     calls: int
-    """Answers of models that the run had recorded."""
+    """Model answers that the run had recorded."""
     reused: int
-    """Of those, the ones that were given again."""
+    """How many of those were given again."""
     missing: int
-    """Calls of models that the run has no answer to."""
+    """Model calls without a recorded answer."""
     difference: str | None
-    """The first difference from the run, empty where there is none; None: settings were changed, nothing compared."""
+    """The first difference from the run; empty if there is none; None: settings were changed, so nothing is
+    compared."""
 
 
 def replay(
@@ -90,7 +91,7 @@ def replay(
 
 
 def _replayable(old: Run, source: Path) -> Started:
-    """How the run began, where it can be replayed.
+    """How the run began, if it can be replayed.
 
     Raises:
         agent.errors.UsageError: it cannot, and why.
@@ -109,8 +110,8 @@ def _replayable(old: Run, source: Path) -> Started:
 
 
 class _Follower:
-    """Gives the orders that people gave, when they gave them; and ends a replay where the run ended, if it was ended
-    from outside: by a limit, the clock, a signal or an error."""
+    """Repeats the orders of people at the same moments, and ends the replay where the run ended, if it was ended from
+    outside: by a limit, the clock, a signal or an error."""
 
     def __init__(self, old: Run, directory: Path, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
         by_itself = old.ended is not None and Stop[old.ended.stop] in (Stop.SOLVED, Stop.EXHAUSTED, Stop.FINISHED)
@@ -130,14 +131,14 @@ class _Follower:
 
 
 def _flights(old: Run) -> Iterator[ScheduleEntry | None]:
-    """When everything began that has ended, in the order in which it ended."""
+    """The schedule entries of all expansions that ended, in that order."""
     for event in old.journal.events():
         if isinstance(event, (Added, Merged, Remeasured, Failed, Exhausted)):
             yield event.flight
 
 
 def _orders(old: Run) -> Iterator[tuple[int, Order]]:
-    """What people ordered, each with how many expansions had ended before it."""
+    """The orders of people, each with how many expansions had ended before it."""
     ended = 0
     for event in old.journal.events():
         ended += ends_expansion(event)
@@ -146,8 +147,8 @@ def _orders(old: Run) -> Iterator[tuple[int, Order]]:
 
 
 def _settings(wanted: Settings, old: Run, same: bool) -> Settings:
-    """Of one worker. Of the same run, without the limit of seconds, and without any where sessions of the run may have
-    had different ones."""
+    """The settings for one worker: those of the run without the limit of seconds, and without any limits if sessions of
+    the run may have had different ones."""
     sessions = sum(event.kind == "ended" for event in old.journal.events())
     names = type(wanted.budget).model_fields if sessions > 1 else ("max_seconds", "max_measurements")
     limits = wanted.budget.model_copy(update=dict.fromkeys(names)) if same else wanted.budget
@@ -155,7 +156,7 @@ def _settings(wanted: Settings, old: Run, same: bool) -> Settings:
 
 
 def _take_reports(source: Path, directory: Path) -> None:
-    """What a policy was shown of tests is shown again."""
+    """Show the policy the same test reports again."""
     if (source / "reports").is_dir():
         shutil.copytree(source / "reports", directory / "reports")
 

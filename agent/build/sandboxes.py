@@ -1,4 +1,4 @@
-"""Providers: the sandbox that settings ask for, or the best that works on this machine."""
+"""Makes the sandbox that the settings ask for, or the best that works on this machine."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ log = logging.getLogger(__name__)
 
 
 def make_provider(settings: Settings, store: Path) -> Provider:
-    """The sandbox that the settings ask for; `auto` is docker when an image is named, else this machine's own
-    namespaces, else docker. A store that holds states keeps the sandbox that made them.
+    """The sandbox that the settings ask for; `auto` is docker if an image is named, else this machine's own namespaces,
+    else docker. A store that holds states keeps the sandbox that made them.
 
     Raises:
         sandboxes.SandboxUnavailable: none works here; the message says why.
@@ -33,7 +33,7 @@ def make_provider(settings: Settings, store: Path) -> Provider:
 
 
 def _best(wanted: SandboxSettings, store: Path) -> Provider:
-    """This machine's own namespaces, or containers where those do not work."""
+    """This machine's own namespaces, or containers if those do not work."""
     from sandboxes.docker import provider as docker
     from sandboxes.namespace import provider as namespace
 
@@ -48,7 +48,7 @@ def _best(wanted: SandboxSettings, store: Path) -> Provider:
 
 
 def _docker(wanted: SandboxSettings, store: Path) -> Provider:
-    """Containers with the guest, or without it where it does not run in that image or on that engine."""
+    """Containers with the guest; without it, if the guest does not run in that image or on that engine."""
     from sandboxes.docker.provider import DockerProvider, proven
 
     if (store / "volume").exists():

@@ -240,7 +240,7 @@ def doctor(
         str | None, typer.Option(metavar="URL", help="The URL of the server, as in model.base_url.")
     ] = None,
 ) -> None:
-    """Say which sandboxes work on this machine, and what to change where one does not."""
+    """Show which sandboxes work on this machine, and what to change where one does not."""
     from agent.cli.doctor.model_probe import examine_model
     from agent.cli.doctor.report import examine
 
@@ -284,7 +284,7 @@ def clean(
 
 
 ELSEWHERE = {"bench": "benchmarks.cli.app", "serve-report": "benchmarks.cli.site", "round": "benchmarks.cli.round"}
-"""Commands that another package carries out, and the module whose `app` they are."""
+"""Commands of another package, and the module whose `app` carries them out."""
 _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
@@ -307,7 +307,7 @@ def turn_round(context: typer.Context) -> None:
 
 
 def _pass_on(context: typer.Context) -> None:
-    """Give the command's arguments to a package that may import this one, and not the other way round."""
+    """Run a command of a package that may import this one, but not the other way round."""
     name, module = f"ramify {context.info_name}", ELSEWHERE[context.info_name or ""]
     try:
         commands = importlib.import_module(module)

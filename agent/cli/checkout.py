@@ -1,6 +1,6 @@
-"""The user's checkout: what it is before a run, and the one way in which a patch reaches it.
+"""The user's checkout: what it is before a run, and how a patch is applied to it.
 
-Law: it is read only, except in `apply`, which changes it whole or not at all.
+Law: it is only read, except by `apply`, which changes it whole or not at all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sandboxes.git.foreign import locate, opened
 __all__ = ["Checkout", "apply", "inspect"]
 
 _SHOWN = 5
-"""Paths that are named in a message."""
+"""How many paths a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,17 @@ class Checkout:
     """A git work tree."""
 
     path: Path
-    """Absolute, its root."""
+    """The absolute path of its root."""
     head: str
-    """The commit that is checked out; empty before the first one."""
+    """The commit that is checked out; empty before the first commit."""
     dirty: bool
-    """There are changes, or untracked files, that no commit holds."""
+    """Whether there are uncommitted changes or untracked files."""
     origin: str
-    """The address that it was cloned from, without a password; empty where it is on this machine or not known."""
+    """The URL that it was cloned from, without a password; empty if it is on this machine or unknown."""
 
 
 def inspect(path: Path) -> Checkout:
-    """What is at `path`.
+    """The checkout at `path`.
 
     Raises:
         agent.errors.UsageError: not the root of a git work tree; the message says what to do.
@@ -78,7 +78,7 @@ def _unusable(path: Path, why: str) -> UsageError:
 
 
 def _address(url: str) -> str:
-    """The address of a repository on another machine, without the name and the password that may be in it."""
+    """The URL of a repository on another machine, without user name and password."""
     elsewhere = re.match(r"(?!file:)\w+://|[^/:]+@[^/:]+:", url)
     return re.sub(r"(?<=://)[^/]*@", "", url) if elsewhere else ""
 
@@ -111,7 +111,7 @@ def _listed(paths: Sequence[str]) -> str:
 
 
 def _side(root: Path, path: str) -> Side | None:
-    """What is at a path; nothing where a directory is, which the patch may replace if it empties it."""
+    """The file at a path; nothing for a directory, which the patch may replace if it empties it."""
     *folders, name = path.split("/")
     place = root
     for folder in folders:

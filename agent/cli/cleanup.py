@@ -1,4 +1,4 @@
-"""What earlier runs left on this machine, and what of it may go. Journals and patches are never removed."""
+"""What earlier runs left on this machine, and what of it can be removed. Journals and patches are never removed."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 
 HOUR_S = 3600.0
 UNUSED_S = 30 * 24 * HOUR_S
-"""Environments and set-ups that nobody used for so long are built again when they are wanted."""
+"""Environments and set-ups that were not used for so long are removed and built again when needed."""
 OLD_S = 7 * 24 * HOUR_S
-"""What is made again at need, or belongs to other machines, goes after that time."""
+"""The age after which things are removed that can be made again, or belong to other machines."""
 
 
 def leftovers(*, states: bool = False, environments: bool = False) -> Iterator[Leftover]:
@@ -58,7 +58,7 @@ def _stores_of_ended_runs() -> Iterator[Path]:
 
 
 def _on_the_engine(store: Path) -> bool:
-    """Whether it only says where the states are."""
+    """Whether the entry only points to states that are kept in the engine."""
     return (store / "volume").exists() or (store / "commit").exists()
 
 

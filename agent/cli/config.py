@@ -1,4 +1,4 @@
-"""The commands about settings."""
+"""`ramify config`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _lines(settings: list[Origin], origin: bool) -> Iterator[str]:
 
 
 def _toml(value: Any) -> str:
-    """A value as JSON has it, as TOML does: inline, and with keys in quotes."""
+    """A JSON value as TOML, inline and with quoted keys."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list):

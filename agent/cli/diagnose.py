@@ -1,4 +1,4 @@
-"""The command that says where a rollout went wrong."""
+"""`ramify diagnose`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that makes training data of runs."""
+"""`ramify export`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def export(
 
 
 def _only_rows(*given: object) -> None:
-    """Raises UsageError where an option was given that no document has."""
+    """Raises UsageError for an option that formats of documents do not have."""
     if any(given):
         raise UsageError("--split, --exclude, --allow-license, --parquet and --tokenizer are for formats of rows")
 
@@ -133,7 +133,7 @@ def _formats() -> str:
 
 
 def _told(manifest: Mapping[str, Any], out: Path) -> str:
-    """What was written and what was not, for people."""
+    """What was written and what was not, as text."""
     lines = [f"{file['rows']:>8}  {out / file['name']}" for file in manifest["files"]]
     lines += [f"{count:>8}  not written: {reason}" for reason, count in manifest["refused"].items()]
     if manifest["scrubbed"]:

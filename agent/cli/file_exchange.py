@@ -1,6 +1,6 @@
-"""Files of a directory exchanged for others, all of them or none.
+"""Replaces files of a directory by others, all of them or none.
 
-New files are made aside, in the directory itself, so that nothing but moves is left to do; what fails is undone.
+New files are made in the directory itself first, so that only moves are left to do; a failure is undone.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ __all__ = ["exchange"]
 
 
 def exchange(root: Path, differences: Sequence[Difference]) -> None:
-    """Take the old side of each difference away, and put the new one in its place, with the owner and the permissions
-    of the old one. Folders are made, and removed when nothing is left in them.
+    """Remove the old side of each difference and put the new one in its place, with the owner and permissions of the
+    old one. Folders are made as needed, and removed when they are empty.
 
     Raises:
         OSError: something is in the way, or cannot be written; everything is as it was.
@@ -47,7 +47,7 @@ def exchange(root: Path, differences: Sequence[Difference]) -> None:
 
 
 def _make(new: Path, side: Side, place: Path) -> None:
-    """What is to be moved to a place."""
+    """Make the new file for a place, aside."""
     old = place.lstat() if os.path.lexists(place) else None
     if side.kind == "l":
         new.symlink_to(os.fsdecode(side.content))
@@ -67,13 +67,13 @@ def _permissions(mode: int, *, executable: bool) -> int:
 
 
 def _give(place: Path, owner: os.stat_result) -> None:
-    """To the owner of something else: in a container, root works on what belongs to a user."""
+    """Give a file the owner of another one: in a container, root works on a user's files."""
     if os.geteuid() == 0:
         os.lchown(place, owner.st_uid, owner.st_gid)
 
 
 def _nearest(place: Path) -> Path:
-    """The folder above a place that is there."""
+    """The nearest existing folder above a place."""
     return next(folder for folder in place.parents if folder.is_dir())
 
 
@@ -83,7 +83,7 @@ def _move(old: Path, new: Path, undo: ExitStack) -> None:
 
 
 def _clear(place: Path, aside: Path, undo: ExitStack) -> None:
-    """Make the folders above a place, and take away a folder in it that holds nothing any more."""
+    """Make the folders above a place, and remove an empty folder at the place."""
     above = _nearest(place)
     for folder in reversed(place.parents[: len(place.relative_to(above).parts) - 1]):
         folder.mkdir()

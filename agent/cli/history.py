@@ -1,4 +1,4 @@
-"""The commands that show a run as a git history, and make a branch of one of its states."""
+"""`ramify log` and `ramify promote`: a run as a git history."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def promote(
         Path | None, typer.Option("--repo", metavar="DIR", help="Where. Default: the checkout that was searched.")
     ] = None,
 ) -> None:
-    """Make a branch of NODE: one commit, on the one that the run began from. Nothing is checked out."""
+    """Make a branch of NODE: one commit on top of the one that the run began from. Nothing is checked out."""
     from agent.analysis.history import promote as make
     from agent.run.paths import checkout_of
     from agent.run.run import Run
@@ -79,7 +79,7 @@ def _kept(run: Run) -> History:
 
 
 def _states(run: Run) -> AbstractContextManager[Provider | None]:
-    """What keeps the states of a run, for a block."""
+    """The sandbox that keeps the states of a run, for a block."""
     from agent.build.sandboxes import make_provider
     from agent.config import restore
     from agent.run.paths import store_of

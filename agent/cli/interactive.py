@@ -1,4 +1,4 @@
-"""A session at a terminal: signals become a cancellation, events a display, and the result reaches the person.
+"""A search at a terminal: signals cancel it, its progress is shown, and its result is delivered.
 
 Law: the first signal keeps the best patch so far; the second ends the process at once.
 """
@@ -39,19 +39,19 @@ TIMED_OUT = 124
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """What the command line asked to be done with the result."""
+    """What the command line asks to do with the result."""
 
     as_json: bool = False
-    """One JSON object on stdout instead of the patch."""
+    """Print one JSON object on stdout instead of the patch."""
     patch_out: Path | None = None
     apply_to: Path | None = None
-    """The checkout that a resolved patch is applied to."""
+    """The checkout to apply a solved or submitted patch to."""
     accept: tuple[Literal["declared"], ...] = ()
-    """`declared`: a submitted patch is applied although it breaks tests that the model declared to be wrong."""
+    """`declared`: apply a submitted patch although it breaks tests that the model declared to be wrong."""
     strict: bool = False
-    """Exit code 1 for such a patch."""
+    """Exit with code 1 for such a patch."""
     summary_md: Path | None = None
-    """A summary in Markdown is appended to it."""
+    """A file to append a summary in Markdown to."""
 
     def __post_init__(self) -> None:
         for option, path in (("--patch-out", self.patch_out), ("--summary-md", self.summary_md)):
@@ -62,7 +62,7 @@ class OutputOptions:
 
 
 def accepted(names: Sequence[str] | None) -> tuple[Literal["declared"], ...]:
-    """What `--accept` names.
+    """The value of `--accept`, checked.
 
     Raises:
         agent.errors.UsageError: something else than `declared`.
@@ -73,7 +73,7 @@ def accepted(names: Sequence[str] | None) -> tuple[Literal["declared"], ...]:
 
 
 def run_interactively(search: Callable[..., Result], delivery: OutputOptions, progress: Progress | None = None) -> int:
-    """Call `search(cancel=..., on_event=...)` and deliver its result; the exit code of the process.
+    """Call `search(cancel=..., on_event=...)`, deliver its result, and return the exit code of the process.
 
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: the search's own, or the patch does not apply any more.
@@ -89,7 +89,8 @@ def run_interactively(search: Callable[..., Result], delivery: OutputOptions, pr
 
 
 def sit(search: Callable[..., _T], progress: Progress | None = None) -> tuple[_T, signal.Signals | None]:
-    """Call `search(cancel=..., on_event=...)` and show its progress; what it returns, and the signal that cancelled it.
+    """Call `search(cancel=..., on_event=...)` and show its progress. Returns its result, and the signal that cancelled
+    it.
 
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: the search's own.
@@ -101,8 +102,8 @@ def sit(search: Callable[..., _T], progress: Progress | None = None) -> tuple[_T
 def _tell_pipeline(
     result: Result, facts: Mapping[str, Any], path: Path | None, code: int, summary_md: Path | None
 ) -> None:
-    """Outputs of the step where `$GITHUB_OUTPUT` names a file for them, and the summary that was asked for. That they
-    cannot be written is said, and takes nothing away."""
+    """Write the outputs of the step if `$GITHUB_OUTPUT` is set, and the summary if it was asked for. A failure to write
+    is reported and harms nothing else."""
     try:
         if output := os.environ.get("GITHUB_OUTPUT"):
             told = {key: facts[key] for key in ("status", "patch_path", "cost_usd", "run_dir")}
@@ -116,8 +117,7 @@ def _tell_pipeline(
 
 
 def print_patch(patch: bytes) -> None:
-    """Write a patch to stdout: byte for byte, but on a terminal with escapes for what would give orders to it or not be
-    seen."""
+    """Write a patch to stdout, byte for byte; on a terminal, control and invisible characters are escaped."""
     if sys.stdout.isatty():
         patch = escaped_lines(patch.decode(errors="backslashreplace")).encode()
     sys.stdout.buffer.write(patch)
@@ -174,7 +174,7 @@ class _Interruption:
 
 @contextmanager
 def _interruptible() -> Iterator[_Interruption]:
-    """SIGINT and SIGTERM set `cancel` for the length of the block; a second one has its usual effect."""
+    """Let SIGINT and SIGTERM set `cancel` during the block; a second signal has its usual effect."""
     interruption = _Interruption()
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""The text of an issue, wherever it stands: on the command line, in a file, on stdin, on GitHub."""
+"""The text of an issue, from the command line, a file, stdin or GitHub."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent.errors import UsageError
 __all__ = ["read_issue"]
 
 ISSUE_BYTES = 1 << 20
-"""A larger issue is an error: no one wrote it by hand, and a model would not read it."""
+"""A larger issue is an error: a model would not read it."""
 
 
 def read_issue(source: str | None, text: str | None, *, may_be_empty: bool) -> str:

@@ -1,4 +1,4 @@
-"""`ramify memory`: what is remembered across issues, looked at and kept in order."""
+"""`ramify memory`: what is remembered across issues."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ app = typer.Typer(
 app.add_typer(cli_skills.app, name="skills")
 
 LINE_CHARS = 136
-"""Of a listed item: its id, its kind and what of its text there is room for."""
+"""The width of a listed item: its id, its kind, and as much of its text as fits."""
 
 MemoryFile = Annotated[Path, typer.Option("--memory", metavar="FILE", help="The memory.")]
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs that have ended.")]
@@ -48,7 +48,7 @@ def add(
         typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Which interface of the model to use."),
     ] = None,
 ) -> None:
-    """Remember runs whose outcome was verified; one that is remembered already is read anew. Exit code 1 when any was
+    """Remember runs whose outcome was verified; a run that is remembered already is read again. Exit code 1 if one was
     refused."""
     from agent.config import load, split
     from agent.learning.memory import Memory

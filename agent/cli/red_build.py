@@ -1,4 +1,5 @@
-"""The commands for a red build: mend a test that fails, and check a patch before it is proposed."""
+"""Commands for a red build: `ramify fix` repairs a failing test, `ramify check-patch` checks a patch before it is
+proposed."""
 
 from __future__ import annotations
 

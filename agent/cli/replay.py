@@ -1,4 +1,4 @@
-"""The command that searches a recorded run again."""
+"""`ramify replay`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _good(done: Replayed) -> bool:
 
 
 def _as_json(done: Replayed) -> dict[str, Any]:
-    """`identical` is null where settings were changed."""
+    """The replay as JSON; `identical` is null if settings were changed."""
     facts = {name: value for name, value in asdict(done).items() if name != "result"}
     identical = None if done.difference is None else not done.difference
     run_dir, status = str(done.result.run_dir), done.result.status
@@ -62,7 +62,7 @@ def _as_json(done: Replayed) -> dict[str, Any]:
 
 
 def as_text(done: Replayed) -> str:
-    """What is said of a replay, for people."""
+    """The replay as text."""
     result = done.result
     if done.difference is None:
         said = f"{result.status}: {result.nodes} states; {result.stop.value}"

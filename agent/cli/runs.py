@@ -1,4 +1,4 @@
-"""The commands that look at a run and steer it, while it is searched or afterwards."""
+"""Commands that show a run and steer it, while it is being searched or afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["RunDir", "fork", "pin", "prune", "show"]
 
 WIDE = 100_000
-"""Columns of a pipe."""
+"""The width of a pipe, in columns."""
 
 RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")]
 Node = Annotated[int, typer.Argument(metavar="NODE", help="The number of a state, as `ramify show` prints it.")]
@@ -145,7 +145,7 @@ def _summarise(run: Run) -> None:
 
 
 def _console() -> Console:
-    """Where a line that is wider than the terminal is not cut off: in a pipe there is no terminal."""
+    """A console that does not cut lines off in a pipe, which has no width."""
     from rich.console import Console
 
     return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)

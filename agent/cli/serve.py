@@ -1,4 +1,4 @@
-"""The command that serves a model."""
+"""`ramify serve`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def serve(
 
 
 def _adapters(given: Sequence[str], rank: int | None) -> dict[str, Path] | None:
-    """By their names; None: none, now or later."""
+    """Adapters by name; None: the server takes none, now or later."""
     found: dict[str, Path] = {}
     for text in given:
         name, between, place = text.partition("=")
@@ -75,6 +75,6 @@ def _adapters(given: Sequence[str], rank: int | None) -> dict[str, Path] | None:
 
 
 def vllm_python() -> Path:
-    """RAMIFY_VLLM names an environment, as it does for the tests."""
+    """The Python of the environment that RAMIFY_VLLM names, or `python3`."""
     given = os.environ.get("RAMIFY_VLLM")
     return Path(given) / "bin" / "python" if given else Path("python3")

@@ -1,4 +1,4 @@
-"""The command that leaves the detours out of solved paths."""
+"""`ramify shorten`."""
 
 from __future__ import annotations
 

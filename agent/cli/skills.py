@@ -1,4 +1,4 @@
-"""`ramify memory skills`: what many runs taught, as a directory of skills."""
+"""`ramify memory skills`: lessons of many runs as a directory of skills."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def build(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs that have ended.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new directory, or one that holds skills.")],
 ) -> None:
-    """Merge the lessons of verified runs into skills, each with the runs behind it; say what contradicts. Exit code 1
-    when a run was refused."""
+    """Merge the lessons of verified runs into skills, each with the runs that support it, and list contradictions. Exit
+    code 1 if a run was refused."""
     from agent.learning.memory.learning import lessons_of
     from agent.learning.memory.skill_files import write
     from agent.learning.memory.skills import consolidate
@@ -47,7 +47,7 @@ def load(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `skills build` wrote.")],
     memory: Annotated[Path, typer.Option("--memory", metavar="FILE", help="The memory.")],
 ) -> None:
-    """Take the skills of a directory into a memory, as insights with the runs behind them."""
+    """Import the skills of a directory into a memory, as insights with the runs that support them."""
     from agent.learning.memory import Memory
     from agent.learning.memory.skill_files import read
 

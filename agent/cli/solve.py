@@ -1,4 +1,4 @@
-"""A search begun from the command line: the checkout is looked at, the task and the run's directory are made."""
+"""`ramify solve`: the checkout is inspected, the task and the run's directory are made, and the search begins."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ __all__ = ["SolveRequest", "begin"]
 
 @dataclass(frozen=True, slots=True)
 class SolveRequest:
-    """What a person wants to be solved."""
+    """What the user asks to solve."""
 
     statement: str
     goals: tuple[str, ...]
-    """Tests that have to pass."""
+    """The goal tests."""
     repo: Path | None
-    """None: the image's own workspace where an image is named, else this directory."""
+    """None: the workspace of the image if one is named, else this directory."""
     test: str | None
-    """The command that runs the tests; None: as the repository's files say."""
+    """The command that runs the tests; None: found from the repository's files."""
     goal_failing: bool = False
-    """Every test that fails now has to pass, where no goals are named."""
+    """All tests that fail now are goals, if none are named."""
 
 
 def begin(
@@ -44,7 +44,8 @@ def begin(
     *,
     apply: bool = False,
 ) -> int:
-    """Search in a new run directory, deliver what came of it, and give the exit code. `apply`: to the checkout, too.
+    """Search in a new run directory, deliver the result, and return the exit code. `apply`: also apply the patch to the
+    checkout.
 
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.cli.interactive.run_interactively`.
@@ -92,7 +93,7 @@ def _task(name: str, wanted: SolveRequest, work_tree: checkout.Checkout | None, 
 
 
 def _identity(name: str, wanted: SolveRequest, base: str) -> str:
-    """Another one for another issue, another commit or other goals, although the first words are the same."""
+    """A suffix for the task's id, so that another issue, commit or set of goals gets another one."""
     facts = json.dumps([wanted.statement, sorted(wanted.goals), base, *(["failing"] if wanted.goal_failing else [])])
     return f"{name}-{hashlib.sha256(facts.encode()).hexdigest()[:8]}"
 

@@ -1,4 +1,4 @@
-"""The commands that train models, and that count."""
+"""`ramify train`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def counts(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="For --policy edit -c policy.counts=FILE.")],
 ) -> None:
-    """Count in trees which kinds of edits were right: the simplest policy to learn, and the one to beat."""
+    """Count in trees which kinds of edits were right: the simplest policy to learn, and the baseline to beat."""
     from contextlib import ExitStack
 
     from agent.learning.export.dataset import runs_in

@@ -1,1 +1,1 @@
-"""What a pipeline needs around a search: is a patch fit to be proposed, what was red, and where results go."""
+"""What a pipeline needs around a search: failed tests as a task, a check of the patch, and outputs of the step."""

@@ -18,16 +18,16 @@ from agent.errors import ModelError, UsageError
 __all__ = ["ISSUE", "fetch_issue", "summary", "write_outputs"]
 
 ISSUE = re.compile(r"([\w.-]+)/([\w.-]+)#(\d+)")
-"""`owner/repository#number`."""
+"""A reference such as `owner/repository#number`."""
 API = "https://api.github.com"
 TIMEOUT_S = 30.0
 PATCH_CHARACTERS = 60_000
-"""Of a patch in a summary; GitHub takes a megabyte for all summaries of a step."""
+"""How much of a patch goes into a summary; GitHub allows a megabyte for all summaries of a step."""
 
 
 def fetch_issue(reference: str) -> str:
-    """The title and the text of an issue, by `owner/repository#number`. `$GITHUB_TOKEN`, when it is set, is used, and
-    `$GITHUB_API_URL` in place of GitHub's own address. Comments are left out: anybody can add one after the fact.
+    """The title and text of an issue, by `owner/repository#number`. Uses `$GITHUB_TOKEN` and `$GITHUB_API_URL` if they
+    are set. Comments are left out: anybody can add one later.
 
     Raises:
         agent.errors.UsageError: it is no such reference, or there is no such issue.
@@ -60,7 +60,7 @@ def write_outputs(file: Path, values: Mapping[str, object]) -> None:
 
 
 def summary(facts: Mapping[str, Any], text: str, patch: bytes) -> str:
-    """A run in Markdown, from the object that `--json` prints, the lines that people read, and the patch."""
+    """A run in Markdown, from the object that `--json` prints, the lines of the text summary, and the patch."""
     shown = patch.decode(errors="replace")
     left_out = f"\n… {len(shown) - PATCH_CHARACTERS} characters more\n" if len(shown) > PATCH_CHARACTERS else ""
     parts = [f"### Ramify: {str(facts['status']).replace('_', ' ')}", _fenced(text, "text")]

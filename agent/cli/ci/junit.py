@@ -1,4 +1,4 @@
-"""A report of a red build (JUnit XML) as a task: which tests failed, and what they said."""
+"""A report of a red build (JUnit XML) as a task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Failure", "read_failures", "statement"]
 REPORT_BYTES = 50_000_000
 MESSAGE_BYTES = 3_000
 MESSAGES = 10
-"""Failures whose message is told."""
+"""How many failures are quoted with their message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Failure:
     """A test that failed or could not be run."""
 
     test: str
-    """As pytest names it, where a file of the repository can be found for it; else `class::name`."""
+    """The name that pytest uses, if a file of the repository can be found for it; else `class::name`."""
     message: str = ""
 
 
@@ -44,7 +44,7 @@ def read_failures(report: Path, repo: Path) -> tuple[Failure, ...]:
 
 
 def statement(failures: tuple[Failure, ...]) -> str:
-    """An issue made of failures: the names of all, the messages of the first."""
+    """An issue made of failures: the names of all, and the messages of the first."""
     names = "\n".join(f"- {failure.test}" for failure in failures)
     told = "\n\n".join(f"{f.test}:\n{f.message}" for f in failures[:MESSAGES] if f.message)
     return f"These tests fail:\n\n{names}\n" + (f"\n{told}\n" if told else "")
@@ -77,7 +77,7 @@ def _failure(case: ET.Element, repo: Path) -> Failure:
 
 
 def _name(case: ET.Element, repo: Path) -> str:
-    """Pytest writes `tests.test_x.TestA` and `test_b`; the file is the longest part of it that exists."""
+    """The test's id. Pytest writes `tests.test_x.TestA` and `test_b`; the file is the longest existing part."""
     name, parts = case.get("name", ""), case.get("classname", "").split(".")
     for file, classes in _files(case, parts, name):
         if (repo / file).is_file():

@@ -1,4 +1,4 @@
-"""Whether a patch may be proposed without a person having read it: what it changes besides source code.
+"""Checks whether a patch may be proposed without review: what it changes besides source code.
 
 Law: git itself applies the patch, to an index and objects of its own, and says what changed. Nothing is guessed from
 the patch's text, and the checkout is only read.
@@ -22,10 +22,10 @@ from sandboxes.git.foreign import locate, opened
 __all__ = ["BIG_BYTES", "RULES", "Finding", "Rule", "check"]
 
 Rule = Literal["ci", "git", "lock", "tools", "symlink", "mode", "submodule", "big", "name", "hidden"]
-"""What a person may allow."""
+"""A rule that the user can allow to be broken."""
 RULES: tuple[Rule, ...] = get_args(Rule)
 BIG_BYTES = 1_000_000
-"""A file above it is big."""
+"""The size above which a file is big."""
 
 _PATTERNS: dict[Rule, tuple[str, ...]] = {
     "ci": (
@@ -59,9 +59,9 @@ _WHY: dict[Rule, str] = {
 }
 _LINK, _MODULE, _NOTHING = "120000", "160000", "000000"
 _MOST_LINKS = 20
-"""A link that passes more links than that may lead anywhere."""
+"""A link that passes more links than this counts as leading anywhere."""
 _SHOWN = 120
-"""Characters of a line."""
+"""How many characters of a line are quoted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class Finding:
     """A reason not to propose a patch."""
 
     rule: Rule | Literal["apply"]
-    """`apply`: git does not take the patch, which nobody can allow."""
+    """`apply`: git does not accept the patch; this cannot be allowed."""
     path: str
-    """Relative to the root, with nothing invisible in it; empty for the patch as a whole."""
+    """The path from the root, with invisible characters escaped; empty for the patch as a whole."""
     reason: str
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """One path, as `git diff-index --raw` has it."""
+    """One path of `git diff-index --raw`."""
 
     old_mode: str
     new_mode: str
@@ -92,7 +92,7 @@ class _Changed:
 def check(
     repo: Path, patch: bytes, *, base: str = "HEAD", allow: frozenset[Rule] = frozenset(), big_bytes: int = BIG_BYTES
 ) -> tuple[Finding, ...]:
-    """Every reason not to propose the patch for the commit `base`, by path; none for an empty patch.
+    """All reasons not to propose the patch for the commit `base`, by path; none for an empty patch.
 
     Raises:
         agent.errors.UsageError: `repo` is no git repository, or has no such commit.
@@ -166,7 +166,7 @@ def _blob(git: Git, name: str) -> str:
 
 
 def _hidden(git: Git, changed: _Changed) -> str:
-    """The first line of text that was not there before and has characters that show nothing; they are escapes in it."""
+    """The first new line with invisible characters, which are escaped in it."""
     blobs = [changed.blob, *([changed.old_blob] if changed.old_mode != _NOTHING else [])]
     after, *before = (_blob(git, blob).removeprefix("\ufeff") for blob in blobs)
     if "\0" in after or visible(after) == after:
@@ -193,7 +193,7 @@ def _leads_out(git: Git, path: str, target: str, most_links: int = _MOST_LINKS) 
 
 
 def _links(git: Git, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Those of the paths that are links in the patched tree, and where they lead to."""
+    """The paths that are links in the patched tree, with their targets."""
     if not paths:
         return
     for entry in git.run("ls-files", "--stage", "-z", "--", *paths).split(b"\0"):
@@ -203,8 +203,8 @@ def _links(git: Git, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _any(path: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a pattern matches the path or an end of it: a nested package may have a pipeline of its own. Case says
-    nothing, since some file systems do not know it."""
+    """Whether a pattern matches the path or the end of it: a nested package may have a pipeline of its own. Case is
+    ignored, since some file systems ignore it."""
     parts = path.casefold().split("/")
     ends = ["/".join(parts[index:]) for index in range(len(parts))]
     return any(fnmatch(end, pattern) for end in ends for pattern in patterns)

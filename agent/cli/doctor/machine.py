@@ -24,34 +24,34 @@ SETTINGS = {
     "kernel.unprivileged_userns_clone": ("0", "1"),
     "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
 }
-"""Kernel settings that can forbid user namespaces: the value that does, and one that does not."""
+"""Kernel settings that can forbid user namespaces: the value that forbids them, and one that allows them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What was found. A problem is "" where there is none."""
+    """The facts that were found. A problem is "" if there is none."""
 
     kernel: tuple[int, int] = (6, 8)
     linux: bool = True
     root: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Of `SETTINGS`, those that this kernel has."""
+    """Those of `SETTINGS` that this kernel has."""
     filesystem: str = "ext4"
-    """Of the place where runs are kept."""
+    """The file system of the place where runs are kept."""
     limited: frozenset[str] = frozenset(["memory", "pids"])
     """What control groups of this user can limit."""
     namespace_problem: str = ""
     engine_problem: str = ""
     image_problem: str = ""
-    """Why the image that is used without `--image` is not there, on an engine that answers."""
+    """Why the default image is missing on an engine that answers."""
     guest_problem: str = ""
-    """Why states cannot be forked in containers of an engine that answers, where it has that image."""
+    """Why states cannot be forked in containers, on an engine that answers and has the image."""
     commit_problem: str = ""
-    """Asked only where there is a problem with the guest."""
+    """Why `commit` does not work; looked for only if the guest has a problem."""
 
 
 def look(runs: Path) -> Machine:
-    """Find out; `runs` is a directory that is there, where runs are kept. Takes some seconds."""
+    """Find the facts; `runs` is an existing directory where runs are kept. Takes some seconds."""
     name = platform.release().split("-")[0].split(".")
     engine_problem, image_problem = _engine_problems()
     guest_problem = "" if engine_problem or image_problem else docker.probe()
@@ -75,7 +75,7 @@ def _setting(key: str) -> Path:
 
 
 def _filesystem(path: Path) -> str:
-    """Its type, by the mount that lies nearest above."""
+    """The type of the nearest mount above a path."""
     found, depth = "", -1
     mounts = Path("/proc/self/mountinfo")
     for line in mounts.read_text(errors="replace").splitlines() if mounts.exists() else ():
@@ -86,7 +86,7 @@ def _filesystem(path: Path) -> str:
 
 
 def _engine_problems() -> tuple[str, str]:
-    """Why no engine answers, and why the one that does has no base image."""
+    """Why no engine answers, and why the one that answers has no base image."""
     try:
         client = engine.connect()
     except SandboxUnavailable as error:

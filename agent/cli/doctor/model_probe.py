@@ -1,4 +1,4 @@
-"""What a model server can do for a search: each thing is asked of it once."""
+"""What a model server can do for a search; each ability is tried once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["examine_model"]
 
 TIMEOUT_S = 120
 LONG = "The quick brown fox jumps over the lazy dog. " * 60
-"""Long enough for blocks of a prefix cache."""
+"""A prompt that is long enough for blocks of a prefix cache."""
 TOOL = {
     "type": "function",
     "function": {

@@ -18,17 +18,17 @@ from sandboxes.git.command import version
 __all__ = ["Finding", "examine", "sandboxes_of"]
 
 _NO_UPPER = ("overlay", "nfs", "nfs4", "fuse", "fuse.sshfs", "vfat", "ecryptfs", "9p")
-"""File systems over which none can be laid."""
+"""File systems that cannot be the upper layer of an overlay."""
 _SLOW = "commit, which is slow and not exact"
 _GUEST_REMEDY = "allow user namespaces in containers (a seccomp and AppArmor policy of your engine may forbid them)"
 
 ROOM_BYTES = 2 << 30
-"""Less free space than one action may add is worth a warning."""
+"""Less free space than this, which one action may use, is worth a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     ok: bool
@@ -38,12 +38,12 @@ class Finding:
 
 
 def examine() -> tuple[Finding, ...]:
-    """Look at everything; a probe may take some seconds."""
+    """Make all checks; a probe may take some seconds."""
     return (*sandboxes_of(look(_existing_part(runs_dir()))), _python(), _git(), _disk(), _keys())
 
 
 def sandboxes_of(machine: Machine) -> Iterator[Finding]:
-    """Which kinds of sandbox a machine gets, why, and what to change for a faster or stronger one."""
+    """The kinds of sandbox that a machine gets, why, and what to change for a faster or stronger one."""
     namespace = not machine.namespace_problem
     docker = not (machine.engine_problem or machine.image_problem or machine.guest_problem)
     commit = not machine.engine_problem and bool(machine.guest_problem) and not machine.commit_problem
@@ -68,7 +68,7 @@ def _namespace(machine: Machine) -> Finding:
 
 
 def _unbounded(machine: Machine) -> tuple[str, str]:
-    """What is weaker where control groups are not this user's, and what to change."""
+    """What is weaker if control groups are not this user's, and what to change."""
     lacking = [kind for kind in ("memory", "pids") if kind not in machine.limited]
     if not lacking:
         return "", ""
@@ -111,7 +111,7 @@ def _docker(machine: Machine) -> Finding:
 
 
 def _image(machine: Machine) -> Finding:
-    """What states are forked in, and made of where no other image is named."""
+    """The image in which states are forked."""
     reason, _, remedy = machine.image_problem.partition("; ")
     return Finding("image", not reason, reason or BASE_IMAGE, remedy)
 
