@@ -1,4 +1,4 @@
-"""Running a task's tests and saying what they said, per test and in a way that candidate code cannot talk round."""
+"""Runs a task's tests and reports their outcomes, one by one, so that candidate code cannot forge them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["Outcome", "SuiteReport"]
 
 
 class Outcome(Enum):
-    """How one test ended. Everything but PASSED and SKIPPED is a failure; expected failures count as PASSED, and so do
-    unexpected passes, which a report lists where they are strict. Journals of before have the latter as FAILED."""
+    """How one test ended. Everything but PASSED and SKIPPED is a failure. Expected failures count as PASSED, and so
+    do unexpected passes, which a report lists if they are strict. Journals of earlier versions have the latter as
+    FAILED."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -28,64 +29,65 @@ WORST_FIRST = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.FAILED, Outcome.PASSED)
 
 @dataclass(frozen=True, slots=True)
 class SuiteReport:
-    """What one run of the tests said."""
+    """The result of one run of the tests."""
 
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
-    """Per test id, in the order of running."""
+    """By test id, in the order of running."""
     duration_s: float = 0.0
     collected: int = 0
-    """Tests that the runner found, run or not."""
+    """How many tests the runner found, run or not."""
     complete: bool = True
-    """Every test was asked for and none left out. False: only some (the goal tests) were, or the run was cut short."""
+    """All tests were asked for, and none was left out. False: only some were, such as the goal tests, or the run was
+    cut short."""
     left_out: int = 0
-    """Tests that were not run any more, because enough had failed that passed in the base state."""
+    """Tests that were not run, since enough had failed that passed in the root state."""
     late: Mapping[str, int] = field(default_factory=dict)
-    """How many tests, by their file, were not run because the time of the run was up."""
+    """How many tests were not run since the time of the run was up, by their file."""
     asked: tuple[str, ...] = ()
-    """The tests, or the files of tests, that were asked for; empty where all were."""
+    """The tests or test files that were asked for; empty: all."""
     scope: str = ""
-    """Which part of all tests this is, in words, where a state is measured by the part that its change can reach."""
+    """In words, which part of all tests this is, where a state is measured by the tests that its change can reach."""
     valid: bool = True
     """The runner came to its end, collected something, and its exit code agrees with the outcomes."""
     problem: str = ""
-    """Why it is not valid, for people."""
+    """Why the report is not valid."""
     exit_code: int = 0
     timed_out: bool = False
     adapter: str = "pytest"
     """What read the results: `pytest`, the name of an adapter, or `exit-code`, the weakest."""
     command: str = ""
-    """What was run, where that is not the task's own command, for people."""
+    """What was run, if not the task's own command."""
     output: str = ""
-    """The tail of what the run printed, limited."""
+    """The end of what the run printed."""
     durations: Mapping[str, float] = field(default_factory=dict)
-    """Seconds per test id, where the runner tells."""
+    """Seconds by test id, if the runner reports them."""
     messages: Mapping[str, str] = field(default_factory=dict)
-    """The failure text per failed test id, limited."""
+    """The text of each failure by test id, shortened."""
     titles: Mapping[str, str] = field(default_factory=dict)
-    """Test id by the first line of the test's documentation, where the runner tells that and no other test has it."""
+    """Test ids by the first line of the test's documentation, if the runner reports it and no other test has the
+    same."""
     start: str = "new"
-    """How the run began: in a `new` process, or copied from a template, with pytest and its `packages` imported or in
-    the midst of a `session` of the base state."""
+    """How the run began: in a `new` process, or copied from a template that had imported pytest and its `packages`, or
+    had collected a `session` of the root state."""
     unsafe: tuple[str, ...] | None = None
-    """Of the base state only: tests that end differently in a copied run, so that they are never copied. None: this was
-    not looked at."""
+    """Root state only: tests that end differently in a copied run, and are never run in one. None: not known."""
     flaky: tuple[str, ...] = ()
-    """Of the base state only: tests that ended differently in two runs of it. They decide nothing."""
+    """Root state only: tests that ended differently in two runs. They decide nothing."""
     first: int | None = None
-    """Of the base state only: to how many tests, the first of `outcomes`, its first run came, where others were run
-    later; None: to all of them."""
+    """Root state only: how many of `outcomes`, from the beginning, its first run got to, if others were run later;
+    None: all of them."""
     unexpected: tuple[str, ...] = ()
-    """Tests that passed although they are marked as strict expected failures: for the runner they failed."""
+    """Tests that passed although they are marked as strict expected failures: the runner counts them as failed."""
 
     @property
     def conclusive(self) -> bool:
-        """Whether the run was of all tests, or of all in the scope of the state, but for those that it had no time for:
-        it was not cut short because tests broke."""
+        """Whether the run covers all tests, or all in the scope of the state, except those that it had no time for: it
+        was not cut short because tests broke."""
         return self.complete or (bool(self.scope) and not self.left_out)
 
     @property
     def at_first(self) -> SuiteReport:
-        """What was known before more tests were run than in the first run."""
+        """The report of the first run, before more tests were run."""
         if self.first is None:
             return self
         return replace(self, outcomes=dict(islice(self.outcomes.items(), self.first)), first=None)
@@ -95,10 +97,8 @@ class SuiteReport:
         return self.valid and self.outcome(test_id) is Outcome.PASSED
 
     def outcome(self, test_id: str) -> Outcome | None:
-        """How the test ended, or the worst end of the tests that `test_id` holds as their file, class or function.
-
-        ERROR when its file could not be imported; None when the run says nothing of it.
-        """
+        """How the test ended, or the worst outcome of the tests that `test_id` holds as their file, class or function.
+        ERROR if its file could not be imported; None if the run says nothing about it."""
         if test_id in self.outcomes:
             return self.outcomes[test_id]
         if self.outcomes.get(file_of(test_id)) is Outcome.ERROR:

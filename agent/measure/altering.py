@@ -25,7 +25,7 @@ DOCUMENTS = (".md", ".rst", ".txt")
 """Files whose examples are one test."""
 
 END = "the end of the test"
-"""What the last statement of a copied test says, after the marker."""
+"""The message of the last statement of a copied test, after the marker."""
 SIGNS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.Lt: "<",
@@ -36,12 +36,12 @@ SIGNS: dict[type[ast.cmpop], str] = {
 }
 """How the left side of a comparison is compared."""
 CALLS = {"assertLess": "<", "assertLessEqual": "<=", "assertGreater": ">", "assertGreaterEqual": ">="}
-"""Methods of unittest that do not ask whether two values are equal."""
+"""Methods of unittest that do not compare two values for equality."""
 EQUALITY = re.compile(r"assert(?!Not|Less|Greater)\w*Equals?")
 RAISING = re.compile(r"pytest\.raises|self\.assertRaises(Regex)?")
-"""What is called before a block that has to raise something."""
+"""Calls before a block that has to raise something."""
 MOST = 2_000
-"""Characters of what a decoy stands for: the difference of longer texts takes long to tell."""
+"""The most characters of a value that gets a decoy: longer texts take long to compare."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -67,7 +67,7 @@ def altered(
 
 
 def failing(path: str, source: str, tests: Collection[str], marker: str) -> str | None:
-    """A copy in which these tests do nothing but fail so, and what cannot be imported is stood in for."""
+    """A copy in which these tests do nothing but fail, and imports that fail are replaced by mocks."""
     if path.endswith(DOCUMENTS):
         return f">>> raise AssertionError({marker!r})\n\n{source}"
     tree = _parsed(source)
@@ -153,7 +153,7 @@ class _Copied(ast.NodeTransformer):
     def _decoyed(
         self, left: ast.expr, right: ast.expr, statement: ast.stmt, *method: ast.expr
     ) -> tuple[ast.expr, ast.expr, ast.stmt]:
-        """The two sides of an assertion of their equality and the assertion, with a decoy where there can be one."""
+        """The two sides of an assertion of equality, and the assertion, with a decoy if there can be one."""
         if (decoy := _decoy(right)) is not None:
             return left, decoy, self._failing(statement, self.name, *method)
         if (decoy := _decoy(left)) is not None:
@@ -209,7 +209,7 @@ class _Ending(ast.NodeTransformer):
 
 
 def _parsed(source: str) -> ast.Module | None:
-    """None: it is no Python, or of a later one."""
+    """The syntax tree; None: it is not Python, or of a later version."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -219,7 +219,7 @@ def _parsed(source: str) -> ast.Module | None:
 
 
 def _functions(tree: ast.Module) -> Iterator[Function]:
-    """All but those inside of others."""
+    """All functions that are not inside others."""
     todo: list[ast.stmt] = list(tree.body)
     while todo:
         match todo.pop():
@@ -230,7 +230,7 @@ def _functions(tree: ast.Module) -> Iterator[Function]:
 
 
 def _decoy(value: ast.expr) -> ast.expr | None:
-    """What stands in the copy for a value that is written out; None: for all but such values."""
+    """The stand-in for a literal value; None: the value is not a literal."""
     try:
         known = ast.literal_eval(value)
         new = other(known)
@@ -244,7 +244,7 @@ def _literal(value: object) -> ast.expr:
 
 
 def _texts(tree: ast.Module, source: str, tests: Collection[str]) -> tuple[dict[Function, str], str]:
-    """What is in each of these tests, and what is around all tests, without imports."""
+    """The source of each of these tests, and the source around all tests, without imports."""
     lines = source.split("\n")
     inside, gone = dict[Function, str](), set[int]()
     for statement in (*_functions(tree), *tree.body):
@@ -262,7 +262,7 @@ def _words(text: str) -> set[str]:
 
 
 def _expected(function: Function) -> frozenset[str]:
-    """The names in a function that are there to be compared, and for nothing else."""
+    """The names in a function that are only there to be compared."""
     uses, compared, made = Counter[str](), Counter[str](), Counter[str]()
     for node in ast.walk(function):
         match node:
@@ -280,7 +280,7 @@ def _expected(function: Function) -> frozenset[str]:
 
 
 def _parametrised(function: Function) -> frozenset[str]:
-    """Words in the decorators of a function: among them the names of its parameters."""
+    """The words in the decorators of a function, the names of its parameters among them."""
     nodes = (node for decorator in function.decorator_list for node in ast.walk(decorator))
     texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
@@ -288,7 +288,7 @@ def _parametrised(function: Function) -> frozenset[str]:
 
 
 def _insert(body: list[ast.stmt], statements: list[ast.stmt]) -> None:
-    """Put these after the docstring and what has to come first."""
+    """Insert statements after the docstring and whatever has to come first."""
     place = 0
     while place < len(body) and (_is_docstring(body[place], place) or _is_future(body[place])):
         place += 1
@@ -308,7 +308,7 @@ def _failure(said: str) -> ast.stmt:
 
 
 def _optional(statement: ast.Import | ast.ImportFrom) -> ast.stmt:
-    """The import; where it cannot be made, its names are mocks."""
+    """The import, with mocks for its names if it fails."""
     names = [each.asname or each.name.split(".")[0] for each in statement.names if each.name != "*"]
     stand_in = "".join(f"\n    {name} = __import__('unittest.mock').mock.MagicMock()" for name in names) or "\n    pass"
     tried = cast("ast.Try", ast.parse(f"try:\n    pass\nexcept ImportError:{stand_in}").body[0])

@@ -1,6 +1,6 @@
-"""The baseline: how the tests of the base state end, as far as that is known.
+"""The baseline: how the tests of the root state end, as far as that is known.
 
-Law: what is known of a test does not change. Tests that no run of the base state has reached are run there when they
+Law: what is known of a test does not change. Tests that no run of the root state has reached are run there when they
 are first needed.
 """
 
@@ -17,10 +17,8 @@ __all__ = ["Baseline", "joined"]
 
 
 class Baseline:
-    """The report of the base state, which grows. Thread-safe.
-
-    `run` makes a run of some tests, or files of tests, in the base state; `learned` is told of each such report.
-    """
+    """The report of the root state, which grows. Thread-safe. `run` runs some tests or test files in the root state;
+    `learned` is told each such report."""
 
     def __init__(
         self,
@@ -32,7 +30,7 @@ class Baseline:
         self._lock = threading.Lock()
         self._running = threading.Lock()
         self._run_alone: set[frozenset[str]] = set()
-        """The files that were run together, and with no others."""
+        """The sets of files that were run together, without any others."""
 
     @property
     def report(self) -> SuiteReport:
@@ -41,7 +39,7 @@ class Baseline:
             return self._report
 
     def cover(self, tests: Iterable[str]) -> None:
-        """Make known how these tests, or the tests in these files, end: those of which nothing is known are run."""
+        """Run those of these tests, or tests in these files, whose outcome is not known."""
         wanted = list(tests)
         with self._running:
             if unknown := unknown_in(self.report, wanted):
@@ -49,8 +47,8 @@ class Baseline:
                 self._run_alone.add(frozenset(unknown))
 
     def doubt(self, files: Sequence[str], failing: Sequence[str]) -> bool:
-        """Whether some of these tests, which fail in a state, fail in the base state too when these files and no others
-        are run: they hang on other tests, and are flaky from now on."""
+        """Whether some of these tests, which fail in a state, also fail in the root state if only these files are run:
+        they depend on other tests, and are flaky from now on."""
         with self._running:
             if frozenset(files) in self._run_alone:
                 return False
@@ -67,8 +65,8 @@ class Baseline:
 
 
 def unknown_in(report: SuiteReport, wanted: Iterable[str]) -> list[str]:
-    """Those of the tests and files of which the report says nothing, or not of all tests in them, and of which it was
-    not asked."""
+    """Those of the tests and files whose outcomes the report does not have, or not all of them, and that were not asked
+    for before."""
     if report.complete:
         return []
     files, asked = set(map(file_of, report.outcomes)), set(report.asked)
@@ -82,8 +80,8 @@ def unknown_in(report: SuiteReport, wanted: Iterable[str]) -> list[str]:
 
 
 def joined(report: SuiteReport, more: SuiteReport) -> SuiteReport:
-    """What two runs of one state say together; where both say something of a test, the first. Of a second run that is
-    not valid nothing is taken but that it was asked for."""
+    """Two reports of one state as one; the first has precedence. From a second report that is not valid only what was
+    asked for is taken."""
     asked = tuple(dict.fromkeys((*report.asked, *more.asked)))
     if not more.valid:
         return replace(report, asked=asked, complete=report.complete and not asked)

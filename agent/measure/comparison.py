@@ -1,4 +1,4 @@
-"""What a state's tests say against those of the base state."""
+"""The outcomes of a state's tests, compared with those of the root state."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ __all__ = ["Comparison", "compare"]
 
 ENDED_WELL = (Outcome.PASSED, Outcome.SKIPPED)
 NOT_RUN = "not run:"
-"""How the message of a test begins that was skipped because others ran out of time."""
+"""The beginning of the message of a test that was skipped since others ran out of time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How the tests of a run ended, against the base state: test ids in the order of running. Tests that are flaky
-    there count nowhere; a run that is not valid says nothing."""
+    """How the tests of a run ended compared with the root state: test ids in the order of running. Tests that are flaky
+    there do not count; a run that is not valid says nothing."""
 
     fixed: tuple[str, ...] = ()
     """Failed before, and pass now."""
     newly_broken: tuple[str, ...] = ()
-    """Passed before, and do not now. Of a file that cannot be imported any more, all its tests."""
+    """Passed before, and do not now. If a file cannot be imported any more: all its tests."""
     failing_still: tuple[str, ...] = ()
     """Failed before, and fail now."""
     new_failures: tuple[str, ...] = ()
-    """Fail now, and were skipped before or not there."""
+    """Fail now, and were skipped or missing before."""
     unexpected_passes: tuple[str, ...] = ()
     """Pass now although they are marked as strict expected failures, which they were before."""
     asked: int = 0
     """Tests that were to be run."""
     not_run: int = 0
-    """Those of them that were not, because the run was stopped early."""
+    """Those that were not run, because the run was stopped early."""
 
 
 def compare(baseline: SuiteReport, report: SuiteReport) -> Comparison:

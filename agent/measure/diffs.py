@@ -1,4 +1,4 @@
-"""Reading git patches: which lines of which file a patch adds and removes."""
+"""Reads git patches: which lines of which file a patch adds and removes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 @dataclass(frozen=True, slots=True)
 class FilePatch:
-    """What a patch does to one text file."""
+    """The changes of a patch to one text file."""
 
     path: str
     added: dict[int, str] = field(default_factory=dict)
-    """Per 1-based line of the new file."""
+    """The added lines, by their 1-based number in the new file."""
     removed: list[str] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
-    """1-based lines of the old file that are removed, or replaced."""
+    """The 1-based lines of the old file that are removed or replaced."""
     beside: set[int] = field(default_factory=set)
-    """1-based lines of the old file before and after which lines are added where none is removed."""
+    """The 1-based lines of the old file around places where lines are only added."""
     link: bool = False
-    """Whether it is a symbolic link then, whose text is where it leads."""
+    """Whether the new file is a symbolic link; its text is the target."""
 
 
 def parse(patch: bytes) -> list[FilePatch]:

@@ -1,4 +1,4 @@
-"""XML that test runners write: read without what such a document never needs, and a hostile one would use."""
+"""Reads XML reports of test runners, without the features of XML that a hostile document would use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["root"]
 
 
 def root(data: bytes) -> ET.Element:
-    """The root of a document that declares no type: no test runner writes one, and it could declare entities.
+    """The root element of a document without a document type: no test runner writes one, and it could declare entities.
 
     Raises:
         xml.etree.ElementTree.ParseError, xml.parsers.expat.ExpatError: it is not such a document.

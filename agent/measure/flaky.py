@@ -1,6 +1,6 @@
-"""Flaky tests: what two runs of one state say differently, and what follows from it.
+"""Flaky tests: tests that end differently in two runs of one state.
 
-Law: a test that fails twice in a row is no flaky one.
+Law: a test that fails twice in a row is not flaky.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def unsteady(reports: Iterable[SuiteReport]) -> tuple[str, ...]:
 
 
 def forgiven(report: SuiteReport, again: SuiteReport, tests: Sequence[str]) -> SuiteReport:
-    """The report, with those of these failing tests that passed in a second run as passed, and listed as flaky."""
+    """The report, in which those of these failing tests that passed in a second run count as passed and are listed as
+    flaky."""
     flaky = tuple(test for test in tests if again.passed(test))
     outcomes = {**report.outcomes, **dict.fromkeys(flaky, Outcome.PASSED)}
     return replace(report, outcomes=outcomes, flaky=flaky)

@@ -1,4 +1,4 @@
-"""Test ids: the file they name, and which id holds which."""
+"""Test ids: the file that an id names, and which ids it holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["file_of", "holds", "is_source_doctest"]
 
 
 def file_of(test_id: str) -> str:
-    """The file part of an id, relative to the workspace as a rule."""
+    """The file part of an id, usually relative to the workspace."""
     return test_id.split("::", 1)[0]
 
 

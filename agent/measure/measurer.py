@@ -1,4 +1,4 @@
-"""Measurer: the states of one task, measured once per set of tests, and the baseline they are compared with."""
+"""Measurer: measures the states of one task, each once per set of tests, against the baseline."""
 
 from __future__ import annotations
 
@@ -35,16 +35,17 @@ __all__ = ["ENOUGH_REGRESSIONS", "Measurer", "find_baseline"]
 log = logging.getLogger(__name__)
 
 CHEAP_S = 20.0
-"""A base state whose tests take no longer is measured twice, to find flaky tests."""
+"""If the tests of the root state take no longer, they are run twice, to find flaky tests."""
 ENOUGH_REGRESSIONS = 3
 """A run that decides about a patch ends after so many: one refuses it, three tell a policy what it broke."""
 MANY = 1_000_000
 LONG_TEST = 0.3
-"""The part of the time of the first run that one test may take: one that sleeps leaves the others theirs."""
+"""The share of the time of the first run that one test may take, so that a test that sleeps leaves time for the
+others."""
 LISTING_S = 120.0
-"""What a first run has at least to list the tests."""
+"""The least seconds of a first run, enough to list the tests."""
 ASKED_AGAIN = 200
-"""Tests that fail in a run of all, of which the base state is asked; of more, their files."""
+"""How many tests that fail in a run of all are run in the root state one by one; if more fail, their files are."""
 
 
 class Measurer:
@@ -85,7 +86,7 @@ class Measurer:
 
     @property
     def protection(self) -> Protection:
-        """The files that decide what the tests say, for `agent.evaluate.guard.inspect`."""
+        """The files that decide what the tests say."""
         return self.rules.protection
 
     @property
@@ -94,45 +95,43 @@ class Measurer:
         return self._scopes is not None
 
     def prepare(self) -> None:
-        """Begin with what choosing scopes will need, and return at once."""
+        """Start reading what the choice of scopes will need, in the background."""
         if self._scopes is not None:
             self._scopes.prepare()
 
     def cover_goals(self, goals: Sequence[str]) -> None:
-        """Make known how these tests end in the base state, where a first run did not come to them."""
+        """Find out how these tests end in the root state, if its first run did not get to them."""
         if unknown := [goal for goal in goals if self.baseline.report.outcome(goal) is None]:
             files = self._scopes.test_files() if self._scopes is not None else ()
             self.baseline.cover(dict.fromkeys(filter(None, (likely_file(goal, files) for goal in unknown))))
 
     def remember(self, snapshot: Snapshot, report: SuiteReport) -> None:
-        """Take a report of an earlier session for what the tests say, where it is one of all tests, or of a scope."""
+        """Take over a report of an earlier session, if it is of all tests or of a scope."""
         if report.conclusive:
             self._results.put((snapshot.digest,), report)
 
     def known(self, snapshot: Snapshot) -> SuiteReport | None:
-        """The report of all tests in this state, or of its scope, when it is known; it may have been cut short."""
+        """The known report of all tests in this state, or of its scope; it may have been cut short. None: it is not
+        known."""
         return self._results.get((snapshot.digest,))
 
     def measure(self, snapshot: Snapshot, tests: Sequence[str] = ()) -> SuiteReport:
-        """As `ask`, for one who does not count runs."""
+        """As `ask`, without the count of runs."""
         return self.ask(snapshot, tests)[0]
 
     def ask(
         self, snapshot: Snapshot, tests: Sequence[str] = (), *, cut: bool = False, keep: bool = False
     ) -> tuple[SuiteReport, bool]:
-        """How these tests end in this state, and whether they had to be run for it; where none is named, all tests, or
-        those in the scope of the state. Known results are not found again.
-
-        `cut`: the run may end after ENOUGH_REGRESSIONS. `keep`: later sessions shall know the result.
-        """
+        """The report of these tests in this state, and whether they had to be run. If none is named: all tests, or
+        those in the scope of the state. `cut`: the run may end after ENOUGH_REGRESSIONS. `keep`: later sessions can use
+        the result."""
         return self._results.find(
             (snapshot.digest, *tests), lambda: self._find(snapshot, tests, cut), whole=not cut, keep=keep
         )
 
     def check(self, snapshot: Snapshot, goals: Sequence[str], left_s: float) -> tuple[SuiteReport, int]:
-        """All tests, run afresh, and the runs that it took. Where states are measured by scopes: first the scope and
-        the goal tests, and if that breaks nothing, and there is time for it, all. `left_s`: seconds that are left of
-        the run.
+        """A fresh run of all tests, and how many runs it took. Where states are measured by scopes: first the scope and
+        the goal tests; then all, if nothing broke and there is time. `left_s`: seconds that are left of the run.
 
         The report says in `scope` what was not run, and why.
         """
@@ -153,25 +152,26 @@ class Measurer:
         return (whole if whole.complete else self._with_late(report, whole)), 2
 
     def _final_s(self, left_s: float) -> float:
-        """Seconds for a run of all tests in the end. One that the base state came to the end of is made in any case."""
+        """Seconds for the final run of all tests. If the root state's run came to its end, the final run is made in any
+        case."""
         limit_s = min(left_s, self._timing.final_s)
         return max(limit_s, self._limits(cut=False).run_s) if self._came_to_end and self._timing.final_s else limit_s
 
     def _whole(self, snapshot: Snapshot, limit_s: float) -> SuiteReport:
-        """All tests; the base state is asked of those that fail and of which it has not been asked."""
+        """A run of all tests. Failing tests whose outcome in the root state is not known are run there."""
         whole = self._run(snapshot, (), replace(self._limits(cut=False), run_s=limit_s))
         failed = whole.failures if len(whole.failures) <= ASKED_AGAIN else tuple(map(file_of, whole.failures))
         self.baseline.cover(dict.fromkeys(failed))
         return whole
 
     def _with_late(self, report: SuiteReport, whole: SuiteReport) -> SuiteReport:
-        """What the scope and a run of all tests that had not time enough say together."""
+        """The report of the scope joined with a run of all tests that ran out of time."""
         both = joined(whole, report)
         late = sum(both.late.values())
         return replace(both, scope=f"all tests but {late:,}, for which the time was too short")
 
     def _find(self, snapshot: Snapshot, tests: Sequence[str], cut: bool) -> SuiteReport:
-        """By a copied run where that can be trusted."""
+        """The report, by a copied run if that can be trusted."""
         scope = None if tests or self._scopes is None else self._scopes.of(snapshot)
         if scope is not None:
             return self._trusted(scope.files, cut, lambda start: self._of_scope(snapshot, scope, cut=cut, start=start))
@@ -196,7 +196,7 @@ class Measurer:
     def _of_scope(
         self, snapshot: Snapshot, scope: Scope, *, cut: bool, start: Start, more: Sequence[str] = ()
     ) -> SuiteReport:
-        """The report of a scope, and of `more` tests; the base state is asked first."""
+        """The report of a scope and of `more` tests; the root state is measured first."""
         self.baseline.cover(scope.files)
         baseline = self.baseline.report
         wanted = (*scope.files, *(test for test in more if file_of(test) not in scope.files))
@@ -211,11 +211,12 @@ class Measurer:
         return replace(report, scope=scope.told(report, self.baseline.report))
 
     def _of_base(self, tests: Sequence[str]) -> SuiteReport:
-        """Tests of the base state of which nothing is known: how long they take is not known either."""
+        """Run tests of the root state that are not known; how long they take is not known either."""
         return self._run(self._base, tests, replace(GENEROUS, run_s=self._timing.scope_s, jobs=self._timing.jobs))
 
     def distrust(self, tests: Sequence[str]) -> None:
-        """These tests ended differently in a copied run and in a new process: the latter counts from now on."""
+        """These tests ended differently in a copied run and in a new process: they are run in new processes from now
+        on."""
         self._trust.distrust(tests)
 
     def measure_afresh(
@@ -236,7 +237,7 @@ class Measurer:
         return replace(report, valid=False, problem=problem)
 
     def repeat(self, snapshot: Snapshot, report: SuiteReport, goals: Sequence[str]) -> SuiteReport:
-        """A fresh run of the tests that a report of this state is of: all, its scope and the goal tests, or those."""
+        """A fresh run of the same tests as in a report of this state."""
         if report.scope and self._scopes is not None:
             return self._of_scope(snapshot, self._scopes.of(snapshot), cut=False, start=Start.NEW, more=goals)
         return self.measure_afresh(snapshot, () if report.complete else goals)
@@ -251,14 +252,14 @@ class Measurer:
         return report if self.baseline.report.outcomes else _without_tests(report)
 
     def measure_copies(self, snapshot: Snapshot, tests: Sequence[str], files: Mapping[str, bytes]) -> SuiteReport:
-        """How these tests end in a new process where these files stand in the place of the state's own. Nothing of it
-        is kept."""
+        """The report of these tests in a new process, with these files in place of the state's own. Nothing of it is
+        kept."""
         limits = self._limits(cut=False)
         rules = replace(self.rules, limits=replace(limits, timeouts=1) if tests else limits)
         return run_suite(self._provider, self._task, snapshot, self._base, tests, rules, files)
 
     def _limits(self, *, cut: bool) -> Limits:
-        """By what is known of the base state now."""
+        """The limits of a run, by what is known of the root state."""
         baseline = self.baseline.report
         limits = replace(calibrate(baseline), jobs=self._timing.jobs)
         if not cut:
@@ -267,7 +268,7 @@ class Measurer:
 
 
 def _described(rules: Rules, task: Task, base: Snapshot) -> str:
-    """All that decides what a run of the tests says, but for the state and which tests."""
+    """Everything that decides the outcome of a test run, except the state and the tests."""
     protection = rules.protection
     parts = (sorted(protection.test_files), protection.patterns, protection.roots, rules.adapter, rules.limits)
     return repr((base.digest, task.test_command, *parts))
@@ -312,7 +313,7 @@ def find_baseline(
 
 
 def _copied_run(measurer: Measurer, base: Snapshot) -> SuiteReport | None:
-    """The report of the base state by a copied run; None where there is no template."""
+    """The report of the root state by a copied run; None: there is no template."""
     if measurer.rules.warm is None:
         return None
     try:
@@ -323,7 +324,7 @@ def _copied_run(measurer: Measurer, base: Snapshot) -> SuiteReport | None:
 
 
 def _without_tests(report: SuiteReport) -> SuiteReport:
-    """The report; one of a run that found no tests is valid, where none are expected."""
+    """The report; if it found no tests and none are expected, it is valid."""
     nothing = not report.outcomes and NO_TESTS in report.problem
     return replace(report, valid=True) if nothing else report
 
@@ -345,8 +346,8 @@ def _first_run(provider: Provider, task: Task, base: Snapshot, timing: Timing, u
 
 
 def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
-    """A runner that reports tests as late ends by itself when its time is up. One that cannot select has only runs of
-    all tests; what an unknown command runs is not known, and may be either."""
+    """The limits of the first run. A runner that reports late tests ends by itself; one that cannot select tests always
+    runs all; an unknown command may be either."""
     limits, longest_s = replace(GENEROUS, jobs=timing.jobs), max(timing.whole_s, timing.final_s)
     limits = replace(limits, late_s=LONG_TEST * timing.whole_s, grace_s=max(limits.grace_s, LISTING_S - timing.whole_s))
     if not selects(adapter):
@@ -357,19 +358,21 @@ def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
 
 
 def _too_long(report: SuiteReport, command: str) -> SuiteReport:
-    """The report of a run that was killed: it says nothing of any test, and is no reason not to work on the issue."""
+    """The report of a run that was killed: it says nothing about any test, and is no reason not to work on the
+    issue."""
     problem = f"{command!r} was ended after {report.duration_s:.0f} s and had said nothing of any test by then"
     return replace(report, outcomes={}, valid=True, complete=False, problem=problem)
 
 
 def _needed_s(baseline: SuiteReport) -> float:
-    """What a run of all tests takes, by the part of them that the first run came to; infinite where that is none."""
+    """The seconds of a run of all tests, estimated from the part that the first run got to; infinite if it got to
+    none."""
     late, done = sum(baseline.late.values()), len(baseline.outcomes)
     return baseline.duration_s * (done + late) / done if done else math.inf
 
 
 def _means_framework(report: SuiteReport, task: Task) -> bool:
-    """Whether a run that was not reported was meant to be one of a framework: its exit code says too little then."""
+    """Whether a run without a report was meant for a framework, so that its exit code says too little."""
     if report.timed_out or task.framework:
         return True
     return "pytest" in task.test_command or "pytest" in report.output

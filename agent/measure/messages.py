@@ -1,4 +1,4 @@
-"""What can be read in the message of a failed test, whichever runner wrote it."""
+"""Reads the messages of failed tests, whichever runner wrote them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agent.untrusted import terminal_text
 __all__ = ["error_of", "places_of"]
 
 ERROR_CHARS = 300
-"""Of the line that says what went wrong."""
+"""The most characters of the line that says what went wrong."""
 
 _RAISED = re.compile(r"(?:^E[ \t].*\n?)+", re.MULTILINE)
 """As pytest marks it, where there are several exceptions the one that ended the test last."""
@@ -26,6 +26,5 @@ def error_of(message: str) -> str:
 
 
 def places_of(message: str) -> list[tuple[str, int]]:
-    """The Python files and lines that a failure came through, in the order in which they are told: the last is where it
-    ended."""
+    """The Python files and lines that a failure came through; the last is where it was raised."""
     return [(path, int(line)) for path, line in _PLACE.findall(message)]

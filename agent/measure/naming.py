@@ -18,7 +18,7 @@ from agent.measure.ids import file_of
 __all__ = ["Names", "likely_file", "likely_id"]
 
 PRINTED = re.compile(r"(?P<test>[^\s()]+) \((?P<where>[\w.]+)\)(?: [\[(].*)?", re.DOTALL)
-"""As unittest prints a test; behind it may be a part of it (`subTest`)."""
+"""A test as unittest prints it, possibly followed by a subtest."""
 FIXTURES = ("setUpClass", "tearDownClass", "setUpModule", "tearDownModule")
 UNREAD = "unittest.loader._FailedTest"
 NEAR = 3
@@ -40,7 +40,7 @@ class Names:
     ) -> None:
         self._placed, self._own, self._edited = placed, tuple(own), edited
         self._unread = tuple(dict.fromkeys((*own, *baseline.late)))
-        """Files of tests whose tests are not known."""
+        """Test files whose tests are not known."""
         self._titles = baseline.titles
         self._known = {**{file: _key(file) for file in own}, **{each: _key(each) for each in _holders(baseline)}}
         self._files = [each for each in self._known if "::" not in each]
@@ -59,7 +59,7 @@ class Names:
         raise MeasureError(self._complaint(name, path, rest, meant))
 
     def meant(self, name: str) -> tuple[str, ...]:
-        """As `found`: what a name may stand for, nothing or several where that is not clear."""
+        """As `found`, but returns nothing or several ids for an unclear name."""
         said = name.strip()
         if said in self._known:
             return (said,)
@@ -78,7 +78,7 @@ class Names:
         return tuple(self._meant(path, whole))
 
     def known(self, test: str) -> bool:
-        """Whether there is a test of this name, or may be: what is in some files is not known."""
+        """Whether there is a test of this name, or may be: the tests in some files are not known."""
         return test in self._known or test.split("[", 1)[0] in self._known or file_of(test) in self._unread
 
     def selected(self, test: str) -> bool:
@@ -95,7 +95,7 @@ class Names:
         return ()
 
     def _meant(self, path: str, whole: str) -> list[str]:
-        """What ends in this name, or else what this name ends in: the longest."""
+        """Ids that end in this name, or else the longest that this name ends in."""
         key = _key(whole)
         ending = [each for each, known in self._known.items() if f".{known}".endswith(f".{key}")]
         ending += [each + whole[len(path) :] for each in self._unread if f".{_key(each)}".endswith(f".{_key(path)}")]
@@ -120,7 +120,7 @@ class Names:
 
 
 def _holders(baseline: SuiteReport) -> Iterator[str]:
-    """The files of the tests, their classes and functions, and they themselves."""
+    """The tests with their files, classes and functions."""
     yield from baseline.late
     for test in baseline.outcomes:
         parts = test.split("[", 1)[0].split("::")
@@ -129,8 +129,8 @@ def _holders(baseline: SuiteReport) -> Iterator[str]:
 
 
 def likely_file(name: str, files: Collection[str]) -> str | None:
-    """Which of these test files a test's name is about, whether it is known there or not; None where the name does not
-    say, or may mean several."""
+    """The test file that a test's name is about, whether the test is known there or not; None if the name does not say,
+    or may mean several."""
     parts = _parts(name)
     overlaps = {file: _overlap(parts, _parts(file))[1] for file in files}
     most = max(overlaps.values(), default=0)
@@ -181,7 +181,7 @@ def _split(name: str) -> tuple[str, str, str]:
 
 
 def _key(name: str) -> str:
-    """A name as dots have it, whichever way it was written."""
+    """A name in dotted form, however it was written."""
     name = _spelled(name)
     before, bracket, parameters = name.partition("[")
     path, _, rest = before.partition("::")
@@ -190,6 +190,6 @@ def _key(name: str) -> str:
 
 
 def _inside(file: str, key: str) -> str:
-    """The id of a dotted name in this file; empty where it is not in it."""
+    """The id of a dotted name in this file; empty if it is not in it."""
     _, found, rest = f".{key}".rpartition(f".{_key(file)}.")
     return f"{file}::{rest.replace('.', '::')}" if found else ""

@@ -16,7 +16,7 @@ from sandboxes import ExecResult, Sandbox
 __all__ = ["run_in_parts"]
 
 NOTHING_COLLECTED = 5
-"""The exit code of pytest where a part has no tests."""
+"""pytest's exit code for a part without tests."""
 BEGIN = "({command}) >{output} 2>&1 & p{part}=$!"
 END = "wait $p{part}; c=$?; [ $c = 0 ] || [ $c = {nothing} ] || code=$c; cat {output}"
 
@@ -24,7 +24,8 @@ END = "wait $p{part}; c=$?; [ $c = 0 ] || [ $c = {nothing} ] || code=$c; cat {ou
 def run_in_parts(
     box: Sandbox, command: str, tests: Sequence[str], site_packages: Sequence[str], limits: Limits
 ) -> tuple[Told, ExecResult]:
-    """What all parts told, and how the command ended: well if it did in each. Nothing when the fork was lost."""
+    """The reports of all parts, and the exit of the command: success if each part succeeded. Nothing if the fork was
+    lost."""
     plans = [plan(site_packages) for _ in range(limits.jobs)]
     begin, end = list[str](), list[str]()
     for part, planned in enumerate(plans):
@@ -46,7 +47,7 @@ def _told(box: Sandbox, planned: Plan) -> Told:
 
 
 def _together(parts: Sequence[Told]) -> Told:
-    """What was told in parts, as one. A part that did not come to its end keeps the whole from it."""
+    """The reports of the parts as one. A part that did not end makes the whole unfinished."""
     whole = Told(opened=all(part.opened for part in parts))
     for part in parts:
         whole.started += part.started[-1:] if part.unfinished else []

@@ -1,4 +1,4 @@
-"""Which files decide what tests say, and are put back to the base state before tests are run."""
+"""Protection: files that decide what tests say, and are put back to the root state before tests are run."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class Protection:
     """Which paths decide what the tests say. Paths are relative to the workspace."""
 
     test_files: frozenset[str]
-    """The files that held a test in the base state."""
+    """The files that held a test in the root state."""
     patterns: tuple[str, ...]
-    """The task's own, and the scripts that its command runs."""
+    """The task's own patterns, and the scripts that its command runs."""
     roots: tuple[str, ...]
-    """Folders that modules are imported from; the empty one is the workspace."""
+    """Folders that modules are imported from; `.` is the workspace."""
     adapter: Adapter | None = None
-    """What else runs the tests than pytest, and which files that goes by."""
+    """The adapter, if not pytest runs the tests."""
     by_exit_code: bool = False
-    """Whether the exit code of a command is all that is known of its tests, or what it prints, which is no more."""
+    """Whether only the exit code of a command is known, or its output, which is no better."""
 
     def covers(self, change: Change) -> bool:
         """Whether the change has to be put back before tests are run."""
@@ -72,7 +72,7 @@ class Protection:
         )
 
     def steers(self, change: Change) -> bool:
-        """Whether the file tells the runner what to do, or takes the place of a module of the runner's."""
+        """Whether the file configures the runner, or takes the place of one of its modules."""
         more = self.adapter.steering if self.adapter else ()
         return matches(change.path, (*RUNNER_FILES, *self.patterns, *more)) or self._shadows(change)
 
@@ -87,7 +87,7 @@ class Protection:
 
 
 def protect(task: Task, baseline: SuiteReport) -> Protection:
-    """What is protected in a task with this baseline. A module with doctests is a source, not a test."""
+    """The protection for a task with this baseline. A module with doctests is a source file, not a test."""
     files = frozenset(file_of(test) for test in baseline.outcomes if "::" in test and not is_source_doctest(test))
     paths = re.findall(r"(?<!\w)PYTHONPATH=(\S+)", task.test_command)
     roots = [entry.strip("\"'").rstrip("/") or "." for path in paths for entry in path.split(":")]
@@ -98,8 +98,7 @@ def protect(task: Task, baseline: SuiteReport) -> Protection:
 
 
 def runners_go_by(path: str) -> bool:
-    """Whether the name alone says that a file tells a runner of tests, in any language, what to do; it may well say
-    other things, too."""
+    """Whether a file configures a test runner of any language, by its name alone; it may hold other things as well."""
     others = (pattern for adapter in ADAPTERS.values() for pattern in (*adapter.steering, *adapter.manifests))
     return matches(path, (*RUNNER_FILES, *SETTINGS_FILES, *others))
 

@@ -1,6 +1,6 @@
-"""From what a run of the tests told to a SuiteReport, and every reason not to believe it.
+"""Makes a SuiteReport of what a test run reported, with every reason not to believe it.
 
-Law: a run counts when it came to its end, everything that was asked for is in the report, and the report, the runner's
+Law: a run counts if it came to its end, everything that was asked for is in the report, and the report, the runner's
 own status and the command's exit code agree. Of pytest nothing on stdout is read.
 """
 
@@ -21,7 +21,7 @@ from sandboxes import ExecResult
 __all__ = ["COMMAND", "NO_TESTS", "Told", "from_exit_code", "from_told", "read"]
 
 COMMAND = "test-command"
-"""The only test id of a report that is made of an exit code."""
+"""The only test id of a report that is made from an exit code."""
 OUTPUT_BYTES = 4000
 MESSAGE_BYTES = 2000
 KILLED = 137
@@ -60,26 +60,26 @@ class Told:
         return self.started[-1] if self.started and self.started[-1] not in self.tests and not self.ends else None
 
     def test(self, test_id: str, outcome: Outcome, seconds: float = 0.0, message: str = "") -> None:
-        """One test ended so. That it is said to have ended in another way too is a doubt."""
+        """Take in how one test ended. A second, different outcome is a doubt."""
         fact = {"id": test_id, "outcome": outcome.value, "seconds": seconds, "message": message}
         _sort(self, {"kind": "test"} | fact)
 
     def broke(self, whole: str, message: str) -> None:
-        """What ran the tests `whole::...` did not end well: what it said of those that passed is only words."""
+        """What ran the tests `whole::...` did not end well: that some of them passed is only words then."""
         self.broken[whole] = message
         for test, fact in self.tests.items():
             if test.startswith(f"{whole}::") and fact["outcome"] == Outcome.PASSED.value:
                 self.tests[test] = fact | {"outcome": Outcome.ERROR.value}
 
     def end(self, status: int | None = None) -> None:
-        """The runner came to its end, with this status of its own; None: it has none but what the tests said."""
+        """The runner came to its end, with this status; None: it has no status but that of the tests."""
         failed = bool(self.broken) or any(fact["outcome"] not in GOOD for fact in self.tests.values())
         numbers = {"tests": len(self.tests), "collected": len(self.tests), "left_out": 0}
         self.ends.append({"exit": int(failed) if status is None else status} | numbers)
 
 
 def read(data: bytes, nonce: str) -> Told:
-    """Sort a report's lines, each of which has to carry its seal. A torn last line is left out."""
+    """Sort a report's lines, each of which has to carry its seal. A torn last line is ignored."""
     told = Told()
     for number, line in enumerate(data.split(b"\n")[:-1]):
         seal, _, fact = line.partition(b" ")
@@ -117,7 +117,7 @@ def _sort(told: Told, fact: dict[str, Any]) -> None:
 
 
 def from_told(told: Told, result: ExecResult, wanted: Sequence[str] = (), adapter: str = "pytest") -> SuiteReport:
-    """The report of a run that told this, by what this adapter planted or read."""
+    """The report of a run, from the lines that this adapter planted or read."""
     outcomes = dict.fromkeys(told.broken, Outcome.ERROR)
     outcomes |= {test_id: Outcome(fact["outcome"]) for test_id, fact in told.tests.items()}
     messages = told.broken | {test_id: fact["message"] for test_id, fact in told.tests.items() if fact["message"]}
@@ -146,7 +146,7 @@ def from_told(told: Told, result: ExecResult, wanted: Sequence[str] = (), adapte
 
 
 def _only(titles: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The titles that one test alone has."""
+    """The titles that only one test has."""
     count = Counter(title for title, _ in titles)
     return {title: test for title, test in titles if count[title] == 1}
 

@@ -1,4 +1,4 @@
-"""Regressions: tests that passed in the base state, are not flaky there, and do not pass any more."""
+"""Regressions: tests that passed in the root state, are not flaky there, and do not pass any more."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def must_pass(baseline: SuiteReport) -> tuple[str, ...]:
 
 
 def regressions(baseline: SuiteReport, report: SuiteReport) -> tuple[str, ...]:
-    """Those of `must_pass` that a report shows not to pass: none where it is not valid, and one that it says nothing of
-    only where all tests, or all of its file, were run."""
+    """Those of `must_pass` that a report shows not to pass; none if it is not valid. Tests that are not in the report
+    count only if all tests, or all of their file, were run."""
     if not report.valid:
         return ()
     whole = frozenset() if report.left_out else frozenset(report.asked).difference(report.late)

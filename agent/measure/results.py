@@ -1,6 +1,6 @@
-"""Results: reports that are known, by what was measured. Of several workers that ask for the same, one finds it out.
+"""Known test reports by what was measured. If several workers ask for the same, one measures it.
 
-Law: a result that was kept is the one that was found. What cannot be read is found again.
+Law: a kept result is the one that was found. What cannot be read is measured again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from agent.parsing import loads
 __all__ = ["Key", "Results"]
 
 Key = tuple[str, ...]
-"""The digest of a state, and the ids of the tests that were asked for; none stands for all."""
+"""The digest of a state, and the ids of the tests that were asked for; none: all."""
 
 
 class Results:
-    """Reports by key. Thread-safe.
-
-    Those that are worth it are also kept in `folder`, where a later session with the same `rules` finds them.
-    """
+    """Reports by key. Thread-safe. Some are also kept in `folder`, where later sessions with the same `rules` find
+    them."""
 
     def __init__(self, folder: Path | None = None, rules: str = "") -> None:
         self._folder, self._rules = folder, rules
@@ -35,24 +33,22 @@ class Results:
         self._asking: dict[Key, threading.Lock] = {}
 
     def get(self, key: Key) -> SuiteReport | None:
-        """The report, None when it is not known."""
+        """The report; None: it is not known."""
         with self._lock:
             known = self._reports.get(key)
         return known or self._read(key)
 
     def put(self, key: Key, report: SuiteReport) -> None:
-        """What is known now takes the place of what was known before."""
+        """Replace what was known."""
         with self._lock:
             self._reports[key] = report
 
     def find(
         self, key: Key, find: Callable[[], SuiteReport], *, whole: bool = True, keep: bool = False
     ) -> tuple[SuiteReport, bool]:
-        """The report, by `find` when it is not known, and whether that was needed; others that ask for the same wait.
-
-        A `whole` one left no test out. `keep`: a later session shall know it too; reports that are not valid, which
-        may be the fault of the moment, are found again there.
-        """
+        """The report, by `find` if it is not known, and whether it was measured now; others that ask for the same wait.
+        A `whole` report left no test out. `keep`: later sessions can use it, if it is valid: an invalid one may be due
+        to the moment."""
         with self._lock:
             asking = self._asking.setdefault(key, threading.Lock())
         with asking:

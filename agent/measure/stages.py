@@ -26,14 +26,13 @@ class StagedMeasurement:
     goals: tuple[str, ...]
     snapshot: Snapshot
     strict: bool = False
-    """Whether a state that passes some of its goal tests, and not all, is measured by all tests too, to see what it
-    broke for that."""
+    """Whether a state that passes some of its goal tests is measured by all tests as well, to see what it broke."""
     runs: int = field(default=0, init=False)
-    """Runs of the tests that were made: those whose result was not known."""
+    """How many test runs were made, known results apart."""
 
     def report(self) -> SuiteReport:
-        """The report that decides: of the goal tests when one of them does not pass (`strict`: when none does), else of
-        all tests or of the scope, and of the goal tests."""
+        """The deciding report: of the goal tests if one of them fails (`strict`: if all fail), else of all tests or of
+        the scope, with the goal tests."""
         known = self.measurer.known(self.snapshot)
         if not self.goals or (known is not None and self._reached(known)):
             return self._of_all()
@@ -52,7 +51,7 @@ class StagedMeasurement:
         return self._confirmed(report) if self.strict or self._reached(report) else report
 
     def _confirmed(self, report: SuiteReport) -> SuiteReport:
-        """The report; the only regressions of a patch, when they are few, are run a second time."""
+        """The report; if it has only a few regressions, these tests are run a second time."""
         broken = regressions(self.measurer.baseline.report, report) if report.conclusive else ()
         if not 0 < len(broken) < ENOUGH_REGRESSIONS:
             return report

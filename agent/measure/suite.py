@@ -1,6 +1,6 @@
 """One run of a task's tests in a scratch fork.
 
-Law: the fork is the base state but for the workspace, and there every protected file is as it was in the base.
+Law: the fork equals the root state except in the workspace, and there every protected file is as in the root state.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from sandboxes.forking.shell import run_script
 __all__ = ["GENEROUS", "Rules", "calibrate", "copy_run", "rules_for", "run_planned", "run_restored", "run_suite"]
 
 GENEROUS = Limits(cpu_s=20, wall_s=120, run_s=600, timeouts=1_000_000)
-"""For a suite of which nothing is known yet."""
+"""Limits for a suite that is not known yet."""
 
 MORE_TIMEOUTS = 3
-"""A run is cut short after so many more tests than in the base state ran out of time."""
+"""How many more tests than in the root state may time out before a run is cut short."""
 
 NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 _Found = tuple[tuple[str, ...], Warm | None]
 _FOUND: WeakKeyDictionary[Provider, dict[tuple[str, str], _Found]] = WeakKeyDictionary()
-"""What a command's Python and its packages are in a base state, which never changes: to look takes as long as a quick
+"""The Python of a command and its packages, by root state, which never changes: to look takes as long as a quick
 test."""
 
 
@@ -49,14 +49,14 @@ class Rules:
     limits: Limits = GENEROUS
     adapter: str = "pytest"
     warm: Warm | None = None
-    """How runs are copied from a template; None: each begins with a new process."""
+    """How runs are copied from a template; None: each run starts a new process."""
     by_path: bool = False
-    """pytest is given the files of the named tests, in place of the tests that the command selects."""
+    """pytest is given the files of the named tests instead of the tests that the command selects."""
 
 
 def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport | None = None) -> Rules:
-    """The rules that follow from the report of the base state. While there is none, what is protected goes by its name
-    and by `task.protected_paths`."""
+    """The rules for this report of the root state. Without a report, protection goes by names and by
+    `task.protected_paths`."""
     adapter = baseline.adapter if baseline else meant(task.framework, task.test_command)
     protection = protect(task, baseline or SuiteReport())
     limits = calibrate(baseline) if baseline else GENEROUS
@@ -76,8 +76,8 @@ def _looked_up(provider: Provider, base: Snapshot, command: str) -> _Found:
 
 
 def calibrate(baseline: SuiteReport) -> Limits:
-    """How long tests may take from now on, given how long those take that pass. Generous: a repaired test may be the
-    slowest of all, and a loaded machine stretches the clock."""
+    """Limits for later runs, from the durations of the tests that pass. Generous: a repaired test may be the slowest of
+    all, and time is stretched on a loaded machine."""
     slowest = max((baseline.durations.get(test, 0.0) for test in baseline.passes), default=0.0)
     cpu_s = max(3.0, 10 * slowest)
     wall_s = max(15.0, 4 * cpu_s)
@@ -158,13 +158,13 @@ def _put_back(provider: Provider, base: Snapshot, snapshot: Snapshot, protection
 
 
 def _edited(changes: Sequence[Change]) -> list[str] | None:
-    """The Python files that were edited; None when there are other changes too."""
+    """The Python files that were edited; None if there are other changes as well."""
     edited = [change.path for change in changes if change.kind == "modified" and change.path.endswith(".py")]
     return edited if len(edited) == len(changes) else None
 
 
 def _write(box: Sandbox, files: Mapping[str, bytes]) -> str:
-    """Why the files could not all be written: a directory is in the way, say."""
+    """Why the files could not all be written, such as a directory in the way; empty if they were."""
     try:
         for path, content in files.items():
             box.write(path, content)
@@ -182,7 +182,7 @@ def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules)
 
 
 def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tuple[Told, ExecResult]:
-    """Run the command with what was planted, and read what it told; nothing when the fork was lost."""
+    """Run the command with the planted program, and read its report; nothing if the fork was lost."""
     result = box.exec(shell(command, planned), timeout_s=limits.kill_s)
     return _told(box, planned.report, planned.nonce, result), result
 

@@ -1,4 +1,4 @@
-"""Timing: how long runs of the tests of a task may take."""
+"""Time limits for the test runs of a task."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ __all__ = ["Timing"]
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long runs of the tests may take, in seconds, and how many processes they have."""
+    """Time limits in seconds, and the number of processes."""
 
     every_s: float = 20.0
-    """All tests, for them to be run in every state; where they take longer, states are measured by scopes."""
+    """Up to this duration all tests are run in every state; above it, states are measured by scopes."""
     whole_s: float = 100.0
-    """The first run of all tests. It is ended then, and what it did not come to is run when it is needed."""
+    """The first run of all tests. It is ended then, and tests that it did not get to are run when they are needed."""
     scope_s: float = 60.0
     """A run of the scope of a state."""
     final_s: float = 900.0
-    """The run of all tests before an answer is given; 0: none is made where states are measured by scopes."""
+    """The final run of all tests; 0: none, where states are measured by scopes."""
     jobs: int = 1
     """Processes that run tests at the same time."""
