@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SHIPPED = {"agent", "sandboxes", "benchmarks", "prompts"}
+EXPERIMENTS = ("benchmarks/perf/", "benchmarks/flywheel/")
 
 
 def python(*argv, **kwargs):
@@ -33,12 +34,24 @@ class TestWheel:
     def test_it_ships_the_four_packages_and_never_the_tests(self, wheel):
         assert {name.split("/")[0] for name in wheel if ".dist-info/" not in name} == SHIPPED
 
-    def test_it_ships_every_tracked_file_of_them(self, wheel):
+    def test_it_ships_every_tracked_file_of_them_but_experiments(self, wheel):
         listed = subprocess.run(
             ["git", "ls-files", *SHIPPED], cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout.split()
         assert listed
-        assert set(listed) - set(wheel) == set()
+        assert {name for name in listed if not name.startswith(EXPERIMENTS)} - set(wheel) == set()
+        assert [name for name in wheel if name.startswith(EXPERIMENTS)] == []
+
+    def test_nothing_that_it_ships_imports_an_experiment(self, syntax):
+        imported = {
+            (name, alias)
+            for name, nodes in syntax.items()
+            if not name.startswith(EXPERIMENTS)
+            for node in nodes
+            for alias in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [])
+        }
+        assert imported
+        assert [each for each in imported if each[1].startswith(("benchmarks.perf", "benchmarks.flywheel"))] == []
 
     def test_it_carries_the_licence_and_the_command(self, wheel):
         assert any(name.endswith("licenses/LICENSE") for name in wheel)
@@ -158,3 +171,15 @@ def _imported(node):
     if isinstance(node, ast.Import):
         return {name.name.partition(".")[0] for name in node.names}
     return {node.module.partition(".")[0]} if isinstance(node, ast.ImportFrom) and node.module else set()
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    program = (
+        "import grimp, networkx\n"
+        "found = grimp.build_graph('agent', 'sandboxes', 'benchmarks', cache_dir=None)\n"
+        "graph = networkx.DiGraph((m, t) for m in found.modules for t in found.find_modules_directly_imported_by(m))\n"
+        "print(len(graph), [sorted(circle) for circle in networkx.strongly_connected_components(graph) if len(circle) > 1])"
+    )
+    modules, circles = python("-c", program).stdout.strip().split(" ", 1)
+    assert int(modules) > 500
+    assert circles == "[]"
