@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif(not cgroups.limited(), reason="this user can mak
 
 _MANY = """
 import subprocess
-from sandboxes import Limits, cgroups
+from sandboxes import Limits
+from sandboxes.namespace import cgroups
 for _ in range(15):
     group = cgroups.make(Limits(pids=7))
     joined = subprocess.run(["sh", "-c", 'for file in "$@"; do echo $$ >"$file" || exit 1; done', "sh", *group.joins])
@@ -27,7 +28,8 @@ for _ in range(15):
 """
 
 _ONE = """
-from sandboxes import Limits, cgroups
+from sandboxes import Limits
+from sandboxes.namespace import cgroups
 print(*cgroups.make(Limits()).directories, flush=True)
 input()
 """

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.actions import Edit, Observation, Shell
-from agent.analysis.trajectories import read_trajectory
+from agent.analysis.trajectories.reading import read_trajectory
 from agent.cli.app import app
 from agent.errors import UsageError
 from agent.learning.export.documents import export

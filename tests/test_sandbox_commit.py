@@ -160,8 +160,8 @@ class TestWithoutPython:
     def test_docker_falls_back_to_it_and_says_why(
         self, store: Path, bare: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for module in ("docker", "images"):
-            monkeypatch.setattr(f"sandboxes.{module}.BASE_IMAGE", "ramify-absent:latest")
+        for module in ("provider", "images"):
+            monkeypatch.setattr(f"sandboxes.docker.{module}.BASE_IMAGE", "ramify-absent:latest")
         settings = load(overrides=["sandbox.kind=docker", f"sandbox.image={bare}"])
         provider = make_provider(settings, store)
         try:

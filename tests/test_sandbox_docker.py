@@ -313,8 +313,8 @@ class TestImages:
     def test_without_our_own_image_no_other_is_trusted_in_its_place(
         self, import_image: Callable[..., str], store: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for module in ("docker", "images"):
-            monkeypatch.setattr(f"sandboxes.{module}.BASE_IMAGE", "ramify-absent:latest")
+        for module in ("provider", "images"):
+            monkeypatch.setattr(f"sandboxes.docker.{module}.BASE_IMAGE", "ramify-absent:latest")
         with pytest.raises(SandboxUnavailable, match=r"ramify-absent:latest; make it with scripts/base-image"):
             proven(store, LIMITS, import_image(**{"usr/README": "no programs at all"}))
 
