@@ -72,7 +72,7 @@ def facts(run):
         list(run.tree),
         [(run.tree.visits(n.id), run.tree.expansions(n.id), run.tree.expandable(n.id)) for n in run.tree],
         [(run.tree.attempts(n.id), run.tree.failures(n.id), run.tree.evaluations(n.id)) for n in run.tree],
-        [(run.tree.begun(n.id, "fuse", 0), run.tree.left(n.id, "mutate/1")) for n in run.tree],
+        [(run.tree.begun(n.id, "fuse", 0), run.tree.exhausted_for(n.id, "mutate/1")) for n in run.tree],
         sorted(run.tree.graph.edges(data="kind")),
         run.usage,
         run.notes,
@@ -80,7 +80,7 @@ def facts(run):
         run.ended,
         run.elapsed_s,
         vars(run.steering),
-        [(each, run.underway.times(each), run.next(each.work)) for each in run.underway],
+        [(each, run.in_progress.times(each), run.next(each.work)) for each in run.in_progress],
         run.begun,
     )
 

@@ -164,10 +164,16 @@ class TestFinished:
 
 def test_a_later_session_sees_the_same_wave(tmp_path):
     def sit():
-        return len(run.wave), run.wave.attempts(0), run.attempts(0), [n.id for n in run.children(0)], run.briefing
+        return (
+            len(run.round_tree),
+            run.round_tree.attempts(0),
+            run.attempts(0),
+            [n.id for n in run.children(0)],
+            run.briefing,
+        )
 
     with Run.open(tmp_path) as run:
-        assert run.wave is None
+        assert run.round_tree is None
         for event in (Added(node(0)), Added(node(1, 0)), Round(2, 2), Added(node(2, 0)), Merged(0, 1)):
             run.record(event)
         first = sit()
@@ -182,7 +188,7 @@ def test_what_a_wave_saw_is_no_longer_kept_up_to_date_once_another_has_begun(tmp
     with Run.open(tmp_path) as run:
         for event in (Added(node(0)), Added(node(1, 0)), Round(2, 2)):
             run.record(event)
-        second = run.wave
+        second = run.round_tree
         for event in (Added(node(2, 0)), Round(3, 3), Added(node(3, 0)), Added(node(4, 0))):
             run.record(event)
-        assert (len(second), len(run.wave)) == (2, 3)
+        assert (len(second), len(run.round_tree)) == (2, 3)

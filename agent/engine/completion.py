@@ -8,8 +8,8 @@ __all__ = ["FinishedRollouts"]
 
 
 class FinishedRollouts:
-    """A view of the part of a tree that a round has added (`agent.run.run.Run.wave`): how many of its rollouts are
-    finished.
+    """A view of the part of a tree that a round has added (`agent.run.run.Run.round_tree`): how many of its rollouts
+    are finished.
 
     A rollout is finished when its last state is solved, was submitted, or cannot be expanded; without a conversation
     that continues, also when a critic accepts the state; and when it reaches a state of an earlier round. For a policy

@@ -119,7 +119,7 @@ class Engine:
 
     def _lost(self, number: int) -> Expansion | None:
         """An expansion that an earlier process began and did not end, as it was; None: there is none."""
-        tree, in_progress = self._run.tree, self._run.underway
+        tree, in_progress = self._run.tree, self._run.in_progress
         for begun in in_progress:
             choice, policy = begun.choice, self._panel.member(begun.policy_id)
             asks = choice.act == "expand"
@@ -152,14 +152,16 @@ class Engine:
         continuing = parts.lines is not None and not (self._mixed and number % 2)
         room = None if self._mixed else self._room()
         orders = self._in_flight.orders
-        return choose(run.tree, run.steering, parts.search, rng, orders, run.wave, continuing=continuing, lines=room)
+        return choose(
+            run.tree, run.steering, parts.search, rng, orders, run.round_tree, continuing=continuing, lines=room
+        )
 
     def _room(self) -> int | None:
         """How many lines of work may be in flight: those that are wanted and have not ended; None: there are no
         lines."""
         if self._parts.lines is None:
             return None
-        tree = self._run.wave or self._run.tree
+        tree = self._run.round_tree or self._run.tree
         if self._parts.waves:
             return self._parts.waves.rollouts - tree.view((FinishedRollouts, False), FinishedRollouts).count
         ended = tree.view(OpenLines, OpenLines).ended

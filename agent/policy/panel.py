@@ -64,14 +64,16 @@ class Panel:
 
     def pick(self, tree: Tree, node_id: NodeId, rng: Random) -> Policy | None:
         """The policy that proposes at the node; None when all are exhausted there."""
-        available = [member for member in self.members if not tree.left(node_id, member.policy_id)]
+        available = [member for member in self.members if not tree.exhausted_for(node_id, member.policy_id)]
         if len(available) < 2:
             return available[0] if available else None
         return max(available, key=lambda member: rng.betavariate(*self.posterior(tree, node_id, member.policy_id)))
 
     def alone(self, tree: Tree, node_id: NodeId, policy_id: str) -> bool:
         """Whether all other policies are exhausted at the node."""
-        return all(tree.left(node_id, other.policy_id) for other in self.members if other.policy_id != policy_id)
+        return all(
+            tree.exhausted_for(node_id, other.policy_id) for other in self.members if other.policy_id != policy_id
+        )
 
     def posterior(self, tree: Tree, node_id: NodeId, policy_id: str) -> tuple[float, float]:
         """The parameters of the policy's Beta distribution, both above 0."""

@@ -69,7 +69,7 @@ def dispensable(run: Run) -> dict[Snapshot, list[Node]]:
 def _needed(run: Run, node_id: NodeId) -> bool:
     tree, node = run.tree, run.tree[node_id]
     wanted = node_id == tree.root.id or node.is_answer(tree.root)
-    begun = tree.pending_below(node_id) > 0 or any(each.choice.node == node_id for each in run.underway)
+    begun = tree.pending_below(node_id) > 0 or any(each.choice.node == node_id for each in run.in_progress)
     return wanted or tree.expandable(node_id) or begun
 
 

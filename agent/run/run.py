@@ -76,7 +76,7 @@ class Run:
         self.conversations = Conversations()
         self.begun = 0
         """How many expansions have begun, as far as the journal says."""
-        self.underway = InProgress()
+        self.in_progress = InProgress()
         self.elapsed_s = 0.0
         self.notes: dict[tuple[NodeId, str], Any] = {}
         self.steering = Steering()
@@ -169,7 +169,7 @@ class Run:
         return self.rounds[-1].briefing if self.rounds else None
 
     @property
-    def wave(self) -> TreePart | None:
+    def round_tree(self) -> TreePart | None:
         """The part of the tree that a search sees in a round after the first: the root, as if nothing had been tried
         there, and what the round has added. None in the first round: the search sees the whole tree."""
         since = self._since
@@ -184,11 +184,11 @@ class Run:
         if node != ROOT:
             return 0
         ended = sum(each.policy_id == policy_id for each in self.tree.attempts(node)[: self._since.attempts])
-        return max(ended, self.underway.first((node, "expand", None, policy_id)))
+        return max(ended, self.in_progress.first((node, "expand", None, policy_id)))
 
     def next(self, work: Work) -> int:
         """The index of this work if it is begun now for the first time. No index is used twice."""
-        return max(self.tree.begun(*work), self.underway.next(work))
+        return max(self.tree.begun(*work), self.in_progress.next(work))
 
     def children(self, node: NodeId) -> list[Node]:
         """The nodes whose edit was made in a state, oldest first; of the root, those of the current round only."""
@@ -231,7 +231,7 @@ class Run:
                 self._fold_use(event)
             case Begun():
                 self.begun = event.number + 1
-                self.underway.begin(event)
+                self.in_progress.begin(event)
             case Added() | Merged() | Remeasured() | Failed():
                 self._fold_outcome(event)
             case Extended():
@@ -239,7 +239,7 @@ class Run:
             case Exhausted():
                 self._fold_end(event.flight)
                 if event.policy_id:
-                    self.tree.leave(event.node, event.policy_id)
+                    self.tree.exhaust_for(event.node, event.policy_id)
                 else:
                     self.tree.close(event.node)
             case Noted():
@@ -250,7 +250,7 @@ class Run:
                 self._fold_round(event)
             case Ended():
                 self.ended = event
-                self.underway.stand_still()
+                self.in_progress.stand_still()
                 self.elapsed_s = event.elapsed_s
             case _:
                 assert_never(event)
@@ -287,7 +287,7 @@ class Run:
 
     def _fold_end(self, flight: ScheduleEntry | None) -> None:
         """Fold the end of an expansion."""
-        self.underway.end(flight)
+        self.in_progress.end(flight)
         self.begun = flight.begun if flight else self.begun
 
     def _fold_round(self, event: Summarised | Voted | Round) -> None:
@@ -299,7 +299,7 @@ class Run:
                 self.ballots.append(event.ballot)
             case Round():
                 self.rounds.append(event)
-                self.underway.begin_round()
+                self.in_progress.begin_round()
                 self.tree.forget(self._since)
                 self._since = Since.now(self.tree, ROOT)
                 self.marks.append(self.mark)

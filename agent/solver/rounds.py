@@ -58,7 +58,7 @@ class Rounds:
         """The reason to stop if the round's rollouts are finished and ordered expansions are done. Single edits may
         never finish that many: they leave later rounds their share of the limits."""
         run, parts = self.session.run, self.parts
-        wave, solved_only = run.wave or run.tree, parts.single_edits
+        wave, solved_only = run.round_tree or run.tree, parts.single_edits
         made = wave.view((FinishedRollouts, solved_only), lambda tree: FinishedRollouts(tree, solved_only=solved_only))
         late = solved_only and run.round < parts.rounds * self.session.parts.budget.used_share
         done = made.count >= parts.rollouts or late

@@ -126,8 +126,8 @@ class TreePart(Tree):
     def expandable(self, node_id: NodeId) -> bool:
         return self._whole.expandable(self._outer[node_id])
 
-    def left(self, node_id: NodeId, policy_id: str) -> bool:
-        return self._whole.left(self._outer[node_id], policy_id)
+    def exhausted_for(self, node_id: NodeId, policy_id: str) -> bool:
+        return self._whole.exhausted_for(self._outer[node_id], policy_id)
 
     def pruned(self, node_id: NodeId) -> bool:
         return self._whole.pruned(self._outer[node_id])

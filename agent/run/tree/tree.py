@@ -60,7 +60,7 @@ class Tree:
         self._failures: dict[NodeId, list[str]] = {}
         self._measured_again: dict[NodeId, list[Evaluation]] = {}
         self._works: Counter[Work] = Counter()
-        self._left: set[tuple[NodeId, str]] = set()
+        self._exhausted: set[tuple[NodeId, str]] = set()
         self._closed: set[NodeId] = set()
         self._pruned: set[NodeId] = set()
         self.solved: list[NodeId] = []
@@ -180,9 +180,9 @@ class Tree:
         node = self._nodes[node_id]
         return node_id not in self._closed and not node.terminal and not node.refused
 
-    def left(self, node_id: NodeId, policy_id: str) -> bool:
+    def exhausted_for(self, node_id: NodeId, policy_id: str) -> bool:
         """Whether that policy has nothing left to propose at the node."""
-        return (node_id, policy_id) in self._left
+        return (node_id, policy_id) in self._exhausted
 
     def pruned(self, node_id: NodeId) -> bool:
         """Whether the node or one above it was pruned."""
@@ -267,9 +267,9 @@ class Tree:
         """Record what more is known of the base state's tests: the root's report has it from now on."""
         self._nodes[ROOT] = replace(self.root, report=joined(self.root.report, report))
 
-    def leave(self, node_id: NodeId, policy_id: str) -> None:
+    def exhaust_for(self, node_id: NodeId, policy_id: str) -> None:
         """Record that one policy of several has nothing left to propose at the node."""
-        self._left.add((node_id, policy_id))
+        self._exhausted.add((node_id, policy_id))
 
     def close(self, node_id: NodeId) -> None:
         """Record that the node has nothing left to propose."""
