@@ -63,10 +63,10 @@ def test_the_numbers_that_are_drawn_from_are_the_formula():
 
 def test_a_policy_that_has_nothing_left_at_a_node_is_not_asked_there():
     made = tree(node(0), node(1, 0))
-    made.leave(0, "a")
+    made.exhaust_for(0, "a")
     assert picks(made, 0) == {"b": 200}
     assert len(picks(made, 1)) == 2
-    made.leave(0, "b")
+    made.exhaust_for(0, "b")
     assert Panel((A, B)).pick(made, 0, Random(0)) is None
 
 

@@ -30,8 +30,8 @@ def fresh(base, made):
     alone = tree(base)
     if not made.expandable(0):
         alone.close(0)
-    if made.left(0, "b"):
-        alone.leave(0, "b")
+    if made.exhausted_for(0, "b"):
+        alone.exhaust_for(0, "b")
     return alone
 
 
