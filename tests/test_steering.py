@@ -156,7 +156,7 @@ CHANGES_BY_NAME = {
     "begin": lambda made, at, other: made.begin(at),
     "measure": lambda made, at, other: made.begin(at, "measure"),
     "measured": lambda made, at, other: made.measure_again(at, Evaluation(0.5)),
-    "leave": lambda made, at, other: made.leave(at, "b"),
+    "leave": lambda made, at, other: made.exhaust_for(at, "b"),
     "close": lambda made, at, other: made.close(at),
     "prune": lambda made, at, other: made.prune(at),
 }
@@ -172,7 +172,7 @@ def facts(made, node_id, own, members):
         {end for end in references if end is not None},
         (made.visits(node_id), round(made.value_sum(node_id), 9), made.value_max(node_id), made.expansions(node_id)),
         (made.pending(node_id), made.pending_below(node_id), made.open_below(node_id), made.expandable(node_id)),
-        (made.failures(node_id), made.evaluations(node_id), made.left(node_id, "b"), made.pruned(node_id)),
+        (made.failures(node_id), made.evaluations(node_id), made.exhausted_for(node_id, "b"), made.pruned(node_id)),
         [(a.known, a.reason, a.policy_id, name(a.child)) for a in made.attempts(node_id)],
         [made.begun(node_id, "fuse", other) for other in own],
         (made.begun(node_id), made.begun(node_id, "measure"), made.begun(node_id, policy_id="b")),
