@@ -37,8 +37,8 @@ __all__ = [
 ]
 
 State = Literal["done", "limit", "infra", "config"]
-"""How an attempt ended: the solver came to its end; a budget ended it; the world failed (tried again on resume); the
-settings are wrong (nothing else was tried)."""
+"""How an attempt ended. `done`: the solver came to its end; `limit`: a budget ended it; the other states: an outside
+failure, which is tried again on resume, or wrong settings, with which nothing else is tried."""
 
 _INDIFFERENT: dict[str, bool | set[str]] = {
     "seed": True,
@@ -48,32 +48,32 @@ _INDIFFERENT: dict[str, bool | set[str]] = {
     "instructions": {"path"},
     "prompts": {"path"},
 }
-"""Settings that say where, how fast and how carefully a solver works, and its seed, which a batch keeps by itself."""
+"""Settings that only say where, how fast and how carefully a solver works, and the seed, which a batch keeps itself."""
 
 
 _PATIENCE = 99
-"""Predictions are left alone so many times as long as it took to write them."""
+"""Predictions are written at most once in this many times the duration of a write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a batch is of."""
+    """What a batch was made with."""
 
     source: str
     mode: Mode
     model: str
     """`model_name_or_path` of its predictions."""
     settings: str = ""
-    """`settings_digest`; empty in a folder of a version that did not keep it."""
+    """`settings_digest`; empty in a batch of a version without it."""
     seed: int | None = None
-    """None: not kept either."""
+    """None in a batch of a version without it."""
     suite: str = ""
-    """`suite_id` of the source's instances; empty: not kept."""
+    """`suite_id` of the source's instances; empty in a batch of a version without it."""
 
 
 def settings_digest(settings: Settings) -> str:
-    """Names all settings that make the solver what it is; one that has its default says nothing, so that a new one
-    changes none. Of a memory it counts that there is one, and not where; of instructions and prompts, their texts."""
+    """A digest of the settings that decide how the solver works. Settings with their default do not count, so that a
+    new setting changes no digest. Of a memory only its presence counts; of instructions and prompts, their texts."""
     dumped = settings.model_dump(mode="json", exclude=_INDIFFERENT, exclude_defaults=True)
     chosen = {key: value for key, value in dumped.items() if value != {}}
     chosen |= {"memory": {**chosen.get("memory", {}), "path": True}} if settings.memory.path else {}
@@ -82,7 +82,7 @@ def settings_digest(settings: Settings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """How one instance went."""
+    """The attempt at one instance."""
 
     instance_id: str
     state: State
@@ -90,13 +90,13 @@ class Attempt:
     patch: bytes = b""
     error: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the solver says of its run: status, nodes, measurements, cost_usd, seconds, stop."""
+    """What the solver reports of its run: status, nodes, measurements, cost_usd, seconds, stop."""
     usage: Usage = field(default_factory=Usage)
     """What the run spent, in all sessions."""
 
     @property
     def settled(self) -> bool:
-        """Nothing is left to do for the instance."""
+        """Whether nothing is left to do for the instance."""
         return self.state in ("done", "limit")
 
     def to_row(self) -> dict[str, Any]:
@@ -107,14 +107,14 @@ class Attempt:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Attempt:
-        """What `to_row` gave, now or before it knew the usage. Raises KeyError when it did not."""
+        """The inverse of `to_row`, also for rows of versions without the usage. Raises KeyError for anything else."""
         patch = row["patch"].encode("utf-8", "surrogateescape")
         usage = Usage(**row["usage"]) if "usage" in row else _usage(row["facts"])
         return cls(row["instance_id"], row["state"], row["mode"], patch, row["error"], row["facts"], usage)
 
 
 def _usage(facts: Mapping[str, Any]) -> Usage:
-    """As far as the facts tell."""
+    """The usage, as far as the facts have it."""
     return Usage(
         model_calls=facts.get("model_calls", 0),
         tokens_in=facts.get("tokens", 0),
@@ -145,13 +145,14 @@ def read_attempts(out: Path) -> dict[str, Attempt]:
 
 
 def predictions(attempts: Iterable[Attempt], model: str) -> list[Prediction]:
-    """An attempt that the world ended has one only where it left a patch: it must not count as an empty answer."""
+    """The predictions of attempts. One that an outside failure ended has one only if it left a patch: it must not count
+    as an empty answer."""
     kept = (a for a in attempts if a.settled or a.patch)
     return [Prediction(a.instance_id, model, a.patch, a.mode) for a in kept]
 
 
 def refresh_predictions(out: Path) -> None:
-    """Derive `preds.json` of a batch anew: a process that was killed may have left it behind.
+    """Write `preds.json` of a batch again: a process that was killed may have left it behind.
 
     Raises:
         UsageError: the folder is not a batch.
@@ -184,21 +185,21 @@ class Batch:
         self._behind = bool(self.attempts)
 
     def close(self) -> None:
-        """Bring the predictions up to date and let another process fill the folder."""
+        """Write the predictions and let another process fill the folder."""
         if self._behind:
             self._predict()
         self._ledger.close()
 
     def left(self, instances: Iterable[Instance]) -> list[Instance]:
-        """Those that were never tried to an end, or failed for a reason of the world's."""
+        """The instances that were not attempted, or whose attempt failed for an outside reason."""
         return [i for i in instances if i.id not in self.attempts or not self.attempts[i.id].settled]
 
     def run_dir(self, instance: Instance) -> Path:
-        """Where the instance's run is, begun or not."""
+        """The run directory of an instance, begun or not."""
         return self.out / instance.id
 
     def record(self, attempt: Attempt) -> None:
-        """Keep an attempt, and bring the predictions up to date unless that was done just now."""
+        """Keep an attempt, and write the predictions unless they were written just now."""
         self._ledger.append(attempt.to_row())
         self.attempts.pop(attempt.instance_id, None)
         self.attempts[attempt.instance_id] = attempt
@@ -207,7 +208,7 @@ class Batch:
             self._predict()
 
     def _predict(self) -> None:
-        """The file is written whole, which takes ever longer: it may take a hundredth of the time."""
+        """Write the predictions, if that takes at most a hundredth of the time."""
         began = self._now()
         write_predictions(self.out / "preds.json", predictions(self.attempts.values(), self.identity.model))
         self._behind, ended = False, self._now()
@@ -215,7 +216,7 @@ class Batch:
 
 
 def _completed(there: Identity, wanted: Identity) -> Identity:
-    """What an older version did not keep of a batch is what is wanted now."""
+    """The identity, with what an older version did not keep taken from the present one."""
     seed = wanted.seed if there.seed is None else there.seed
     settings, suite = there.settings or wanted.settings, there.suite or wanted.suite
     return replace(there, settings=settings, seed=seed, suite=suite)

@@ -1,4 +1,4 @@
-"""What a batch may come to and what it has spent: said before it begins, and counted against its limits."""
+"""What a batch may cost and has cost: shown before it begins, and counted against its limits."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 
 
 def spent_so_far(batch: Batch, instances: Iterable[Instance]) -> Usage:
-    """What earlier sessions paid for: by all attempts that came to their end, by the runs of those of `instances` that
-    did not yet, and by runs that were begun anew."""
+    """What earlier sessions spent: on attempts that ended, on unfinished runs of `instances`, and on runs that were
+    begun again."""
     spent = sum((attempt.usage for attempt in batch.attempts.values() if attempt.settled), Usage())
     for instance in batch.left(instances):
         if (batch.run_dir(instance) / "journal.jsonl").is_file():
@@ -43,21 +43,21 @@ def _spent_by_run(run_dir: Path) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One of the things that are spent."""
+    """One kind of expense."""
 
     unit: str
     digits: int
     each: float | None
-    """The most that one instance may spend; None: no limit."""
+    """The limit per instance; None: no limit."""
     total: float | None
-    """The most that the batch may spend."""
+    """The limit of the batch."""
     spent: float
-    """By the batch, so far."""
+    """Spent by the batch so far."""
     seen: tuple[float, ...]
-    """By each instance that has ended."""
+    """Spent by each instance that has ended."""
 
     def lines(self, count: int) -> Iterator[str]:
-        """For `count` more instances."""
+        """The forecast for `count` more instances."""
         if self.each is not None:
             yield f"at most {self._many(count * self.each)} ({count} x {self._many(self.each)})"
         elif self.total is None:
@@ -74,7 +74,8 @@ class _Kind:
 
 
 def forecast(todo: Sequence[Instance], attempts: Iterable[Attempt], settings: Settings, total: Budget) -> list[str]:
-    """What is left to do may come to at worst, and going by the instances that have ended. A line a kind."""
+    """What the rest may cost at most, and probably, going by the instances that have ended; a line for each kind of
+    expense."""
     ended = [attempt for attempt in attempts if attempt.settled]
     lines = [f"  dollars      the price of a model is unknown: {REMEDY}"] if unpriced(settings) else []
     for kind in _kinds(settings, limits(settings), total, ended):
@@ -84,7 +85,7 @@ def forecast(todo: Sequence[Instance], attempts: Iterable[Attempt], settings: Se
 
 
 def _kinds(settings: Settings, each: Mapping[str, Any], total: Budget, ended: Sequence[Attempt]) -> Iterator[_Kind]:
-    """Those of the models only where one is named."""
+    """The kinds of expense; those of models only if a model is named."""
     spent = total.spent
     if settings.value.name != "tests" or any(c.name != "mutate" for c in (settings.policy, *settings.panel)):
         yield from _of_models(each, total, ended, unknown=unpriced(settings))

@@ -1,5 +1,5 @@
-"""Executors: where the instances of a batch are worked on. What `benchmarks.batch.runner.run_batch` is given is a
-`Solve` either way: in a thread of this process, or waiting in one for a machine of a cluster."""
+"""Executors: where the instances of a batch are solved. `benchmarks.batch.runner.run_batch` gets a `Solve` in either
+case: one that works in this process, or one that waits for a machine of a cluster."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ class Offer:
 
     solve: Solve
     room: int
-    """Instances at the same time, where nobody says how many."""
+    """How many instances fit at the same time, if the user does not say."""
     take: Take = in_order
-    """What chooses the next."""
+    """Chooses the next instance."""
 
 
 Executor = Callable[[Path, Budget, Callable[[ParentBudget], Solve]], AbstractContextManager[Offer]]
-"""Of the batch's folder, the limits of all instances together, and what makes a `Solve` for this process of them."""
+"""Makes an offer from the batch's folder, the limits of all instances together, and a function that makes a `Solve` of
+this process."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Disks that a batch fills: how much has to be free on each before an instance is begun."""
+"""Free disk space that a batch needs before it begins an instance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """So many bytes have to be free on the disk of each place; 0: nothing is looked at."""
+    """The bytes that must be free on the disk of each place; 0: not checked."""
 
     places: tuple[Path, ...]
     bytes: int
@@ -34,14 +34,13 @@ class Floor:
         return ""
 
     def require(self) -> None:
-        """Raise sandboxes.StoreFull when a disk has less."""
+        """Raise sandboxes.StoreFull if a disk has less."""
         if said := self.shortage():
             raise StoreFull(said)
 
 
 def places(out: Path, images: Iterable[str | None], kind: str) -> tuple[Path, ...]:
-    """Where a batch writes: its own folder, and the engine's where a sandbox of that kind or an image needs one that is
-    on this machine."""
+    """Where a batch writes: its own folder, and that of a Docker engine on this machine if one is used."""
     if kind == "namespace" or (kind == "auto" and not any(images)):
         return (out,)
     from sandboxes.docker.client import connect

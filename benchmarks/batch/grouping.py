@@ -15,7 +15,7 @@ __all__ = ["environment_of", "in_groups"]
 
 
 def environment_of(instance: Instance, image: str | None) -> str:
-    """Names the environment that the image of an instance was made of; empty: there is no image."""
+    """The environment from which the image of an instance was made; empty: the instance has no image."""
     if image is None:
         return ""
     return f"{instance.repo} {instance.version}" if instance.repo else image

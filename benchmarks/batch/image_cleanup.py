@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Pruner"]
 
 NOTE = "images.json"
-"""In a batch's folder: which images were on the engine before it."""
+"""The file in a batch's folder that says which images were on the engine before it."""
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Pruner:
 
 
 def _noted(client: DockerClient, note: Path, images: Collection[str]) -> dict[str, bool]:
-    """Whether each was here when the batch first heard of it."""
+    """Whether each image was here when the batch first looked."""
     known: dict[str, bool] = json.loads(note.read_bytes()) if note.exists() else {}
     known |= {image: here(client, image) for image in images if image not in known}
     _note(note, known)

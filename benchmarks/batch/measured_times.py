@@ -28,14 +28,14 @@ __all__ = ["KEPT_BYTES", "Measured", "Recorder", "measured_file", "outlook", "re
 log = logging.getLogger(__name__)
 
 KEPT_BYTES = 4 << 20
-"""Of what is kept the newest is read, and four times as much stays on disk."""
+"""How much of the file is read, the newest part; the file may be four times as long."""
 SHOWN = 5
-"""Repositories that are named in a line."""
+"""How many repositories a line names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one instance took that came to its end."""
+    """What one finished instance took."""
 
     batch: str
     """The folder of its batch."""
@@ -44,28 +44,28 @@ class Measured:
     """`owner/name`."""
     mode: str
     model: str
-    """As `Identity.model`: who proposed, and how was searched."""
+    """As `Identity.model`."""
     settings: str
     """As `Identity.settings`."""
     seconds: float
-    """From the beginning of its run to the end; an image was pulled before."""
+    """The duration of its run, without pulling the image."""
     suite_s: float | None
-    """One run of all its tests in the base state; None: they were not run."""
+    """One run of all its tests in the root state; None: they were not run."""
     model_calls: int
     tokens: int
     cost_usd: float | None
     """None: the price was not known."""
     measurements: int
-    """Runs of tests."""
+    """Test runs."""
 
 
 def measured_file() -> Path:
-    """The user's own, for all batches."""
+    """The user's file, for all batches."""
     return state_dir() / "measured.jsonl"
 
 
 def read_measured(file: Path) -> list[Measured]:
-    """The newest of each instance of each batch. What is no such line is passed over: another version wrote it."""
+    """The newest row of each instance of each batch. Lines of other versions are ignored."""
     try:
         with file.open("rb") as opened:
             opened.seek(max(0, file.stat().st_size - KEPT_BYTES))
@@ -83,7 +83,7 @@ def read_measured(file: Path) -> list[Measured]:
 
 
 class Recorder:
-    """An observer of a batch that keeps what its instances took; those that ended before it was there, too."""
+    """An observer of a batch that keeps what its instances took, those that ended before included."""
 
     def __init__(self, batch: Batch, instances: Iterable[Instance], file: Path | None = None) -> None:
         self._batch = batch
@@ -101,7 +101,7 @@ class Recorder:
         """Nothing to do."""
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
-        """Keep what an instance took that came to its end. A file that cannot be written is no reason to stop."""
+        """Keep what a finished instance took. A file that cannot be written is no reason to stop."""
         if attempt is None or not attempt.settled or not instance.repo or "seconds" not in attempt.facts:
             return
         row = _measured(instance, attempt, self._batch)
@@ -130,7 +130,7 @@ def _measured(instance: Instance, attempt: Attempt, batch: Batch) -> Measured:
 
 
 def _suite_s(journal: Path) -> float | None:
-    """How long the tests of the base state ran, which is the first node of a run."""
+    """How long the tests of the root state ran."""
     try:
         root = next((event for event in read_events(journal) if isinstance(event, Added)), None)
     except RamifyError:
@@ -139,7 +139,8 @@ def _suite_s(journal: Path) -> float | None:
 
 
 def _append(file: Path, row: Measured) -> None:
-    """One write, which no other process's comes into; the oldest go where there are too many."""
+    """Append in one write, so that lines of other processes do not mix with it; drop the oldest if there are too
+    many."""
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and file.stat().st_size > 4 * KEPT_BYTES:
         write_atomically(file, file.read_bytes()[-KEPT_BYTES:].partition(b"\n")[2])
@@ -152,7 +153,7 @@ def _append(file: Path, row: Measured) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """The lower quartile, the median and the upper quartile of something."""
+    """The lower quartile, the median and the upper quartile."""
 
     low: float
     middle: float
@@ -244,7 +245,7 @@ def _suites(wanted: Iterable[str], rows: Iterable[Measured]) -> str:
 
 
 def _unknown(wanted: Counter[str], known: Mapping[str, int]) -> str:
-    """Which of the instances nothing is known of."""
+    """The instances for which nothing is known."""
     strange = {repo: count for repo, count in wanted.items() if repo not in known}
     if not strange:
         return ""

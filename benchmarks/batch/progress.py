@@ -1,4 +1,4 @@
-"""How a batch is going, on stderr: a live table on a terminal, a line for each attempt that ended elsewhere."""
+"""Shows the progress of a batch on stderr: a live table on a terminal, else a line for each attempt that ended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["BatchProgress"]
 
 
 _BAR = 40
-"""Columns of the bar."""
+"""The width of the bar in columns."""
 
 
 @dataclass(slots=True)
@@ -115,7 +115,7 @@ class BatchProgress:
 
 
 def _outcome(attempt: Attempt | None) -> str:
-    """The solver's own claim where it came to its end."""
+    """The solver's status, if it came to its end."""
     if attempt is None:
         return "interrupted"
     status = attempt.facts.get("status")

@@ -38,11 +38,11 @@ __all__ = [
     "Solve",
     "StopSignal",
     "Take",
-    "brakes_on_signals",
     "in_order",
     "run_batch",
     "solver_of",
     "state_of",
+    "stop_on_signals",
 ]
 
 log = logging.getLogger(__name__)
@@ -51,26 +51,27 @@ LIMITS = frozenset({Stop.NODES, Stop.MEASUREMENTS, Stop.CALLS, Stop.TOKENS, Stop
 
 OnEvent = Callable[[Event | Standing], None]
 Solve = Callable[[Instance, Path, threading.Event, OnEvent], Result]
-"""Work on an instance in a run directory until its end or until the event is set."""
+"""Solves an instance in a run directory, until its end or until the event is set."""
 
 Take = Callable[[deque[Instance], Instance | None], Instance]
-"""Take the next out of those that wait; given the one that ended and left its place, None where the place is new."""
+"""Takes the next instance out of those that wait; it is given the instance that ended and left its place, or None for a
+new place."""
 
 
 def in_order(waiting: deque[Instance], ended: Instance | None) -> Instance:
-    """The first of those that wait."""
+    """Takes the first one that waits."""
     return waiting.popleft()
 
 
 class Observer(Protocol):
-    """Is told how a batch goes, from several threads."""
+    """Observes a batch, from several threads."""
 
     def started(self, instance: Instance) -> None:
         """An attempt began."""
         ...
 
     def advanced(self, instance: Instance, news: Event | Standing) -> None:
-        """An attempt's run recorded an event, or is known to stand so."""
+        """An attempt's run recorded an event, or its status is known."""
         ...
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
@@ -80,7 +81,7 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Observers:
-    """Several, told one after the other."""
+    """Several observers, told one after the other."""
 
     all: tuple[Observer, ...]
 
@@ -101,16 +102,16 @@ class Observers:
 
 
 class StopSignal:
-    """How hard a batch is being stopped."""
+    """How a batch is being stopped."""
 
     def __init__(self) -> None:
         self.drain = threading.Event()
-        """Nothing new is begun."""
+        """Begin nothing new."""
         self.cancel = threading.Event()
-        """What is running stops at its next step."""
+        """Stop running instances at their next step."""
 
     def press(self) -> None:
-        """One step harder: drain, then cancel."""
+        """One step further: drain, then cancel."""
         (self.cancel if self.drain.is_set() else self.drain).set()
 
     def stop(self) -> None:
@@ -120,7 +121,7 @@ class StopSignal:
 
 
 @contextmanager
-def brakes_on_signals() -> Iterator[StopSignal]:
+def stop_on_signals() -> Iterator[StopSignal]:
     """Brakes that SIGINT presses and SIGTERM pulls, for the block. Only in the main thread."""
     brakes = StopSignal()
 
@@ -141,7 +142,8 @@ def brakes_on_signals() -> Iterator[StopSignal]:
 
 
 def solver_of(source: Source, settings: Settings, budget: ParentBudget | None = None) -> Solve:
-    """The one place where a batch meets the solver. What the instances spend together is spent of `budget`."""
+    """Makes the `Solve` of a batch: the one place where a batch meets the solver. All instances together spend from
+    `budget`."""
 
     def solve_instance(instance: Instance, run_dir: Path, cancel: threading.Event, on_event: OnEvent) -> Result:
         source.prepare(instance)
@@ -208,7 +210,7 @@ def _stopping_on_errors(brakes: StopSignal) -> Iterator[None]:
 
 
 def _recorded(batch: Batch, instance: Instance, future: Future[Result], observer: Observer) -> Attempt | None:
-    """What an attempt that ended comes to, on disk and told; None when it was interrupted."""
+    """Record an attempt that ended, and tell the observers; None if it was interrupted."""
     attempt = attempt_of(instance, future)
     if attempt is not None:
         batch.record(attempt)
@@ -224,7 +226,7 @@ def _attempt(batch: Batch, instance: Instance, solve: Solve, brakes: StopSignal,
 
 
 def attempt_of(instance: Instance, future: Future[Result]) -> Attempt | None:
-    """What an attempt that ended comes to; None when it was interrupted. An error of any kind is the instance's own."""
+    """The attempt of a run that ended; None if it was interrupted. An error of any kind is the instance's own."""
     error = _error_of(future)
     said = "" if error is None else f"{type(error).__name__}: {error}"
     if (raised := future.exception()) is not None:
@@ -238,14 +240,14 @@ def attempt_of(instance: Instance, future: Future[Result]) -> Attempt | None:
 
 
 class _Exhaustion:
-    """What attempts meet that every other would meet, too."""
+    """Failures that every other attempt would meet as well."""
 
     def __init__(self) -> None:
         self._down = False
 
     def after(self, future: Future[Result]) -> str:
-        """Why no more should be begun; empty: nothing is known. A registry is down when two attempts in a row say so:
-        it may fail for one image alone."""
+        """Why nothing more should begin; empty: no reason. Two attempts in a row have to say that a registry is down:
+        it may fail for one image only."""
         error, before = _error_of(future), self._down
         self._down = isinstance(error, RegistryDown)
         if isinstance(error, RegistryBusy) or (before and self._down):
@@ -259,8 +261,8 @@ def _error_of(future: Future[Result]) -> BaseException | None:
 
 
 def state_of(result: Result | None, error: BaseException | None) -> State:
-    """Of an attempt that was not interrupted. A policy that cannot go on, or a task that it does not take on, is the
-    solver's own end."""
+    """The state of an attempt that was not interrupted. A policy that cannot continue, or a task that it does not
+    accept, is the solver's own end."""
     if isinstance(error, ConfigError | SandboxUnavailable):
         return "config"
     if isinstance(error, PolicyError | UsageError) or (result is not None and result.resolved):
@@ -271,6 +273,6 @@ def state_of(result: Result | None, error: BaseException | None) -> State:
 
 
 def _discard_clone(instance: Instance, attempt: Attempt) -> None:
-    """A run that came to its end needs its clone no more."""
+    """Remove the clone of a run that came to its end."""
     if attempt.settled and instance.task.workspace.path is not None:
         shutil.rmtree(instance.task.workspace.path, ignore_errors=True)

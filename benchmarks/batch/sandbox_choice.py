@@ -1,4 +1,4 @@
-"""Where instances are worked on and graded: in the image of each, as the settings want the sandbox to be.
+"""The sandbox in which an instance is solved and graded: its image, and the kind that the settings ask for.
 
 Precedence of images: the one of the settings (`--image`), then the instance's own.
 """
@@ -24,7 +24,7 @@ __all__ = ["Fitted", "fitted", "grading_place", "with_image"]
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A source whose instances are as the settings want them."""
+    """A source whose instances have the sandbox of the settings."""
 
     source: Source
     settings: Settings
@@ -43,7 +43,7 @@ class Fitted:
 
 
 def fitted(task: Task, settings: Settings) -> Task:
-    """The task with what the settings say of the sandbox."""
+    """The task with the sandbox of the settings."""
     return replace(task, workspace=_workspace(task.workspace, settings))
 
 
@@ -59,14 +59,14 @@ def _workspace(given: Workspace, settings: Settings) -> Workspace:
 
 
 def with_image(settings: Settings, image: str | None) -> Settings:
-    """Settings by which an automatic choice is a sandbox that can run the image."""
+    """Settings in which an automatic choice becomes a sandbox that can run the image."""
     if image is None or settings.sandbox.image:
         return settings
     return settings.model_copy(update={"sandbox": settings.sandbox.model_copy(update={"image": image})})
 
 
 def _with_logs(settings: Settings) -> Settings:
-    """Settings by which the log of an eval script is not cut."""
+    """Settings that do not shorten the log of an evaluation script."""
     given = settings.sandbox.limits
     limits = replace(given, output_bytes=max(given.output_bytes, LOG_BYTES))
     return settings.model_copy(update={"sandbox": settings.sandbox.model_copy(update={"limits": limits})})
@@ -74,8 +74,8 @@ def _with_logs(settings: Settings) -> Settings:
 
 @contextmanager
 def grading_place(name: str, settings: Settings) -> Iterator[tuple[Source, Provider]]:
-    """A source and a sandbox to grade in, gone at the end of the block. The first instance's image tells which sandbox
-    works; logs are kept whole."""
+    """A source and a sandbox to grade in, closed at the end of the block. The image of the first instance decides which
+    sandbox works; logs are kept whole."""
     with TemporaryDirectory(prefix="ramify-grade-", ignore_cleanup_errors=True) as folder:
         source = Fitted(open_source(name, Path(folder) / "clones"), settings)
         first = next((each for each in source.instances() if not each.fault), None)

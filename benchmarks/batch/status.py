@@ -1,4 +1,4 @@
-"""Standing: how an instance stands that is being worked on, wherever that is, for whoever watches a batch."""
+"""Status of one instance, local or remote, for progress displays."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["Standing"]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What its worker does now, and what it has come to."""
+    """What the worker of an instance is doing, and its results so far."""
 
     doing: str = "preparing the repository"
     nodes: int = 0
     best: float = 0.0
-    """The greatest value of a node, in [0, 1]."""
+    """The highest value of a node, in [0, 1]."""
     usage: Usage = field(default_factory=Usage)
 
     def after(self, event: Event) -> Standing:
-        """How it stands when this has been recorded, too."""
+        """The status after this event."""
         after = replace(self, doing=next_step(event))
         match event:
             case Added():

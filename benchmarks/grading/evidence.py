@@ -30,7 +30,7 @@ __all__ = ["CHAIN", "Archive", "Bundle", "Forged", "chain_head", "graded_elsewhe
 CHAIN = "chain.jsonl"
 _FACTS, _PATCH, _REPORT, _LOG = "bundle.json", "patch.diff", "report.json", "log.txt"
 _READER = "reader.sh"
-"""What of the set's own made `log.txt` of the logs that the tests left."""
+"""What made `log.txt` from the logs of the tests: the set's own program."""
 _FILE = re.compile(r"patch\.diff|report\.json|log\.txt|reader\.sh|left-\d+\.txt")
 
 
@@ -45,11 +45,11 @@ class Bundle:
     instance_id: str
     patch: bytes
     hidden: Hidden
-    """Only the names of the tests, and how their log is read."""
+    """The names of the tests, and how their log is read; no more."""
     finding: Finding
     verdict: Verdict
     facts: Mapping[str, Any]
-    """What it was graded on and with: commit, image, state, command, versions."""
+    """What was graded, on what and with what: commit, image, state, command, versions."""
 
 
 class Archive:
@@ -67,7 +67,7 @@ class Archive:
 
     @property
     def head(self) -> str:
-        """The SHA-256 that names all that is in the folder; empty: nothing is."""
+        """The SHA-256 of everything in the folder; empty: it holds nothing."""
         return self._head
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class Archive:
         self._chain.close()
 
     def keep(self, instance: Instance, patch: bytes, finding: Finding, verdict: Verdict) -> None:
-        """Write a bundle, unless the world failed, which is evidence of nothing."""
+        """Write a bundle, unless the failure was an outside one, which is evidence of nothing."""
         if verdict.status == "error":
             return
         with self._lock:
@@ -136,7 +136,7 @@ def _versions() -> dict[str, str]:
 
 
 def chain_head(folder: Path) -> str:
-    """The digest of a chain's last line; empty where there is none."""
+    """The digest of a chain's last line; empty if it has none."""
     head = ""
     for line in read_lines(folder / CHAIN, torn=True):
         head = line_digest(line)
@@ -144,7 +144,7 @@ def chain_head(folder: Path) -> str:
 
 
 def line_digest(line: Mapping[str, Any]) -> str:
-    """What the next line of a chain calls this one."""
+    """The digest of a line, which the next line of the chain holds."""
     return digest(json.dumps(line, sort_keys=True).encode())
 
 
@@ -176,7 +176,7 @@ def read_bundle(folder: Path, sha256: str) -> Bundle:
 
 
 def graded_elsewhere(facts: Any) -> str:
-    """Which other version of Ramify graded it, for the beginning of a sentence; empty: this one did, or nobody said."""
+    """Which other version of Ramify graded it, as the beginning of a sentence; empty: this version, or unknown."""
     match facts:
         case {"versions": {"ramify": str(theirs)}, "rules": int(rules)}:
             ours = version("ramify")

@@ -1,4 +1,5 @@
-"""Grades patches from scratch: a fresh clone, a sandbox of its own, the hidden tests, nothing of the search."""
+"""Grades patches from scratch: in a fresh clone and a sandbox of its own, with the hidden tests and nothing of the
+search."""
 
 from __future__ import annotations
 
@@ -32,13 +33,13 @@ __all__ = ["examine", "grade", "grade_all"]
 
 
 LIMITS = Limits(cpu_s=120, wall_s=300, run_s=1800, timeouts=1_000_000)
-"""Nothing is known of how long the tests take, and a slow one must not decide a verdict."""
+"""Generous limits: a slow test must not decide a verdict."""
 
 
 def grade(
     instance: Instance, patch: bytes, source: Source, provider: Provider, archive: Archive | None = None
 ) -> Verdict:
-    """The verdict on a patch, its evidence kept in the archive. What the world does wrong is the verdict `error`."""
+    """The verdict on a patch; its evidence is kept in the archive. Outside failures give the verdict `error`."""
     began = time.monotonic()
     finding = examine(instance, patch, source, provider) if patch.strip() else Finding()
     verdict = decide(instance.id, patch, instance.hidden, finding)
@@ -49,7 +50,7 @@ def grade(
 
 
 def examine(instance: Instance, patch: bytes, source: Source, provider: Provider) -> Finding:
-    """What the hidden tests say of a patch, which may be empty."""
+    """The result of the hidden tests on a patch, which may be empty."""
     try:
         return run_hidden_tests(instance, patch, source, provider)
     except clones.GitRefused as error:
@@ -154,7 +155,7 @@ def grade_all(
 def _judged(
     instance: Instance, cache: VerdictCache, grade_one: Callable[[Instance, bytes], Verdict], prediction: Prediction
 ) -> Verdict:
-    """The verdict that is kept, or one that is kept from now on."""
+    """The known verdict, or a new one that is kept."""
     cached = cache.get(instance, prediction.patch, prediction.mode)
     if cached is not None:
         return cached

@@ -1,4 +1,4 @@
-"""Regrading: every verdict once more, from the evidence that grading kept, without a sandbox and without a network."""
+"""Regrading: all verdicts again, from the evidence that grading kept, without a sandbox or network."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NAME = re.compile(r"[^./][^/]*/[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Regraded:
-    """What became of one bundle, or of a verdict without one."""
+    """The result for one bundle, or for a verdict without one."""
 
     bundle: str
-    """Its folder, `INSTANCE/N`; the instance's id where there is none."""
+    """Its folder, `INSTANCE/N`; the instance's id if there is no bundle."""
     verdict: Verdict | None
-    """What follows from the evidence; None: it cannot be believed."""
+    """The verdict that follows from the evidence; None: the evidence cannot be believed."""
     fault: str
-    """Why it does not hold; empty: it does."""
+    """Why the verdict does not hold; empty: it does."""
 
 
 def regrade_all(folder: Path, verdicts: Verdicts) -> list[Regraded]:
@@ -87,7 +87,7 @@ def regrade(bundle: Bundle) -> Verdict:
 
 
 def _misread(bundle: Bundle) -> bool:
-    """Whether the log of an eval script says something else than the report that was believed."""
+    """Whether the log of an evaluation script contradicts the report that was believed."""
     report, parser = bundle.finding.report, bundle.hidden.log_parser
     if report is None or not (report.valid and report.adapter == LOG and parser):
         return False
@@ -96,7 +96,7 @@ def _misread(bundle: Bundle) -> bool:
 
 
 def _same(one: Verdict, other: Verdict) -> bool:
-    """But for how the patch was found, and how long grading took."""
+    """Whether two verdicts agree, except in how the patch was found and how long grading took."""
     return one == replace(other, mode=one.mode, seconds=one.seconds)
 
 
@@ -105,7 +105,7 @@ def _said(verdict: Verdict) -> str:
 
 
 def _strays(folder: Path, lines: Iterable[Mapping[str, Any]]) -> Iterator[Regraded]:
-    """Bundles that the chain does not have: a kill came between the two, or somebody put them there."""
+    """Bundles that are not in the chain: a kill came in between, or they were added by hand."""
     known = {line.get("bundle") for line in lines}
     for path in sorted(folder.glob("*/*/bundle.json")):
         if (name := str(path.parent.relative_to(folder))) not in known:

@@ -1,4 +1,4 @@
-"""Whether instances can be graded here: the reference solution is resolved, and the base state is not."""
+"""Checks that instances can be graded here: the reference solution is resolved, and the root state is not."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _SOLVE_S = 1800
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What the hidden tests say of an instance's two ends."""
+    """The result of the hidden tests with and without the reference solution."""
 
     instance_id: str
     gold: str | None
     """Why the reference solution is not resolved; empty: it is; None: the set has none."""
     empty: str
-    """Why the base state is not what it should be; empty: it is."""
+    """Why the root state is not as it should be; empty: it is."""
 
     @property
     def valid(self) -> bool:
-        """The instance says something about a patch."""
+        """Whether the instance can tell a right patch from a wrong one."""
         return not self.gold and not self.empty
 
 
@@ -62,7 +62,7 @@ def _gold_fault(instance: Instance, source: Source, provider: Provider, archive:
 
 
 def _solution(instance: Instance, source: Source, provider: Provider) -> bytes:
-    """The patch of what the set's own command does to the base state."""
+    """The patch that the set's own solving command makes."""
     source.prepare(instance)
     base = provider.create(instance.task.workspace)
     states = [base]

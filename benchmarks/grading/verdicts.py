@@ -32,14 +32,14 @@ __all__ = [
 ]
 
 RULES = 3
-"""Raised when the same patch may get another verdict."""
+"""Increased when the same patch may get another verdict."""
 
 Status = Literal["resolved", "unresolved", "empty_patch", "apply_failed", "error"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What grading said of one patch."""
+    """The verdict on one patch."""
 
     instance_id: str
     status: Status
@@ -55,36 +55,36 @@ class Verdict:
 
     @property
     def resolved(self) -> bool | None:
-        """Whether the patch resolves the instance; None: the world failed, which says nothing of the patch."""
+        """Whether the patch resolves the instance; None: an outside failure says nothing about the patch."""
         return None if self.status == "error" else self.status == "resolved"
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Verdict:
-        """The verdict that a line of JSON holds. Raises TypeError when it holds none."""
+        """The verdict in a line of JSON. Raises TypeError if it holds none."""
         fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items() if k != "key"}
         return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What grading a patch saw, before anybody judged it."""
+    """What grading a patch saw, before it is judged."""
 
     report: SuiteReport | None = None
-    """Of the hidden tests; None: they were not run."""
+    """The report of the hidden tests; None: they were not run."""
     refused: str = ""
     """Why the patch could not be applied."""
     fault: str = ""
-    """What the world did wrong, which says nothing of the patch."""
+    """The outside failure, which says nothing about the patch."""
     state: str = ""
-    """The digest of the base state."""
+    """The digest of the root state."""
     log: bytes = b""
-    """What an eval script printed, where one was run; where a program of the set read logs, what it said of them."""
+    """The output of an evaluation script; if a program of the set read the logs, its output."""
     left: Mapping[str, bytes] = field(default_factory=dict)
-    """Those logs, by their paths in the sandbox, and what the script itself printed, by the empty path."""
+    """Those logs, by their paths in the sandbox; the empty path is the output of the script itself."""
 
 
 Verdicts = Mapping[tuple[str, str], Verdict]
-"""By instance and the patch's digest."""
+"""Verdicts by instance and digest of the patch."""
 
 
 def decide(instance_id: str, patch: bytes, hidden: Hidden, finding: Finding) -> Verdict:
@@ -113,7 +113,7 @@ def judge(report: SuiteReport, hidden: Hidden) -> tuple[tuple[str, ...], tuple[s
 
 
 def _differing(report: SuiteReport, expected: Mapping[str, str]) -> tuple[str, ...]:
-    """The tests that did not end as they have to, and those that failed and are not named."""
+    """The tests that did not end as they should, and failed tests that are not named."""
     if not report.valid:
         return tuple(expected)
     ended = {".".join(test.split("::")[1:]): outcome for test, outcome in report.outcomes.items()}
@@ -135,7 +135,7 @@ def _passed(report: SuiteReport, test_id: str) -> bool:
 
 
 def describe(report: SuiteReport, failing: tuple[str, ...], broken: tuple[str, ...]) -> str:
-    """Why a report does not resolve an instance, in a line; empty when it does."""
+    """Why a report does not resolve an instance, in a line; empty if it does."""
     if not report.valid:
         return report.problem or "the run of the tests is not valid"
     skipped = sum(report.outcomes.get(test) is Outcome.SKIPPED for test in failing)
@@ -145,7 +145,7 @@ def describe(report: SuiteReport, failing: tuple[str, ...], broken: tuple[str, .
 
 
 def patch_digest(patch: bytes) -> str:
-    """The name by which verdicts know a patch."""
+    """The digest that names a patch in verdicts."""
     return hashlib.sha256(patch).hexdigest()
 
 
@@ -173,7 +173,7 @@ class VerdictCache:
         self._ledger.close()
 
     def get(self, instance: Instance, patch: bytes, mode: str) -> Verdict | None:
-        """The verdict on a patch, None when there is none yet."""
+        """The verdict on a patch; None: there is none yet."""
         known = self._known.get(_key(instance, patch))
         return None if known is None else replace(known, mode=mode)
 

@@ -9,6 +9,6 @@ the code and the instances on every machine. Ours is what the machines have to a
 - A machine that is lost takes its runs with it: each is begun anew elsewhere, once, by Ray. The second time it is an
   attempt that the world ended, and the next session tries it again. So is what was interrupted: it begins anew. Both
   leave what they were in `.unfinished/`, where it counts against the limits of the batch.
-- Limits of the batch are held at the desk: whoever spends reserves there before.
+- Limits of the batch are held at the coordinator: whoever spends reserves there before.
 - Secrets are read from the environment that `--ray-env` names, travel with the first call, and are written nowhere.
 """

@@ -1,4 +1,4 @@
-"""Luggage: what the workers are sent, which is Ramify's own code and the instances."""
+"""Code bundle: what is sent to workers, Ramify's own code and the instances."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["pack"]
 
 _CODE = ("agent", "benchmarks", "prompts", "sandboxes")
 _MEANING = re.compile(r"[\\*?\[\]!# ]")
-"""What patterns of .gitignore understand otherwise."""
+"""Characters with a meaning in patterns of .gitignore."""
 _PLACE = "set"
 """Where the instances are for the workers: none of our packages has such a folder, and none is called so. Patterns of
 what is left out hold for the code as well, and a worker imports from the folder that this is in."""

@@ -1,4 +1,4 @@
-"""The desk: what the workers of a batch share, in one process beside the batch's folder.
+"""The coordinator: what the workers of a batch share, in one process beside the batch's folder.
 
 Law: each instance is one attempt's at a time. A later attempt ends what an earlier one held; the earlier one can begin
 nothing more and deliver nothing, and what it still pays for is counted.
@@ -21,40 +21,40 @@ from benchmarks.data.unpacking import unpack
 __all__ = ["UNFINISHED", "Ask", "Coordinator", "Superseded", "WorkerLease"]
 
 UNFINISHED = ".unfinished"
-"""In a batch's folder: `ID/N/`, the runs that came to no end and were begun anew."""
+"""In a batch's folder: `ID/N/`, unfinished runs that were begun again elsewhere."""
 _ARRIVING = ".arriving"
 
 
 class Ask(Protocol):
-    """The desk from afar."""
+    """The coordinator, from another machine."""
 
     def __call__(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the desk, wherever that is, and wait for the answer. Raises what the method raises."""
+        """Call a method of the coordinator and wait for the answer. Raises what the method raises."""
         ...
 
 
 WAITING = Standing("waiting for a machine")
-"""What has been handed to Ray, and begun nowhere yet."""
+"""The status of an instance that Ray has and no machine has begun."""
 
 
 class Superseded(RamifyError):
-    """Another attempt at the instance has begun meanwhile: this one's machine was taken for lost."""
+    """Another attempt at the instance has begun: the machine of this one was considered lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerLease:
-    """What a worker is told when it begins."""
+    """What a worker gets when it begins."""
 
     attempt: int
-    """Which attempt at the instance it is; each has a higher number than those before it, the first has 1."""
+    """The number of the attempt at the instance, from 1, higher than any before."""
     environment: Mapping[str, str] = field(repr=False)
     """Variables with the secrets that it needs."""
     left_s: float
-    """Until the limit of seconds of the whole batch; may be infinite."""
+    """Seconds until the limit of the whole batch; may be infinite."""
 
 
 class Coordinator:
-    """Limits, secrets and arriving runs of a batch. Not thread-safe: it is asked one thing at a time."""
+    """Limits, secrets and arriving runs of a batch. Not thread-safe: it does one thing at a time."""
 
     def __init__(self, out: Path, limits: Mapping[str, float | None]) -> None:
         self._out = out
@@ -67,39 +67,39 @@ class Coordinator:
         self._machines: dict[str, str] = {}
 
     def open(self, spent: Usage, elapsed_s: float, environment: Mapping[str, str]) -> bool:
-        """Begin a session; whether this machine has the batch's folder."""
+        """Begin a session; returns whether this machine has the batch's folder."""
         self._budget.start(spent=spent, nodes=0, elapsed_s=elapsed_s)
         self._environment = environment
         return (self._out / "batch.json").is_file()
 
     def begin(self, name: str) -> WorkerLease:
-        """An attempt at an instance begins, in place of any before it."""
+        """Begin an attempt at an instance, in place of any earlier one."""
         self.abandon(name)
         self._parcel(name).unlink(missing_ok=True)
         self._standings[name] = Standing()
         return WorkerLease(self._attempts[name], self._environment, self._budget.left_s)
 
     def abandon(self, name: str) -> None:
-        """The attempt at an instance is lost, if there is one: what it held back is free again."""
+        """Give up the attempt at an instance, if there is one, and release its reservations."""
         self._attempts[name] = self._attempts.get(name, 0) + 1
         for ticket in [ticket for ticket, (holder, *_) in self._held.items() if holder == name]:
             self.release(ticket)
 
     def moved(self, name: str, machine: str) -> None:
-        """Take note of the machine that works on an instance now."""
+        """Note the machine that works on an instance."""
         self._machines[name] = machine
 
     def machine(self, name: str) -> str:
-        """The machine that worked on an instance last; empty: none has."""
+        """The machine that worked on an instance last; empty: none."""
         return self._machines.get(name, "")
 
     def stands(self, name: str, attempt: int, standing: Standing) -> None:
-        """Take note of how an attempt stands, unless a later one has begun."""
+        """Note the status of an attempt, unless a later one has begun."""
         if self._is_current(name, attempt):
             self._standings[name] = standing
 
     def standing(self, name: str) -> Standing:
-        """How the current attempt at an instance stands."""
+        """The status of the current attempt at an instance."""
         return self._standings.get(name, WAITING)
 
     def receive(self, name: str, attempt: int, piece: bytes) -> None:
@@ -140,7 +140,7 @@ class Coordinator:
         return self._budget.used_up()
 
     def reserve(self, name: str, attempt: int, estimate: Usage) -> int | Stop:
-        """A ticket for what is held back, or why there is none: the limit that it would break, or a later attempt."""
+        """The ticket of a reservation, or why there is none: the limit that it would exceed, or a later attempt."""
         if not self._is_current(name, attempt):
             return Stop.INTERRUPTED
         held = ExitStack()
@@ -153,20 +153,20 @@ class Coordinator:
         return self._tickets
 
     def settle(self, usage: Usage, nodes: int, ticket: int | None = None) -> None:
-        """Count what was spent, of what a ticket holds back where there is one. Paid is paid: a ticket that is no
-        longer held does not matter."""
+        """Count what was spent, from a ticket if there is one. Spent money counts also for a ticket that is no longer
+        valid."""
         if ticket in self._held:
             self._held[ticket][2](usage)
         else:
             self._budget.settle(usage, nodes)
 
     def release(self, ticket: int) -> None:
-        """Nothing more is spent of what a ticket holds back."""
+        """Release what is left of a ticket."""
         _, held, _ = self._held.pop(ticket, ("", ExitStack(), None))
         held.close()
 
     def spent(self) -> Usage:
-        """By all workers and by earlier sessions."""
+        """Spent by all workers and earlier sessions."""
         return self._budget.spent
 
     def _require(self, name: str, attempt: int) -> None:

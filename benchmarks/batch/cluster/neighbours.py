@@ -1,6 +1,6 @@
-"""Neighbours: the instances of one environment go to the machines where it is already, for their images share layers.
+"""Keeps instances of one environment on the machines that have its images, which share layers.
 
-Which machine has room is Ray's to say; which of the waiting instances takes that room is chosen here.
+Ray decides which machine has room; which of the waiting instances takes that room is decided here.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ __all__ = ["Neighbours"]
 
 @dataclass(slots=True)
 class Neighbours:
-    """Chooses what is begun next. Asked by one thread, told by it where instances were."""
+    """Chooses the next instance. Used by one thread."""
 
     environment: Callable[[Instance], str]
     """As `benchmarks.batch.grouping.environment_of`."""
     machine: Callable[[str], str]
-    """Where the last attempt at the instance of that id was; empty: nowhere yet."""
+    """The machine of the last attempt at an instance; empty: none yet."""
     _begun: set[str] = field(default_factory=set)
     _machines: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _near: dict[str, str] = field(default_factory=dict)
@@ -47,5 +47,5 @@ class Neighbours:
         return next(there, None) or next(nowhere, None) or waiting[0]
 
     def near(self, instance: Instance) -> str:
-        """The machine that an instance had best be worked on; empty: any."""
+        """The machine on which an instance is best solved; empty: any."""
         return self._near.get(instance.id, "")

@@ -1,4 +1,4 @@
-"""Ray: the tasks, the actor and the runtime environment that a batch on a cluster consists of."""
+"""The Ray backend: the tasks, the actor and the runtime environment of a batch on a cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from benchmarks.batch.cluster import requests
 from benchmarks.batch.cluster.code_bundle import pack
 from benchmarks.batch.cluster.coordinator import Ask, Coordinator
 from benchmarks.batch.cluster.neighbours import Neighbours
-from benchmarks.batch.cluster.remote_budget import DeskPurse
+from benchmarks.batch.cluster.remote_budget import RemoteBudget
 from benchmarks.batch.cluster.task import Order, work
 from benchmarks.batch.grouping import environment_of
 from benchmarks.batch.runner import OnEvent, Solve, Take
@@ -39,24 +39,24 @@ log = logging.getLogger(__name__)
 
 CONNECT_S = 5.0
 POLL_S = 1.0
-"""How soon a task learns that the batch is being stopped, and whoever watches what it does."""
+"""How often a task checks whether the batch is being stopped, and its status is read."""
 LOSSES = 1
-"""How often Ray begins an instance anew whose machine or process was lost."""
+"""How often Ray begins an instance again whose machine or process was lost."""
 _LIMITS = ("max_usd", "max_tokens", "max_calls", "max_measurements", "max_seconds")
 
 
 class WorkersLost(RamifyError):
-    """The machine or the process that worked on an instance was lost, and the next one too."""
+    """The machine or process that worked on an instance was lost, and so was the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Which machines, and what an instance needs of one."""
+    """Which machines to use, and what an instance needs of one."""
 
     address: str = "auto"
     resources: Mapping[str, float] = field(default_factory=lambda: requests.read(""))
     environment: Sequence[str] = ()
-    """Names of variables that the workers are given, with the values they have here."""
+    """Names of variables that workers get, with the values they have here."""
 
 
 @contextmanager
@@ -72,19 +72,19 @@ def on_ray(
         UsageError: a variable that is to be given to the workers is not set.
     """
     secrets = _secrets(cluster.environment)
-    with tempfile.TemporaryDirectory(prefix="ramify-luggage-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ramify-code-") as folder:
         order, shipped = pack(order, out, Path(folder))
         ray = _connected(cluster.address, shipped)
     try:
-        desk = _desk(ray, out, {name: getattr(total, name) for name in _LIMITS})
-        ask: Ask = partial(_ask, desk)
+        coordinator = _coordinator(ray, out, {name: getattr(total, name) for name in _LIMITS})
+        ask: Ask = partial(_ask, coordinator)
         if not ask("open", total.spent, total.elapsed_s, secrets):
             raise ConfigError(f"this machine's part of the Ray cluster cannot see {out}; {_ON_A_NODE}")
         wanted = {"max_retries": LOSSES, "retry_exceptions": False, **requests.options(cluster.resources)}
         run = ray.remote(**wanted)(_task)
         neighbours = Neighbours(partial(_environment, order), partial(ask, "machine"))
-        here = make(DeskPurse(ask, "", 0, time.monotonic() + total.left_s))
-        submit = partial(_submitted, run, order, desk, neighbours)
+        here = make(RemoteBudget(ask, "", 0, time.monotonic() + total.left_s))
+        submit = partial(_submitted, run, order, coordinator, neighbours)
         yield _solver(submit, ask, here), _room(ray, cluster.resources), neighbours.take
         total.start(spent=ask("spent"), nodes=0, elapsed_s=total.elapsed_s)
     finally:
@@ -130,7 +130,7 @@ _WITHOUT = "start one with `ray start --head`, or name one with --ray-address HO
 
 
 def _require_answer(address: str) -> None:
-    """Raises ConfigError where nobody answers at a HOST:PORT: Ray itself would go on asking for minutes."""
+    """Raises ConfigError if nothing answers at HOST:PORT: Ray itself would keep asking for minutes."""
     named = os.environ.get("RAY_ADDRESS", "auto") if address == "auto" else address
     host, _, port = named.rpartition(":")
     if named != "auto":
@@ -140,8 +140,8 @@ def _require_answer(address: str) -> None:
             raise ConfigError(f"no Ray cluster answers at {named!r}; {_WITHOUT}") from error
 
 
-def _desk(ray: Any, out: Path, limits: Mapping[str, float | None]) -> Any:
-    """On this machine, where the batch's folder is."""
+def _coordinator(ray: Any, out: Path, limits: Mapping[str, float | None]) -> Any:
+    """Start the coordinator on this machine, which has the batch's folder."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -152,19 +152,19 @@ def _environment(order: Order, instance: Instance) -> str:
     return environment_of(instance, fitted(instance.task, order.settings).workspace.image)
 
 
-def _submitted(run: Any, order: Order, desk: Any, neighbours: Neighbours, instance: Instance) -> Any:
-    """The instance as a task of Ray's, on the machine that it had best be on where that has room."""
+def _submitted(run: Any, order: Order, coordinator: Any, neighbours: Neighbours, instance: Instance) -> Any:
+    """Submit an instance as a task of Ray, near its images if there is room."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     machine = neighbours.near(instance)
     near = machine and NodeAffinitySchedulingStrategy(machine, soft=True, _spill_on_unavailable=True)
-    return run.options(scheduling_strategy=near or "SPREAD").remote(order, desk, instance.id)
+    return run.options(scheduling_strategy=near or "SPREAD").remote(order, coordinator, instance.id)
 
 
-def _ask(desk: Any, method: str, *arguments: Any) -> Any:
+def _ask(coordinator: Any, method: str, *arguments: Any) -> Any:
     import ray
 
-    return ray.get(getattr(desk, method).remote(*arguments))
+    return ray.get(getattr(coordinator, method).remote(*arguments))
 
 
 def _room(ray: Any, wanted: Mapping[str, float]) -> int:
@@ -175,15 +175,15 @@ def _room(ray: Any, wanted: Mapping[str, float]) -> int:
     return max(1, found)
 
 
-def _task(order: Order, desk: Any, name: str) -> Result:
-    """What Ray runs on a machine. Waiting for the desk in another thread, it keeps its CPUs; Ray cancels by a
-    KeyboardInterrupt in this one."""
+def _task(order: Order, coordinator: Any, name: str) -> Result:
+    """The task that Ray runs on a machine. It keeps its CPUs while it waits for the coordinator in another thread; Ray
+    cancels it by a KeyboardInterrupt in this one."""
     import ray
 
-    _ask(desk, "moved", name, ray.get_runtime_context().get_node_id())
+    _ask(coordinator, "moved", name, ray.get_runtime_context().get_node_id())
     cancel = threading.Event()
     with ThreadPoolExecutor(1, thread_name_prefix="instance") as pool:
-        future = pool.submit(work, order, name, partial(_ask, desk), cancel)
+        future = pool.submit(work, order, name, partial(_ask, coordinator), cancel)
         while True:
             try:
                 return future.result()
@@ -209,13 +209,13 @@ def _solver(submit: Callable[[Instance], Any], ask: Ask, here: Solve) -> Solve:
 
 
 def _ended(run_dir: Path) -> Result | None:
-    """Of a run that arrived, without its states, and was not recorded before this program was killed."""
+    """The result of a run that arrived and was not recorded before this program was killed."""
     with Run.read(run_dir) as run:
         return result_of(run, run.ended) if run.ended and not (run_dir / STORE).exists() else None
 
 
 def _result(ref: Any, cancel: threading.Event, look: Callable[[], None]) -> Result | None:
-    """What a task came to; None when it was cancelled before it began. Meanwhile it is looked at now and then.
+    """The result of a task; None if it was cancelled before it began. Its status is read while it runs.
 
     Raises:
         WorkersLost: whoever worked on it.

@@ -1,4 +1,5 @@
-"""Work: one instance on a machine of the cluster, from the call to the run's folder on its way back."""
+"""The task of a worker: one instance on a machine of the cluster, from the call until the run's folder has been sent
+back."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from agent.run.events import Event
 from agent.run.paths import STORE
 from agent.settings import Settings
 from agent.solver.result import Result
-from benchmarks.batch.cluster import transfer as parcels
+from benchmarks.batch.cluster import transfer
 from benchmarks.batch.cluster.coordinator import Ask, WorkerLease
-from benchmarks.batch.cluster.remote_budget import DeskPurse
+from benchmarks.batch.cluster.remote_budget import RemoteBudget
 from benchmarks.batch.runner import solver_of, state_of
 from benchmarks.batch.status import Standing
 from benchmarks.data.instances import InstanceBroken
@@ -33,27 +34,27 @@ class Order:
     """What all workers of a batch are told."""
 
     source: str
-    """What the instances are known by on the workers."""
+    """The name of the source on the workers."""
     reveal: bool
     settings: Settings
 
 
 def work(order: Order, name: str, ask: Ask, cancel: threading.Event) -> Result:
-    """Solve an instance in a folder that is gone afterwards; the run is at the desk then.
+    """Solve an instance in a folder that is removed afterwards; the coordinator has the run by then.
 
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.build.composition.start`.
     """
-    welcome: WorkerLease = ask("begin", name)
-    os.environ.update(welcome.environment)
+    lease: WorkerLease = ask("begin", name)
+    os.environ.update(lease.environment)
     _log_without_secrets()
     with tempfile.TemporaryDirectory(prefix="ramify-cluster-", ignore_cleanup_errors=True) as place:
         try:
-            result = _solved(order, name, ask, welcome, Path(place), cancel)
+            result = _solved(order, name, ask, lease, Path(place), cancel)
         except Exception as error:
-            _hand_over(Path(place) / name, ask, welcome, ended=_settled(None, error))
+            _hand_over(Path(place) / name, ask, lease, ended=_settled(None, error))
             raise
-        _hand_over(Path(place) / name, ask, welcome, ended=_settled(result, result.error))
+        _hand_over(Path(place) / name, ask, lease, ended=_settled(result, result.error))
         on_engine = any((Path(place) / name / STORE / note).exists() for note in ("volume", "commit"))
     if on_engine:
         for left in leftovers():
@@ -63,7 +64,7 @@ def work(order: Order, name: str, ask: Ask, cancel: threading.Event) -> Result:
 
 @dataclass(slots=True)
 class _Telling:
-    """Tells the desk how an attempt stands, of events from any thread."""
+    """Reports the status of an attempt to the coordinator, from events of any thread."""
 
     ask: Ask
     name: str
@@ -82,23 +83,23 @@ def _settled(result: Result | None, error: Exception | None) -> bool:
     return not interrupted and state_of(result, error) in ("done", "limit")
 
 
-def _hand_over(run_dir: Path, ask: Ask, welcome: WorkerLease, *, ended: bool) -> None:
+def _hand_over(run_dir: Path, ask: Ask, lease: WorkerLease, *, ended: bool) -> None:
     if (run_dir / "journal.jsonl").is_file():
-        parcels.send(run_dir, lambda piece: ask("receive", run_dir.name, welcome.attempt, piece))
-        ask("unpack", run_dir.name, welcome.attempt, ended)
+        transfer.send(run_dir, lambda piece: ask("receive", run_dir.name, lease.attempt, piece))
+        ask("unpack", run_dir.name, lease.attempt, ended)
 
 
 def _log_without_secrets() -> None:
-    """What libraries log goes to a file of Ray's."""
+    """Redact what libraries log to Ray's files."""
     handler = logging.StreamHandler()
     handler.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
 
 
-def _solved(order: Order, name: str, ask: Ask, welcome: WorkerLease, place: Path, cancel: threading.Event) -> Result:
+def _solved(order: Order, name: str, ask: Ask, lease: WorkerLease, place: Path, cancel: threading.Event) -> Result:
     source = open_source(order.source, place / "clones", reveal=order.reveal)
-    solve = solver_of(source, order.settings, DeskPurse(ask, name, welcome.attempt, time.monotonic() + welcome.left_s))
+    solve = solver_of(source, order.settings, RemoteBudget(ask, name, lease.attempt, time.monotonic() + lease.left_s))
     instance = next((each for each in source.instances() if each.id == name), None)
     if instance is None:
         raise InstanceBroken(f"{order.source} holds no instance {name} on this machine")
-    return solve(instance, place / name, cancel, _Telling(ask, name, welcome.attempt).take)
+    return solve(instance, place / name, cancel, _Telling(ask, name, lease.attempt).take)
