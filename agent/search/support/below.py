@@ -1,4 +1,4 @@
-"""What views know of subtrees, brought up to date when it is asked for."""
+"""Subtree facts for views, brought up to date when they are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent.run.tree.tree import NodeId, Tree
 __all__ = ["UNIT", "DirtyChildren", "RankedChildren", "and_above", "exact", "sums"]
 
 UNIT = 1 << 53
-"""One, where values are summed as whole numbers, so that a sum is the same in whatever order it is made."""
+"""The whole number that stands for 1: sums of whole numbers do not depend on the order of their terms."""
 
 
 def exact(value: float) -> int:
@@ -23,90 +23,92 @@ def exact(value: float) -> int:
 
 
 def and_above(tree: Tree, nodes: Iterable[NodeId]) -> set[NodeId]:
-    """These nodes and all above them."""
-    passed = set[NodeId]()
+    """These nodes and all their ancestors."""
+    closure = set[NodeId]()
     for node_id in nodes:
-        above: NodeId | None = node_id
-        while above is not None and above not in passed:
-            passed.add(above)
-            above = tree.above(above)
-    return passed
+        ancestor: NodeId | None = node_id
+        while ancestor is not None and ancestor not in closure:
+            closure.add(ancestor)
+            ancestor = tree.above(ancestor)
+    return closure
 
 
 def sums(tree: Tree, numbers: int) -> SubtreeAggregate[tuple[int, ...]]:
-    """Whole numbers of each node, summed over its subtree."""
+    """For each node, tuples of this many whole numbers, summed over its subtree."""
     return SubtreeAggregate(tree.lineage, (0,) * numbers, _plus)
 
 
 class DirtyChildren:
-    """Nodes in whose subtrees something changed, by their parents. A change is carried up as a note is
-    (`agent.run.tree.aggregates`): to the next station, on from station to station, and to the nodes between when one is
-    asked."""
+    """Marks the nodes in whose subtrees something changed, grouped by parent. A mark is backed up as an aggregate is
+    (`agent.run.tree.aggregates`): node by node to the next station, then from station to station, and to the nodes
+    between two stations when one of them is read."""
 
     def __init__(self, tree: Tree) -> None:
         self._lineage = tree.lineage
         self._lowest: set[NodeId] = set()
         self._children: defaultdict[NodeId, set[NodeId]] = defaultdict(set)
-        self._owed: defaultdict[NodeId, set[NodeId]] = defaultdict(set)
-        """By station, those next below it from which on nothing was carried to the nodes between."""
+        self._deferred: defaultdict[NodeId, set[NodeId]] = defaultdict(set)
+        """By station, the next stations below it whose marks have not reached the nodes between."""
 
     def below(self, node_id: NodeId) -> None:
-        """Something changed in the subtree of the node, and so in those of all above it."""
+        """Mark the node, because something changed in its subtree, and with it all its ancestors."""
         self._lowest.add(node_id)
 
     def children(self, node_id: NodeId) -> set[NodeId]:
-        """The node's children that were stirred since they were asked for last."""
+        """The node's children that were marked since this was last called."""
         if self._lowest:
-            self._carry_up()
-        if owed := self._owed.get(station := self._lineage.station(node_id)):
-            self._pay(owed)
-            del self._owed[station]
+            self._back_up()
+        if deferred := self._deferred.get(station := self._lineage.station(node_id)):
+            self._flush(deferred)
+            del self._deferred[station]
         return self._children.pop(node_id, set())
 
-    def _pay(self, stations: set[NodeId]) -> None:
-        passed = set[NodeId]()
+    def _flush(self, stations: set[NodeId]) -> None:
+        marked = set[NodeId]()
         for station in stations:
-            for each in takewhile(lambda each: each not in passed, self._lineage.between(station)):
-                passed.add(each)
-                self._stir(each)
+            for node_id in takewhile(lambda node_id: node_id not in marked, self._lineage.between(station)):
+                marked.add(node_id)
+                self._mark(node_id)
 
-    def _carry_up(self) -> None:
-        passed = set[NodeId]()
-        for node_id in self._lowest:
-            each: NodeId | None = node_id
-            while each is not None and each not in passed:
-                passed.add(each)
-                self._stir(each)
-                station = self._lineage.station(each)
-                if each != station:
-                    each = self._lineage.above(each)
-                elif (each := self._lineage.next_station(station)) is not None:
-                    self._owed[each].add(station)
+    def _back_up(self) -> None:
+        marked = set[NodeId]()
+        for lowest in self._lowest:
+            node_id: NodeId | None = lowest
+            while node_id is not None and node_id not in marked:
+                marked.add(node_id)
+                self._mark(node_id)
+                station = self._lineage.station(node_id)
+                if node_id != station:
+                    node_id = self._lineage.above(node_id)
+                elif (node_id := self._lineage.next_station(station)) is not None:
+                    self._deferred[node_id].add(station)
         self._lowest.clear()
 
-    def _stir(self, node_id: NodeId) -> None:
-        if (above := self._lineage.above(node_id)) is not None:
-            self._children[above].add(node_id)
+    def _mark(self, node_id: NodeId) -> None:
+        if (parent := self._lineage.above(node_id)) is not None:
+            self._children[parent].add(node_id)
 
 
 class RankedChildren:
-    """The children of each node that something may be expanded below, ranked anew when they were stirred."""
+    """The children of each node with open nodes in their subtrees, sorted by rank. A rank is computed again when
+    something changed in the child's subtree."""
 
     def __init__(self, tree: Tree, rank: Callable[[NodeId], float]) -> None:
         self._tree = tree
         self._rank = rank
-        self._stirred = DirtyChildren(tree)
+        self._dirty = DirtyChildren(tree)
         self._ranked: defaultdict[NodeId, list[tuple[float, NodeId]]] = defaultdict(list)
         self._place: dict[NodeId, tuple[float, NodeId]] = {}
 
     def below(self, node_id: NodeId) -> None:
-        """Something changed in the subtree of the node, and so in those of all above it."""
-        self._stirred.below(node_id)
+        """Mark the node as in `DirtyChildren`."""
+        self._dirty.below(node_id)
 
     def of(self, node_id: NodeId) -> list[tuple[float, NodeId]]:
-        """Each child with its rank, the lowest first and the oldest among equals. The list is not to be changed."""
+        """Pairs of a rank and a child, the lowest rank first, among equals the oldest. Callers must not change the
+        list."""
         ranked = self._ranked[node_id]
-        for child in self._stirred.children(node_id):
+        for child in self._dirty.children(node_id):
             if child in self._place:
                 del ranked[bisect_left(ranked, self._place.pop(child))]
             if self._tree.open_below(child):

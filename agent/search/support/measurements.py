@@ -1,4 +1,4 @@
-"""All measurements of states, those that were made again included."""
+"""Counts of all measurements of states, repeated ones included."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Measurements"]
 
 
 class Measurements:
-    """A view (`agent.run.tree.tree.View`) of what was measured again, over subtrees and over the whole tree."""
+    """A view (`agent.run.tree.tree.View`): measurements per subtree and in the whole tree."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -20,12 +20,12 @@ class Measurements:
         self._pending: Counter[NodeId] = Counter()
         self._below = sums(tree, 2)
         self.begun = 0
-        """Measurements of all nodes that were begun, each node's first included."""
+        """Measurements begun in the whole tree, each node's first included."""
         self.expanding = 0
-        """Expansions of all nodes that are in flight."""
+        """Expansions in flight in the whole tree."""
 
     def changed(self, node_id: NodeId) -> None:
-        """Count what is new at the node."""
+        """Count new measurements and expansions of the node."""
         tree = self._tree
         begun, pending = 1 + tree.begun(node_id, "measure"), tree.pending(node_id)
         self.begun += begun - self._begun[node_id]
@@ -38,9 +38,9 @@ class Measurements:
             self._below.note(node_id, (len(new), sum(exact(evaluation.value) for evaluation in new)))
 
     def changed_below(self, node_id: NodeId) -> None:
-        """Nothing here depends on it."""
+        """Not needed: sums over subtrees are kept by an aggregate."""
 
     def below(self, node_id: NodeId) -> tuple[int, float]:
-        """How many measurements there are in the node's subtree, and the sum of their values."""
+        """The number of measurements in the node's subtree, and the sum of their values."""
         count, total = self._below[node_id]
         return self._tree.visits(node_id) + count, self._tree.value_sum(node_id) + total / UNIT
