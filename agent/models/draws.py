@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-
 from agent.errors import ModelError, RamifyError, Stopped, ToolsRefused
 from agent.models import Completion
 from agent.models.pace import Pace, Turn

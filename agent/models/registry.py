@@ -1,5 +1,5 @@
-"""Models by name. `openai/NAME` with a base URL, and OpenAI's own reasoning models, are reached directly, others through
-litellm."""
+"""Models by name: `openai/NAME` with a base URL, and OpenAI's own reasoning models, are reached directly, all others
+through litellm."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ class Transient(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Exponential back-off with jitter. A wait that the provider asks for is never cut short, and holds for all requests
-    to that provider."""
+    """Exponential back-off with jitter. A wait that the provider asks for is never cut short, and holds for all
+    requests to that provider."""
 
     attempts: int = 8
     first_s: float = 1.0

@@ -1,7 +1,7 @@
 """Switchboard: gives each call of litellm its own connection, so that another thread can hang up on it.
 
-litellm takes one httpx client for most of its providers, and one transport for the clients that it makes for the others;
-neither learns to which call a request belongs. So a thread's requests go over the line that the thread holds.
+litellm takes one httpx client for most of its providers, and one transport for the clients that it makes for the rest.
+Neither learns to which call a request belongs. So a thread's requests go over the line that the thread holds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Best-first search: expand the best state, with a penalty for how often it and the others of its depth were expanded."""
+"""Best-first search: expand the best state, with a penalty for expansions of the state and of others at its depth."""
 
 from __future__ import annotations
 

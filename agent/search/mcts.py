@@ -14,7 +14,6 @@ from agent.run.tree.aggregates import SubtreeAggregate
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
 from agent.search.support.below import DirtyChildren
-
 from agent.search.support.ranking import Facts, Ranking, why_first
 
 __all__ = ["Mcts", "faded", "measured"]

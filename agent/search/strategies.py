@@ -1,4 +1,4 @@
-"""CodeTree's search: propose strategies, write a solution by each, and debug it while a critic or the tests support it."""
+"""CodeTree's search: propose strategies, write a solution for each, and debug it while a critic or the tests allow."""
 
 from __future__ import annotations
 

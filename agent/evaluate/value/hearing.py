@@ -1,4 +1,4 @@
-"""Hearing a model out on a case: where it may not be asked, or has no room for the question, it abstains."""
+"""Ask a model about a case. It abstains if it may not be asked or the question is too long for it."""
 
 from __future__ import annotations
 
