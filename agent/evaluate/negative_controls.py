@@ -36,7 +36,6 @@ REFUSED = {
     BUILTIN: "the patch replaces a builtin function that it uses",
 }
 NOT_FAILED = (None, Outcome.PASSED, Outcome.SKIPPED)
-Copier = Callable[[str, Collection[str]], str | None]
 
 
 class Controls:
@@ -127,7 +126,9 @@ def _word() -> str:
     return "".join(secrets.choice(ascii_lowercase) for _ in range(16))
 
 
-def _copies(tests: Sequence[str], texts: Mapping[str, str], copied: Copier) -> tuple[dict[str, bytes], list[str]]:
+def _copies(
+    tests: Sequence[str], texts: Mapping[str, str], copied: Callable[[str, Collection[str]], str | None]
+) -> tuple[dict[str, bytes], list[str]]:
     """The copies of the files of these tests, and the tests in them."""
     names: dict[str, set[str]] = {}
     for test in tests:

@@ -54,17 +54,17 @@ class Abstained(Exception):
 
 
 def converse(
-    ask: Ask, model: Model, messages: Sequence[Message], read: Callable[[str], _T], mends: int, seed: int = SEED
+    ask: Ask, model: Model, messages: Sequence[Message], read: Callable[[str], _T], retries: int, seed: int = SEED
 ) -> _T:
     """The result of `read` for the model's answer. When `read` raises `Unreadable`, the model is told the problem and
-    asked again, at most `mends` times.
+    asked again, at most `retries` times.
 
     Raises:
         Abstained: no answer could be read.
         agent.errors.RamifyError, agent.budget.BudgetSpent: as `ask`.
     """
     conversation, problem = list(messages), ""
-    for _ in range(mends + 1):
+    for _ in range(retries + 1):
         answer = ask(model, conversation, seed=seed)
         try:
             return read(answer.text[-ANSWER_CHARS:])
@@ -73,10 +73,12 @@ def converse(
             request = render("mend", problem=problem, cut_off=answer.finish_reason == "length")
             conversation.append({"role": "assistant", "content": answer.text or "(nothing)"})
             conversation.append({"role": "user", "content": request})
-    raise Abstained(f"{model.name} gave {mends + 1} answers that cannot be read; the last problem: {problem}")
+    raise Abstained(f"{model.name} gave {retries + 1} answers that cannot be read; the last problem: {problem}")
 
 
-def inquire(ask: Ask, model: Model, question: Question, read: Callable[[str], _T], mends: int, seed: int = SEED) -> _T:
+def inquire(
+    ask: Ask, model: Model, question: Question, read: Callable[[str], _T], retries: int, seed: int = SEED
+) -> _T:
     """As `converse`; a question that is too long for the model is repeated in a shorter form.
 
     Raises:
@@ -85,7 +87,7 @@ def inquire(ask: Ask, model: Model, question: Question, read: Callable[[str], _T
     """
     for length in LENGTHS:
         try:
-            return converse(ask, model, question(length), read, mends, seed)
+            return converse(ask, model, question(length), read, retries, seed)
         except TooLong as error:
             too_long = error
     raise Abstained(str(too_long))

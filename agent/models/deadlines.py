@@ -110,18 +110,14 @@ def _pump(source: Source[T], queue: SimpleQueue[T | _End | BaseException]) -> No
 def _next(queue: SimpleQueue[T], clock: _Clock, halt: Halt, model: str) -> T:
     while (left_s := clock.left_s()) > 0:
         if halt.reached():
-            raise _stopped(model)
+            stopped = Stopped(f"{model}: the run ended before the answer came")
+            stopped.usage = UNKNOWN
+            raise stopped
         try:
             return queue.get(timeout=min(POLL_S, left_s))
         except Empty:
             continue
     raise Transient(f"{model}: {clock.late()}", usage=UNKNOWN)
-
-
-def _stopped(model: str) -> Stopped:
-    stopped = Stopped(f"{model}: the run ended before the answer came")
-    stopped.usage = UNKNOWN
-    return stopped
 
 
 class _Clock:

@@ -171,11 +171,11 @@ class OpenAIModel:
                 turn.begun()
 
         try:
-            data = b"".join(read(line, self.deadlines, self._halt, self._name, on_piece))
+            pieces: list[bytes] = read(line, self.deadlines, self._halt, self._name, on_piece)
         finally:
             if not line.was_cut:
                 self._lines.append(line)
-        return decode(data, self._name, interface.assemble)
+        return decode(b"".join(pieces), self._name, interface.assemble)
 
 
 @cache

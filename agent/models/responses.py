@@ -7,6 +7,7 @@ Nothing is stored at the provider: the items of an answer are kept in its messag
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from agent.budget import Usage
@@ -68,14 +69,12 @@ class ResponsesModel:
         body = _request(self.name.removeprefix("openai/"), sendable(messages, self.name), tools, fields) | self._stream
         patience_s = self._server.deadlines.first_token_s
         prompt = prompt_of(self.name, tools, messages, patience_s) if self._warm else NO_PROMPT
-        return self._server.answer("/responses", body, self._read, prompt, Interface(_assemble, _has_begun))
+        read = partial(_completion, model=self.name, price=self.price)
+        return self._server.answer("/responses", body, read, prompt, Interface(_assemble, _has_begun))
 
     def close(self) -> None:
         """See `agent.models.Model`."""
         self._server.close()
-
-    def _read(self, body: Any) -> Completion:
-        return _completion(body, self.name, self.price)
 
 
 def _request(
@@ -140,7 +139,7 @@ def _assemble(events: Iterable[Any]) -> dict[str, Any]:
     return {"error": {"message": "the stream ended before the answer did", "code": "server_error"}}
 
 
-def _completion(body: Any, model: str, price: Price | None = None) -> Completion:
+def _completion(body: Any, model: str, price: Price | None) -> Completion:
     """Read a response into a Completion.
 
     Raises:

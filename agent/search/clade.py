@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,8 +13,7 @@ from typing import Literal, NamedTuple
 
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
-from agent.search.support.below import RankedChildren
-from agent.search.support.measurements import Measurements
+from agent.search.support.below import UNIT, RankedChildren, exact, sums
 from agent.search.support.ranking import why_first
 
 __all__ = ["Clade"]
@@ -94,13 +94,13 @@ class Clade:
         """Whether there are too few measurements for another expansion."""
         if self.remeasure == "never" or (self.remeasure == "flaky" and not tree.root.report.flaky):
             return False
-        measurements = tree.view("measurements", Measurements)
+        measurements = tree.view("measurements", _Measurements)
         return bool(measurements.begun**self.alpha < len(tree) - 1 + measurements.expanding)
 
     def posterior(self, tree: Tree, node_id: NodeId, value: Value) -> tuple[float, float]:
         """Successes and failures, each at least 0."""
         if value == "clade":
-            measured, successes = tree.view("measurements", Measurements).below(node_id)
+            measured, successes = tree.view("measurements", _Measurements).below(node_id)
         else:
             values = [evaluation.value for evaluation in tree.evaluations(node_id)]
             measured, successes = len(values), sum(values)
@@ -109,6 +109,42 @@ class Clade:
 
     def _room(self, tree: Tree, node_id: NodeId) -> bool:
         return tree.expansions(node_id) < self.width * log2(1 + tree.visits(node_id))
+
+
+class _Measurements:
+    """A view: the measurements of states, repeated ones included, per subtree and in the whole tree."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._again: Counter[NodeId] = Counter()
+        self._begun: Counter[NodeId] = Counter()
+        self._pending: Counter[NodeId] = Counter()
+        self._below = sums(tree, 2)
+        self.begun = 0
+        """Measurements begun in the whole tree, each node's first included."""
+        self.expanding = 0
+        """Expansions in flight in the whole tree."""
+
+    def changed(self, node_id: NodeId) -> None:
+        """Count new measurements and expansions of the node."""
+        tree = self._tree
+        begun, pending = 1 + tree.begun(node_id, "measure"), tree.pending(node_id)
+        self.begun += begun - self._begun[node_id]
+        self.expanding += pending - self._pending[node_id]
+        self._begun[node_id], self._pending[node_id] = begun, pending
+        _, *again = tree.evaluations(node_id)
+        new = again[self._again[node_id] :]
+        self._again[node_id] = len(again)
+        if new:
+            self._below.note(node_id, (len(new), sum(exact(evaluation.value) for evaluation in new)))
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """Not needed: sums over subtrees are kept by an aggregate."""
+
+    def below(self, node_id: NodeId) -> tuple[int, float]:
+        """The number of measurements in the node's subtree, and the sum of their values."""
+        count, total = self._below[node_id]
+        return self._tree.visits(node_id) + count, self._tree.value_sum(node_id) + total / UNIT
 
 
 class _Clades:

@@ -41,11 +41,11 @@ class Blend:
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
         """The value by tests, lifted by the critics' opinions."""
-        weights, mends = self._weights(), self.max_mends
+        weights, retries = self._weights(), self.max_mends
         critics = {
-            "judge": Judge(self.model, mends).opinion,
-            "debate": Debate(self.model, mends).opinion,
-            "checklist": Checklist(self.model, self.items, mends).opinion,
+            "judge": Judge(self.model, retries).opinion,
+            "debate": Debate(self.model, retries).opinion,
+            "checklist": Checklist(self.model, self.items, retries).opinion,
         }
         return judged(case, {name: critic for name, critic in critics.items() if weights[name]}, weights)
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import assessment, case_messages, issue_messages
-from agent.evaluate.value.hearing import hear
-from agent.evaluate.value.judge import require_mends
-from agent.evaluate.value.weighing import Opinion, judged
+from agent.evaluate.value.judge import require_retries
+from agent.evaluate.value.weighing import Opinion, hear, judged
 from agent.models import Model
 from agent.models.conversing import Abstained, Unreadable, last_object
 from agent.prompts import render
@@ -42,7 +41,7 @@ class Checklist:
     was unreadable."""
 
     def __post_init__(self) -> None:
-        require_mends(self.max_mends)
+        require_retries(self.max_mends)
         if not 1 <= self.items <= 20:
             raise ValueError(f"items={self.items}: give a number from 1 to 20")
 

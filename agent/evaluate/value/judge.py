@@ -9,14 +9,13 @@ from typing import Any
 
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import assessment, case_messages
-from agent.evaluate.value.hearing import hear
-from agent.evaluate.value.weighing import VERDICTS, Opinion, judged
+from agent.evaluate.value.weighing import VERDICTS, Opinion, hear, judged
 from agent.models import Model
 from agent.models.conversing import Unreadable, last_object
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
 
-__all__ = ["Judge", "read_verdict", "require_mends"]
+__all__ = ["Judge", "read_verdict", "require_retries"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Judge:
     """Retries after unreadable answers; after that the judge abstains."""
 
     def __post_init__(self) -> None:
-        require_mends(self.max_mends)
+        require_retries(self.max_mends)
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
         """The value by tests, lifted by the judge's opinion."""
@@ -73,7 +72,7 @@ def _share(answer: Mapping[str, Any], key: str) -> float:
     return float(number)
 
 
-def require_mends(mends: int) -> None:
+def require_retries(retries: int) -> None:
     """Raise ValueError for a negative number of retries."""
-    if mends < 0:
-        raise ValueError(f"max_mends={mends}: give a number of 0 or more")
+    if retries < 0:
+        raise ValueError(f"max_mends={retries}: give a number of 0 or more")

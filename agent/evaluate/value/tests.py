@@ -43,7 +43,7 @@ class PassingTests:
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
         """Evaluate the state by its report. The root's report is the baseline."""
-        report, baseline = case.report, _baseline(case)
+        report, baseline = case.report, case.path[0].report if case.path else case.report
         if not report.valid:
             return Evaluation(0.0, notes=f"The tests gave no valid result: {report.problem}")
         goals = case.task.goal_tests
@@ -60,10 +60,6 @@ class PassingTests:
             parts={"progress": progress, "harm": harm},
             notes=_notes(baseline, report, open_goals, broken),
         )
-
-
-def _baseline(case: EvaluationInput) -> SuiteReport:
-    return case.path[0].report if case.path else case.report
 
 
 def _credit(baseline: SuiteReport, report: SuiteReport, goal: str) -> float:

@@ -10,16 +10,21 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
+from agent.budget import BudgetSpent
+from agent.errors import PolicyError
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.tests import BASE_VALUE, BEST_UNSOLVED, GETS_FURTHER, PassingTests
-from agent.models.conversing import Abstained
+from agent.models import Model
+from agent.models.conversing import Abstained, Question, inquire
 from agent.run.tree.evaluation import Evaluation
 
-__all__ = ["ABSTAINED", "VERDICTS", "Critic", "Opinion", "Verdict", "judged", "lifted"]
+__all__ = ["ABSTAINED", "VERDICTS", "Critic", "Opinion", "Verdict", "hear", "judged", "lifted"]
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 Verdict = Literal["accept", "refine", "abort"]
 """accept: stop searching; refine: keep expanding this state; abort: abandon its branch."""
@@ -49,6 +54,21 @@ Critic = Callable[[EvaluationInput, Evaluation], Opinion]
 Raises:
     Abstained: it has no opinion.
 """
+
+
+def hear(case: EvaluationInput, model: Model, question: Question, read: Callable[[str], T], retries: int) -> T:
+    """Ask a model about a case, as `agent.models.conversing.inquire`.
+
+    Raises:
+        Abstained: no answer could be read, or no model may be asked.
+        agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
+    """
+    if case.ask is None:
+        raise Abstained("no model may be asked here")
+    try:
+        return inquire(case.ask, model, question, read, retries)
+    except (BudgetSpent, PolicyError) as error:
+        raise Abstained(str(error)) from error
 
 
 def judged(
