@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import assessment, case_messages, issue_messages
-from agent.evaluate.value.judge import require_retries
+from agent.evaluate.value.judge import require_mends
 from agent.evaluate.value.weighing import Opinion, hear, judged
 from agent.models import Model
 from agent.models.conversing import Abstained, Unreadable, last_object
@@ -41,7 +41,7 @@ class Checklist:
     was unreadable."""
 
     def __post_init__(self) -> None:
-        require_retries(self.max_mends)
+        require_mends(self.max_mends)
         if not 1 <= self.items <= 20:
             raise ValueError(f"items={self.items}: give a number from 1 to 20")
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import case_messages, fenced
-from agent.evaluate.value.judge import read_verdict, require_retries
+from agent.evaluate.value.judge import read_verdict, require_mends
 from agent.evaluate.value.weighing import Opinion, hear, judged
 from agent.models import Model
 from agent.models.conversing import words
@@ -31,7 +31,7 @@ class Debate:
     """Retries of one question after unreadable answers; after that the debate abstains."""
 
     def __post_init__(self) -> None:
-        require_retries(self.max_mends)
+        require_mends(self.max_mends)
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
         """The value by tests, lifted by the verdict."""

@@ -15,7 +15,7 @@ from agent.models.conversing import Unreadable, last_object
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
 
-__all__ = ["Judge", "read_verdict", "require_retries"]
+__all__ = ["Judge", "read_verdict", "require_mends"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Judge:
     """Retries after unreadable answers; after that the judge abstains."""
 
     def __post_init__(self) -> None:
-        require_retries(self.max_mends)
+        require_mends(self.max_mends)
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
         """The value by tests, lifted by the judge's opinion."""
@@ -72,7 +72,7 @@ def _share(answer: Mapping[str, Any], key: str) -> float:
     return float(number)
 
 
-def require_retries(retries: int) -> None:
+def require_mends(retries: int) -> None:
     """Raise ValueError for a negative number of retries."""
     if retries < 0:
         raise ValueError(f"max_mends={retries}: give a number of 0 or more")
