@@ -267,7 +267,7 @@ class CommitProvider:
                     self._states.discard(self._states.load(name))
 
     def require_room(self, *, to_finish: bool = False) -> None:
-        """As `sandboxes.Provider.require_room`, but only for the disk: images share layers, so their sizes do not add up."""
+        """As `sandboxes.Provider.require_room`, for the disk only: images share layers, so their sizes mean little."""
         with translated():
             disk = root_of(self._client)
         if disk:

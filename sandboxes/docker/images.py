@@ -79,7 +79,7 @@ def find(client: DockerClient, name: str) -> Image:
 
 
 def _here(client: DockerClient, name: str) -> Image | None:
-    """The image of that name; None if the engine lacks it. An invalid name is a missing image, not an engine failure."""
+    """The image of that name; None if the engine lacks it. An invalid name raises ImageMissing, not an engine error."""
     from docker.errors import APIError, ImageNotFound
 
     try:

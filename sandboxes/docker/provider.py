@@ -178,8 +178,8 @@ class DockerLauncher:
         }
 
     def _filters(self) -> list[str]:
-        """Security options that confine the guest itself. Podman reads a filter only from a file on its own machine, and
-        has its own option for an unmasked /proc."""
+        """Security options that confine the guest itself. Podman reads a filter only from a file on its own machine,
+        and has its own option for an unmasked /proc."""
         if is_podman(self._client):
             return ["seccomp=unconfined", "unmask=ALL"]
         return [f"seccomp={filters.of_guests()}"]

@@ -88,7 +88,7 @@ class ForkingProvider:
         self._launcher.close()
 
     def prove(self, workspace: Workspace) -> None:
-        """Check that a command runs in a state of the workspace, which should be small. The guest started for it is reused.
+        """Check that a command runs in a state of the workspace, which should be small. Its guest is reused later.
 
         Raises:
             SandboxUnavailable: the guest does not run here; the message gives the reason.
