@@ -223,12 +223,12 @@ class CommitProvider:
             sides = self._contents(one, before, paths), self._contents(other, after, {*paths, *rules})
         if too_large := rules & sides[1].large.keys():
             raise SandboxError(f"{min(too_large)!r} is too large to read its ignore rules; make it smaller")
-        texts = {path: sides[1].found[path].decode("utf-8", "surrogateescape") for path in rules}
+        texts = {path: sides[1].contents[path].decode("utf-8", "surrogateescape") for path in rules}
         untracked = [path for path in paths if path not in tracked]
         left_out = ignored(untracked, texts, self._states.base(one.base).exclude)
         sizes = {path: (sides[0].size(path), sides[1].size(path)) for path in paths if path not in left_out}
         return [
-            Difference(path, _side(before, path, sides[0].found), _side(after, path, sides[1].found))
+            Difference(path, _side(before, path, sides[0].contents), _side(after, path, sides[1].contents))
             for path in fitting(sizes)
         ]
 
