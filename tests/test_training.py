@@ -139,10 +139,10 @@ class TestAPlan:
     def test_refuses_folders_without_rows_and_models_without_weights(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"no manifest\.json"):
             plan("sft", [tmp_path], Wanted())
-        with pytest.raises(UsageError, match="nothing is left to train on"):
+        with pytest.raises(UsageError, match="there is nothing to train on"):
             plan("sft", [exported(tmp_path / "a", rows=0)], Wanted())
         (tmp_path / "a" / "train.jsonl").touch()
-        with pytest.raises(UsageError, match="nothing is left to train on"):
+        with pytest.raises(UsageError, match="there is nothing to train on"):
             plan("sft", [tmp_path / "a"], Wanted())
         with pytest.raises(UsageError, match="is not a folder with a checkpoint"):
             plan("sft", [exported(tmp_path / "b")], Wanted(model=str(tmp_path)))
@@ -195,7 +195,7 @@ time.sleep(1000)
         argv = [sys.executable, "-m", "agent", "train", "sft", str(exported(tmp_path / "a")), "--out", str(out)]
         with subprocess.Popen([*argv, "--python", str(python)]) as training:
             assert comes_true((out / "begun").exists)
-            with pytest.raises(UsageError, match="is being trained in by another process"):
+            with pytest.raises(UsageError, match="another process is training in"):
                 train(plan("sft", [tmp_path / "a"], Wanted()), out, python=python)
             training.terminate()
             assert training.wait(100) == 143
@@ -241,9 +241,9 @@ time.sleep(1000)
         assert capsys.readouterr().err == "2 of 3 rollouts did not solve their task: left out\n"
 
     def test_is_begun_by_what_begins_as_many_processes_as_are_wanted(self) -> None:
-        assert training._launched(1, True) == training._launched(1, False) == []
-        assert training._launched(2, True)[-2:] == ["--nproc-per-node", "2"]
-        assert training._launched(2, False)[1:3] == ["accelerate.commands.launch", "--multi_gpu"]
+        assert training._launcher(1, True) == training._launched(1, False) == []
+        assert training._launcher(2, True)[-2:] == ["--nproc-per-node", "2"]
+        assert training._launcher(2, False)[1:3] == ["accelerate.commands.launch", "--multi_gpu"]
 
     def test_holds_weights_that_are_trained_in_full_precision(self) -> None:
         kinds = [job._dtype({"lora": lora, "cpu": cpu}) for lora, cpu in ((0, False), (8, False), (8, True))]
@@ -374,7 +374,7 @@ class TestServing:
         (tmp_path / "adapter_config.json").write_text('{"r": 20}')
         with pytest.raises(UsageError, match="its rank is 20; give --lora-rank 32"):
             serving.command(server(adapters={"v1": tmp_path}), "python")
-        with pytest.raises(UsageError, match="the model itself is called so"):
+        with pytest.raises(UsageError, match="the model itself has that name"):
             serving.command(server(adapters={"policy-7": tmp_path}, lora_rank=32), "python")
         with pytest.raises(UsageError, match="is an adapter: serve the checkpoint that it was trained on"):
             serving.command(server(model=str(tmp_path)), "python")
@@ -466,7 +466,7 @@ HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Handler).
 
     def test_a_server_that_ends_is_noticed(self, tmp_path: Path) -> None:
         broken, log = str(program(tmp_path / "p", "raise SystemExit(7)")), tmp_path / "server.log"
-        said = pytest.raises(serving.ServerFailed, match=r"ended with 7 .* see what it said in .*/server\.log")
+        said = pytest.raises(serving.ServerFailed, match=r"ended with 7 .* see its output in .*/server\.log")
         with said, serving.running(server(port=self.port()), broken, ready_s=100, log=log):
             pytest.fail("it was never up")
 
