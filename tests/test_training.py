@@ -209,7 +209,7 @@ time.sleep(1000)
 
     def test_of_a_row_that_cannot_be_read_says_which(self, tmp_path: Path) -> None:
         (tmp_path / "train.jsonl").write_text('{}\n{"prompt": [')
-        with pytest.raises(SystemExit, match=r"train\.jsonl:2 is no row"):
+        with pytest.raises(SystemExit, match=r"train\.jsonl:2 is not a row"):
             job._rows([str(tmp_path / "train.jsonl")], "sft")
 
     def test_that_fails_says_what_it_needs(self, tmp_path: Path) -> None:
