@@ -128,7 +128,7 @@ class TestTheCommand:
     def test_says_what_is_missing(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="--list names the formats"):
             export(tmp_path)
-        with pytest.raises(UsageError, match="is no run and holds none"):
+        with pytest.raises(UsageError, match="is not a run and holds none"):
             export(tmp_path, "--format", "sft", "--out", tmp_path / "out")
 
     def test_never_writes_over_what_is_there(self, tmp_path: Path) -> None:

@@ -89,8 +89,8 @@ class TestAPlan:
         ("wanted", "said"),
         [
             (Wanted(lora=8), "--lora 8: .* give --model DIR"),
-            (Wanted(epochs=0), "--epochs 0: nothing is learned so"),
-            (Wanted(rate=-1e-4), "--rate -0.0001: nothing is learned so"),
+            (Wanted(epochs=0), "--epochs 0: nothing would be learned"),
+            (Wanted(rate=-1e-4), "--rate -0.0001: nothing would be learned"),
         ],
     )
     def test_refuses_settings_with_which_nothing_is_learned(self, tmp_path: Path, wanted: Wanted, said: str) -> None:

@@ -1,4 +1,4 @@
-"""Rows for unpaired preference training: each answer, and whether it was on a way to a solved state."""
+"""Rows for unpaired preference training: each answer, and whether it led to a solved state."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ __all__ = ["Kto"]
 
 @dataclass(frozen=True, slots=True)
 class Kto:
-    """One row an answer (`prompt`, `completion`, `label`). The same answer to the same prompt, which several expansions
-    of a state may have begun with, and several runs, is one row: it is desirable when any of them came to a solved
-    state."""
+    """One row for each answer (`prompt`, `completion`, `label`). The same answer to the same prompt, in several
+    expansions or runs, is one row of each run; it is desirable if it led to a solved state in any of them."""
 
     _good: set[str] = field(default_factory=set, init=False, repr=False)
-    """The answers of the runs that were looked at which came to a solved state."""
+    """The answers that led to a solved state in any run."""
 
     def look(self, run: Run) -> None:
-        """Take in a run whose answers others may have given, too."""
+        """Collect the good answers of a run."""
         turns, below = Turns(run), worths(run.tree, outcome(run))
         good = (turn for node in run.tree if below[node.id].solved for turn in turns.of(node.id))
         self._good.update(map(said, good))
