@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agent.learning.export import Row
 from agent.learning.export.provenance import provenance
-from agent.learning.export.turns import Turn, Turns, said
+from agent.learning.export.turns import Turn, Turns, answer_key
 from agent.run.credit import outcome, worths
 from agent.run.run import Run
 
@@ -26,14 +26,14 @@ class Kto:
         """Collect the good answers of a run."""
         turns, below = Turns(run), worths(run.tree, outcome(run))
         good = (turn for node in run.tree if below[node.id].solved for turn in turns.of(node.id))
-        self._good.update(map(said, good))
+        self._good.update(map(answer_key, good))
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns, below, rows = Turns(run), worths(run.tree, outcome(run)), dict[str, list[Turn]]()
         for node in run.tree:
             for turn in turns.of(node.id):
-                name = said(turn)
+                name = answer_key(turn)
                 rows.setdefault(name, []).append(turn)
                 if below[node.id].solved:
                     self._good.add(name)

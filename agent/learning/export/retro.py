@@ -13,7 +13,7 @@ from agent.analysis.minimize import NOTE, Shortened
 from agent.learning.export import Row, refused
 from agent.learning.export.provenance import never_said
 from agent.learning.export.sft import row_of, winners
-from agent.learning.export.turns import Turn, Turns, said, told_after
+from agent.learning.export.turns import Turn, Turns, answer_key, results_after
 from agent.learning.export.weaving import weave
 from agent.run.run import Run
 from agent.run.tree.node import Node
@@ -37,8 +37,8 @@ class Retro:
                 yield refused("ramify shorten has not looked at the path")
                 continue
             shorter = Shortened.from_json(note)
-            for woven in weave(_kept(turns, leaf, shorter), lambda turn: said(turn) not in trained):
-                trained.update(map(said, woven.turns))
+            for woven in weave(_kept(turns, leaf, shorter), lambda turn: answer_key(turn) not in trained):
+                trained.update(map(answer_key, woven.turns))
                 left_out = shorter.of - len(shorter.turns)
                 row = row_of(run, leaf, woven) | {"stitched": True, "left_out": left_out}
                 yield row | {"provenance": never_said(row["provenance"])}
@@ -49,6 +49,6 @@ def _kept(turns: Turns, leaf: Node, shorter: Shortened) -> list[Turn]:
     kept, prompt = list[Turn](), turns.path(leaf.id)[0].prompt
     for (node, number), seen in zip(shorter.turns, shorter.seen, strict=True):
         turn = turns.of(node)[number]
-        kept.append(replace(turn, prompt=prompt, results=told_after(turn.answer, turn.step, seen)))
+        kept.append(replace(turn, prompt=prompt, results=results_after(turn.answer, turn.step, seen)))
         prompt = kept[-1].told
     return kept

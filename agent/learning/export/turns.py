@@ -27,7 +27,7 @@ from agent.run.run import Run
 from agent.run.tree.node import NodeId, Step
 from agent.run.tree.tree import Tree
 
-__all__ = ["MERGE", "Turn", "Turns", "as_template", "bare", "is_merge", "said", "told_after"]
+__all__ = ["MERGE", "Turn", "Turns", "answer_key", "as_template", "bare", "is_merge", "results_after"]
 
 MERGE = "a merge of two branches"
 """Why a leaf has no row: it is not the outcome of its turns alone."""
@@ -107,7 +107,7 @@ class Turns:
         else:
             tools, prompt = NATIVE.tools(), [*self._before(before), *self._given(node_id, number, stored)]
         answer = stored["answer"] if stored else _acted(step, prompt)
-        results = told_after(answer, step, [observation.text for observation in step.observations])
+        results = results_after(answer, step, [observation.text for observation in step.observations])
         return Turn(node_id, number, as_template(prompt), as_template([answer])[0], results, tuple(tools), step, asked)
 
     def _before(self, before: Turn | None) -> Sequence[Message]:
@@ -128,7 +128,7 @@ class Turns:
         return [measured(parent)] if number == 0 and parent is not None and parent.parents else []
 
 
-def told_after(answer: Message, step: Step, seen: Sequence[str]) -> tuple[Message, ...]:
+def results_after(answer: Message, step: Step, seen: Sequence[str]) -> tuple[Message, ...]:
     """The messages with the results of a turn's calls; none if some calls have no result."""
     if not step.actions or len(seen) != len(step.actions):
         return ()
@@ -208,7 +208,7 @@ def bare(message: Message) -> Message:
     return kept | ({"tool_calls": [call["function"] for call in kept["tool_calls"]]} if kept.get("tool_calls") else {})
 
 
-def said(turn: Turn) -> str:
+def answer_key(turn: Turn) -> str:
     """A key of an answer and its prompt that ignores call ids."""
     return digest_of([bare(message) for message in (*turn.prompt, turn.answer)])
 
