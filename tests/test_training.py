@@ -137,7 +137,7 @@ class TestAPlan:
             plan("kto", [exported(tmp_path / "kto", "kto")], Wanted(group_by_length=True))
 
     def test_refuses_folders_without_rows_and_models_without_weights(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match=r"no manifest\.json"):
+        with pytest.raises(UsageError, match=r"no readable manifest\.json"):
             plan("sft", [tmp_path], Wanted())
         with pytest.raises(UsageError, match="there is nothing to train on"):
             plan("sft", [exported(tmp_path / "a", rows=0)], Wanted())
@@ -241,7 +241,7 @@ time.sleep(1000)
         assert capsys.readouterr().err == "2 of 3 rollouts did not solve their task: left out\n"
 
     def test_is_begun_by_what_begins_as_many_processes_as_are_wanted(self) -> None:
-        assert training._launcher(1, True) == training._launched(1, False) == []
+        assert training._launcher(1, True) == training._launcher(1, False) == []
         assert training._launcher(2, True)[-2:] == ["--nproc-per-node", "2"]
         assert training._launcher(2, False)[1:3] == ["accelerate.commands.launch", "--multi_gpu"]
 
@@ -365,7 +365,7 @@ class TestServing:
         assert "/v/bin/python -m vllm.entrypoints.openai.api_server --model /models/x" in done.output
 
     def test_an_adapter_that_is_none_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match=r"--lora v1=.*no adapter_config\.json"):
+        with pytest.raises(UsageError, match=r"--lora v1=.*no readable adapter_config\.json"):
             serving.command(server(adapters={"v1": tmp_path}), "python")
         with pytest.raises(UsageError, match="--lora-rank 12: vLLM takes 8, 16"):
             serving.command(server(adapters={}, lora_rank=12), "python")
@@ -376,7 +376,7 @@ class TestServing:
             serving.command(server(adapters={"v1": tmp_path}), "python")
         with pytest.raises(UsageError, match="the model itself has that name"):
             serving.command(server(adapters={"policy-7": tmp_path}, lora_rank=32), "python")
-        with pytest.raises(UsageError, match="is an adapter: serve the checkpoint that it was trained on"):
+        with pytest.raises(UsageError, match="is an adapter: serve the checkpoint it was trained on"):
             serving.command(server(model=str(tmp_path)), "python")
 
     @pytest.mark.parametrize(
