@@ -18,14 +18,14 @@ class FilePatch:
 
     path: str
     added: dict[int, str] = field(default_factory=dict)
-    """Per 1-based line of the new file."""
+    """Text by 1-based line of the new file."""
     removed: list[str] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
-    """1-based lines of the old file that are removed, or replaced."""
+    """1-based lines of the old file that are removed or replaced."""
     beside: set[int] = field(default_factory=set)
-    """1-based lines of the old file before and after which lines are added where none is removed."""
+    """1-based lines of the old file next to which lines are added without removing any."""
     link: bool = False
-    """Whether it is a symbolic link then, whose text is where it leads."""
+    """Whether the file becomes a symbolic link; its text is then the target."""
 
 
 def parse(patch: bytes) -> list[FilePatch]:

@@ -1,6 +1,6 @@
-"""Flaky tests: what two runs of one state say differently, and what follows from it.
+"""Flaky tests: those that two runs of one state report differently, and how they are treated.
 
-Law: a test that fails twice in a row is no flaky one.
+Law: a test that fails twice in a row is not flaky.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["forgiven", "unsteady"]
 
 
 def unsteady(reports: Iterable[SuiteReport]) -> tuple[str, ...]:
-    """The tests that did not end the same way in all of these runs of one state, in the order of running."""
+    """The tests that did not end the same way in all of these runs of one state, in running order."""
     found: dict[str, None] = {}
     for one, other in pairwise(reports):
         ids = dict.fromkeys([*one.outcomes, *other.outcomes])
@@ -24,7 +24,7 @@ def unsteady(reports: Iterable[SuiteReport]) -> tuple[str, ...]:
 
 
 def forgiven(report: SuiteReport, again: SuiteReport, tests: Sequence[str]) -> SuiteReport:
-    """The report, with those of these failing tests that passed in a second run as passed, and listed as flaky."""
+    """The report, with these failing tests counted as passed and flaky where they pass in a second run."""
     flaky = tuple(test for test in tests if again.passed(test))
     outcomes = {**report.outcomes, **dict.fromkeys(flaky, Outcome.PASSED)}
     return replace(report, outcomes=outcomes, flaky=flaky)

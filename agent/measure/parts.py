@@ -1,7 +1,7 @@
-"""Parts: the tests of a state, run by several processes of pytest at the same time, in one fork.
+"""Parts: running the tests of a state with several pytest processes at once in one fork.
 
-Each process runs the files of one part, and reports as if it were alone. Tests that write to the same place may disturb
-one another there, as they do with pytest-xdist, which is not needed for this.
+Each process runs the files of one part and reports as if it were alone. Tests that write to the same place may disturb
+one another, as with pytest-xdist, which is not needed here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sandboxes import ExecResult, Sandbox
 __all__ = ["run_in_parts"]
 
 NOTHING_COLLECTED = 5
-"""The exit code of pytest where a part has no tests."""
+"""The exit code of pytest for a part without tests."""
 BEGIN = "({command}) >{output} 2>&1 & p{part}=$!"
 END = "wait $p{part}; c=$?; [ $c = 0 ] || [ $c = {nothing} ] || code=$c; cat {output}"
 
@@ -24,7 +24,8 @@ END = "wait $p{part}; c=$?; [ $c = 0 ] || [ $c = {nothing} ] || code=$c; cat {ou
 def run_in_parts(
     box: Sandbox, command: str, tests: Sequence[str], site_packages: Sequence[str], limits: Limits
 ) -> tuple[Told, ExecResult]:
-    """What all parts told, and how the command ended: well if it did in each. Nothing when the fork was lost."""
+    """Run all parts; returns their merged messages and the exit status, 0 if every part succeeded. The messages are
+    empty when the fork was lost."""
     plans = [plan(site_packages) for _ in range(limits.jobs)]
     begin, end = list[str](), list[str]()
     for part, planned in enumerate(plans):
@@ -46,7 +47,7 @@ def _told(box: Sandbox, planned: Plan) -> Told:
 
 
 def _together(parts: Sequence[Told]) -> Told:
-    """What was told in parts, as one. A part that did not come to its end keeps the whole from it."""
+    """Merge the messages of the parts. A part that did not finish leaves the whole unfinished."""
     whole = Told(opened=all(part.opened for part in parts))
     for part in parts:
         whole.started += part.started[-1:] if part.unfinished else []
@@ -54,7 +55,7 @@ def _together(parts: Sequence[Told]) -> Told:
         whole.broken |= part.broken
         whole.left_out |= part.left_out
         whole.late += part.late
-        whole.doubts += [*part.doubts, *(["a part came to its end more than once"] if len(part.ends) > 1 else [])]
+        whole.doubts += [*part.doubts, *(["a part finished more than once"] if len(part.ends) > 1 else [])]
     if all(part.ends for part in parts):
         ends = [part.ends[-1] for part in parts]
         worst = max((end["exit"] for end in ends if end["exit"] != NOTHING_COLLECTED), default=NOTHING_COLLECTED)

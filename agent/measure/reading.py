@@ -1,7 +1,7 @@
-"""From what a run of the tests told to a SuiteReport, and every reason not to believe it.
+"""Turns the messages of a test run into a SuiteReport, with every reason not to believe it.
 
-Law: a run counts when it came to its end, everything that was asked for is in the report, and the report, the runner's
-own status and the command's exit code agree. Of pytest nothing on stdout is read.
+Law: a run counts when it finished, everything requested is in the report, and the report, the runner's own status and
+the command's exit code agree. For pytest, nothing on stdout is read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sandboxes import ExecResult
 __all__ = ["COMMAND", "NO_TESTS", "Told", "from_exit_code", "from_told", "read"]
 
 COMMAND = "test-command"
-"""The only test id of a report that is made of an exit code."""
+"""The only test id of a report made from an exit code."""
 OUTPUT_BYTES = 4000
 MESSAGE_BYTES = 2000
 KILLED = 137
@@ -37,7 +37,7 @@ LIMITS = {
 
 @dataclass(slots=True)
 class Told:
-    """The lines of a report, sorted."""
+    """The messages of a test run, by kind."""
 
     opened: bool = False
     start: str = "new"
@@ -46,45 +46,45 @@ class Told:
     broken: dict[str, str] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
     late: list[str] = field(default_factory=list)
-    """Tests for which the run had no time."""
+    """Tests that the run had no time for."""
     titles: list[tuple[str, str]] = field(default_factory=list)
-    """The first line of the documentation of tests, and their ids."""
+    """First lines of the documentation of tests, with the test ids."""
     ends: list[dict[str, Any]] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     values: list[dict[str, Any]] = field(default_factory=list)
-    """What a watched run noted of each test."""
+    """What a watched run noted for each test."""
 
     @property
     def unfinished(self) -> str | None:
-        """The test that was running when the report broke off."""
+        """The test that was running when the report broke off, else None."""
         return self.started[-1] if self.started and self.started[-1] not in self.tests and not self.ends else None
 
     def test(self, test_id: str, outcome: Outcome, seconds: float = 0.0, message: str = "") -> None:
-        """One test ended so. That it is said to have ended in another way too is a doubt."""
+        """Add the outcome of a test; a second, different outcome is a doubt."""
         fact = {"id": test_id, "outcome": outcome.value, "seconds": seconds, "message": message}
         _sort(self, {"kind": "test"} | fact)
 
     def broke(self, whole: str, message: str) -> None:
-        """What ran the tests `whole::...` did not end well: what it said of those that passed is only words."""
+        """The program that ran the tests `whole::...` failed, so its passes are not believed."""
         self.broken[whole] = message
         for test, fact in self.tests.items():
             if test.startswith(f"{whole}::") and fact["outcome"] == Outcome.PASSED.value:
                 self.tests[test] = fact | {"outcome": Outcome.ERROR.value}
 
     def end(self, status: int | None = None) -> None:
-        """The runner came to its end, with this status of its own; None: it has none but what the tests said."""
+        """The runner finished with this status; None: derive it from the outcomes."""
         failed = bool(self.broken) or any(fact["outcome"] not in GOOD for fact in self.tests.values())
         numbers = {"tests": len(self.tests), "collected": len(self.tests), "left_out": 0}
         self.ends.append({"exit": int(failed) if status is None else status} | numbers)
 
 
 def read(data: bytes, nonce: str) -> Told:
-    """Sort a report's lines, each of which has to carry its seal. A torn last line is left out."""
+    """Parse a report's lines, each of which must carry its seal. An incomplete last line is left out."""
     told = Told()
     for number, line in enumerate(data.split(b"\n")[:-1]):
         seal, _, fact = line.partition(b" ")
         if seal.decode(errors="replace") != sha256(f"{nonce}{number}".encode() + fact).hexdigest():
-            told.doubts.append("something else than the plugin wrote to the report")
+            told.doubts.append("something other than the plugin wrote to the report")
             break
         _sort(told, loads(fact))
     return told
@@ -117,7 +117,7 @@ def _sort(told: Told, fact: dict[str, Any]) -> None:
 
 
 def from_told(told: Told, result: ExecResult, wanted: Sequence[str] = (), adapter: str = "pytest") -> SuiteReport:
-    """The report of a run that told this, by what this adapter planted or read."""
+    """Build the report from the messages of a run."""
     outcomes = dict.fromkeys(told.broken, Outcome.ERROR)
     outcomes |= {test_id: Outcome(fact["outcome"]) for test_id, fact in told.tests.items()}
     messages = told.broken | {test_id: fact["message"] for test_id, fact in told.tests.items() if fact["message"]}
@@ -146,13 +146,13 @@ def from_told(told: Told, result: ExecResult, wanted: Sequence[str] = (), adapte
 
 
 def _only(titles: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The titles that one test alone has."""
+    """The titles that belong to a single test."""
     count = Counter(title for title, _ in titles)
     return {title: test for title, test in titles if count[title] == 1}
 
 
 def from_exit_code(result: ExecResult) -> SuiteReport:
-    """The weakest report: the command is one test, and its exit code is believed."""
+    """The weakest report: the command counts as one test, and its exit code is believed."""
     outcome = Outcome.PASSED if result.exit_code == 0 else Outcome.FAILED
     report = SuiteReport(
         outcomes={COMMAND: Outcome.TIMEOUT if result.timed_out else outcome},
@@ -170,7 +170,7 @@ def from_exit_code(result: ExecResult) -> SuiteReport:
 
 def _problems(told: Told, result: ExecResult, report: SuiteReport, wanted: Sequence[str]) -> Iterator[str]:
     if result.timed_out:
-        yield f"the run was ended after {result.duration_s:.0f} s"
+        yield f"the run was stopped after {result.duration_s:.0f} s"
     if result.limit:
         yield LIMITS[result.limit]
     yield from told.doubts
@@ -182,7 +182,7 @@ def _problems(told: Told, result: ExecResult, report: SuiteReport, wanted: Seque
         return
     end = told.ends[-1]
     if len(told.ends) > 1:
-        yield f"{report.adapter} came to its end more than once"
+        yield f"{report.adapter} finished more than once"
     if end["exit"] not in (0, 1):
         yield f"{report.adapter} ended with status {end['exit']}: {STATUSES.get(end['exit'], 'unknown')}"
     if not end["collected"] and not told.broken:

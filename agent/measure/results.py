@@ -1,6 +1,6 @@
-"""Results: reports that are known, by what was measured. Of several workers that ask for the same, one finds it out.
+"""Results: a cache of reports by what was measured. When several workers request the same report, one produces it.
 
-Law: a result that was kept is the one that was found. What cannot be read is found again.
+Law: a stored result is the original one. An unreadable file is produced again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from agent.parsing import loads
 __all__ = ["Key", "Results"]
 
 Key = tuple[str, ...]
-"""The digest of a state, and the ids of the tests that were asked for; none stands for all."""
+"""The digest of a state and the ids of the requested tests; no ids: all tests."""
 
 
 class Results:
     """Reports by key. Thread-safe.
 
-    Those that are worth it are also kept in `folder`, where a later session with the same `rules` finds them.
+    Some are also stored in `folder`, where a later session with the same `rules` reads them.
     """
 
     def __init__(self, folder: Path | None = None, rules: str = "") -> None:
@@ -35,23 +35,23 @@ class Results:
         self._asking: dict[Key, threading.Lock] = {}
 
     def get(self, key: Key) -> SuiteReport | None:
-        """The report, None when it is not known."""
+        """The cached report, else None."""
         with self._lock:
             known = self._reports.get(key)
         return known or self._read(key)
 
     def put(self, key: Key, report: SuiteReport) -> None:
-        """What is known now takes the place of what was known before."""
+        """Store a report, replacing any earlier one."""
         with self._lock:
             self._reports[key] = report
 
     def find(
         self, key: Key, find: Callable[[], SuiteReport], *, whole: bool = True, keep: bool = False
     ) -> tuple[SuiteReport, bool]:
-        """The report, by `find` when it is not known, and whether that was needed; others that ask for the same wait.
+        """The report, and whether `find` had to produce it; other callers with the same key wait meanwhile.
 
-        A `whole` one left no test out. `keep`: a later session shall know it too; reports that are not valid, which
-        may be the fault of the moment, are found again there.
+        `whole`: a cached report that left tests out does not do. `keep`: store the report for later sessions, unless it
+        is invalid, which may be a passing fault.
         """
         with self._lock:
             asking = self._asking.setdefault(key, threading.Lock())
@@ -81,7 +81,7 @@ class Results:
 
 
 def _decode(data: bytes) -> SuiteReport:
-    """Raises ValueError when it is no report."""
+    """Raises ValueError when the data is not a report."""
     report: SuiteReport = _adapter().validate_python(loads(data))
     return report
 

@@ -1,6 +1,6 @@
 """One run of a task's tests in a scratch fork.
 
-Law: the fork is the base state but for the workspace, and there every protected file is as it was in the base.
+Law: the fork equals the base state except for the workspace, and there every protected file is as in the base.
 """
 
 from __future__ import annotations
@@ -27,16 +27,15 @@ from sandboxes.forking.shell import run_script
 __all__ = ["GENEROUS", "Rules", "calibrate", "copy_run", "rules_for", "run_planned", "run_restored", "run_suite"]
 
 GENEROUS = Limits(cpu_s=20, wall_s=120, run_s=600, timeouts=1_000_000)
-"""For a suite of which nothing is known yet."""
+"""For a suite that has never run."""
 
 MORE_TIMEOUTS = 3
-"""A run is cut short after so many more tests than in the base state ran out of time."""
+"""A run is cut short when this many more tests time out than in the base state."""
 
 NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 _Found = tuple[tuple[str, ...], Warm | None]
 _FOUND: WeakKeyDictionary[Provider, dict[tuple[str, str], _Found]] = WeakKeyDictionary()
-"""What a command's Python and its packages are in a base state, which never changes: to look takes as long as a quick
-test."""
+"""The Python of a command and its packages, per base state. The lookup takes as long as a quick test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +44,17 @@ class Rules:
 
     protection: Protection
     site_packages: tuple[str, ...]
-    """Where the reporting plugin is put besides."""
+    """Further folders that get the reporting plugin."""
     limits: Limits = GENEROUS
     adapter: str = "pytest"
     warm: Warm | None = None
-    """How runs are copied from a template; None: each begins with a new process."""
+    """How runs are copied from a template; None: each starts a new process."""
     by_path: bool = False
-    """pytest is given the files of the named tests, in place of the tests that the command selects."""
+    """Give pytest the files of the named tests instead of the command's own selection."""
 
 
 def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport | None = None) -> Rules:
-    """The rules that follow from the report of the base state. While there is none, what is protected goes by its name
-    and by `task.protected_paths`."""
+    """The rules for this baseline. Without one, protection goes by file names and `task.protected_paths`."""
     adapter = baseline.adapter if baseline else meant(task.framework, task.test_command)
     protection = protect(task, baseline or SuiteReport())
     limits = calibrate(baseline) if baseline else GENEROUS
@@ -76,8 +74,8 @@ def _looked_up(provider: Provider, base: Snapshot, command: str) -> _Found:
 
 
 def calibrate(baseline: SuiteReport) -> Limits:
-    """How long tests may take from now on, given how long those take that pass. Generous: a repaired test may be the
-    slowest of all, and a loaded machine stretches the clock."""
+    """Limits derived from how long passing tests take. Generous: a repaired test may be the slowest of all, and a
+    loaded machine stretches the clock."""
     slowest = max((baseline.durations.get(test, 0.0) for test in baseline.passes), default=0.0)
     cpu_s = max(3.0, 10 * slowest)
     wall_s = max(15.0, 4 * cpu_s)
@@ -94,8 +92,7 @@ def run_suite(
     rules: Rules | None = None,
     files: Mapping[str, bytes] = NO_FILES,
 ) -> SuiteReport:
-    """How the tests end in `snapshot`, all of them when none is named, with protected files as in `base`, and after
-    that with these `files` written.
+    """Run the tests in `snapshot`, all when none is named, with protected files as in `base` and then `files` written.
 
     Raises:
         sandboxes.SandboxError: the sandbox failed, not the tests.
@@ -115,8 +112,8 @@ def run_restored(
     rules: Rules,
     files: Mapping[str, bytes] = NO_FILES,
 ) -> SuiteReport:
-    """As `run_suite`, with these paths as in `base` and no others, and after that with these `files` written; not valid
-    where one cannot be."""
+    """Like `run_suite`, but with exactly the paths `put_back` as in `base`. The report is invalid when one of `files`
+    cannot be written."""
     with provider.scratch(snapshot, base, put_back) as box:
         if problem := _write(box, files):
             return SuiteReport(valid=False, problem=problem)
@@ -134,11 +131,11 @@ def run_restored(
 def copy_run(
     provider: Provider, snapshot: Snapshot, base: Snapshot, tests: Sequence[str], rules: Rules, *, session: bool
 ) -> SuiteReport:
-    """As `run_suite`, by a run copied from the template of `rules.warm`: from a `session` of the base state where that
-    can be, else from the imported packages.
+    """Like `run_suite`, by a run copied from the template of `rules.warm`: from a `session` of the base state where
+    possible, else from the imported packages.
 
     Raises:
-        sandboxes.TemplateLost: there is no such template in this sandbox, or it failed.
+        sandboxes.TemplateLost: this sandbox has no such template, or it failed.
     """
     warm, protection, limits = rules.warm, rules.protection, rules.limits
     assert warm is not None
@@ -158,13 +155,13 @@ def _put_back(provider: Provider, base: Snapshot, snapshot: Snapshot, protection
 
 
 def _edited(changes: Sequence[Change]) -> list[str] | None:
-    """The Python files that were edited; None when there are other changes too."""
+    """The edited Python files; None when there are other changes too."""
     edited = [change.path for change in changes if change.kind == "modified" and change.path.endswith(".py")]
     return edited if len(edited) == len(changes) else None
 
 
 def _write(box: Sandbox, files: Mapping[str, bytes]) -> str:
-    """Why the files could not all be written: a directory is in the way, say."""
+    """Write the files; returns why one could not be written (a directory in the way, say), else ""."""
     try:
         for path, content in files.items():
             box.write(path, content)
@@ -182,14 +179,14 @@ def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules)
 
 
 def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tuple[Told, ExecResult]:
-    """Run the command with what was planted, and read what it told; nothing when the fork was lost."""
+    """Run the command with the planted plugins and read its report; an empty one when the fork was lost."""
     result = box.exec(shell(command, planned), timeout_s=limits.kill_s)
     return _told(box, planned.report, planned.nonce, result), result
 
 
 def _by_path(command: str, tests: Sequence[str]) -> str:
     files = " ".join(dict.fromkeys(map(file_of, tests)))
-    return f"{command} (with {files} in place of the tests that it selects)"
+    return f"{command} (with {files} instead of the tests that it selects)"
 
 
 def _told(box: Sandbox, report: str, nonce: str, result: ExecResult) -> Told:

@@ -1,4 +1,4 @@
-"""Timing: how long runs of the tests of a task may take."""
+"""Timing: how long test runs of a task may take."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ __all__ = ["Timing"]
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long runs of the tests may take, in seconds, and how many processes they have."""
+    """Time limits of test runs in seconds, and their number of processes."""
 
     every_s: float = 20.0
-    """All tests, for them to be run in every state; where they take longer, states are measured by scopes."""
+    """If all tests take longer than this, states are measured by scopes."""
     whole_s: float = 100.0
-    """The first run of all tests. It is ended then, and what it did not come to is run when it is needed."""
+    """Limit of the first run of all tests. Tests that it did not reach run when they are needed."""
     scope_s: float = 60.0
-    """A run of the scope of a state."""
+    """Limit of a run of a state's scope."""
     final_s: float = 900.0
-    """The run of all tests before an answer is given; 0: none is made where states are measured by scopes."""
+    """Limit of the run of all tests before the final answer; 0: no such run when states are measured by scopes."""
     jobs: int = 1
-    """Processes that run tests at the same time."""
+    """Number of processes that run tests at the same time."""

@@ -1,4 +1,4 @@
-"""Tracing: one run of the base state's tests that notes which lines each of them executes."""
+"""Tracing: one run of the base state's tests that records which lines each test executes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["trace"]
 
 
 def trace(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport, tests: Sequence[str] = ()) -> Spectrum:
-    """Run these tests of the base state, all when none is named, and note what they execute.
+    """Run these tests of the base state, or all when none is named, and record what they execute.
 
-    A test that runs out of time yields the lines that it ran until then. Where lines cannot be had the spectrum is
-    empty and says why.
+    A test that times out yields the lines it ran until then. If lines cannot be recorded, the spectrum is empty and
+    says why.
     """
     if baseline.adapter != "pytest":
-        return Spectrum(baseline.outcomes, problem="only pytest tells tests apart")
+        return Spectrum(baseline.outcomes, problem="lines can be recorded for pytest only")
     rules = rules_for(provider, task, base, baseline)
     planned = plan(rules.site_packages, trace=True)
     with provider.scratch(base, base) as box:
@@ -37,7 +37,7 @@ def trace(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport,
         try:
             found = loads(box.read(lines_file))
         except ValueError as error:
-            return Spectrum(report.outcomes, problem=f"the tests changed what coverage had written: {error}")
+            return Spectrum(report.outcomes, problem=f"the tests changed the coverage file: {error}")
         except FileNotFoundError:
             return Spectrum(report.outcomes, problem="no coverage package works with the Python of the tests")
     lines = {test: _sources(files, rules.protection) for test, files in found.items()}
@@ -46,7 +46,7 @@ def trace(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport,
 
 
 def _sources(files: Mapping[str, Sequence[int]], protection: Protection) -> Lines:
-    """Those files that a patch may change."""
+    """The lines of the files that a patch may change."""
     return {
         path: tuple(sorted(set(numbers)))
         for path, numbers in sorted(files.items())
