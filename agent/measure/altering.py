@@ -276,7 +276,9 @@ def _expected(function: Function) -> frozenset[str]:
                 if EQUALITY.fullmatch(attr):
                     compared.update(each.id for each in (left, right) if isinstance(each, ast.Name))
     parameters = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
-    return frozenset(name for name, n in compared.items() if uses[name] == n and assigned[name] == (name not in parameters))
+    return frozenset(
+        name for name, n in compared.items() if uses[name] == n and assigned[name] == (name not in parameters)
+    )
 
 
 def _parametrised(function: Function) -> frozenset[str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from shlex import quote
 
-from agent.measure.reading import Told, read
-from agent.measure.warm.planting import Limits, Plan, plan, plant_reporter, shell
+from agent.measure.reading import Told, fetch
+from agent.measure.warm.planting import Limits, plan, plant_reporter, shell
 from sandboxes import ExecResult, Sandbox
 
 __all__ = ["run_in_parts"]
@@ -36,14 +36,9 @@ def run_in_parts(
         end.append(END.format(output=output, part=part, nothing=NOTHING_COLLECTED))
     script = "\n".join(["code=0", *begin, *end, "exit $code"])
     result = box.exec(["/bin/sh", "-c", script], timeout_s=limits.kill_s)
-    return (Told() if result.timed_out else _together([_told(box, planned) for planned in plans])), result
-
-
-def _told(box: Sandbox, planned: Plan) -> Told:
-    try:
-        return read(box.read(planned.report), planned.nonce)
-    except FileNotFoundError:
-        return Told()
+    if result.timed_out:
+        return Told(), result
+    return _together([fetch(box, planned.report, planned.nonce) for planned in plans]), result
 
 
 def _together(parts: Sequence[Told]) -> Told:

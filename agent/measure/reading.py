@@ -16,9 +16,9 @@ from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of
 from agent.measure.inside.cutting import ending
 from agent.parsing import loads
-from sandboxes import ExecResult
+from sandboxes import ExecResult, Sandbox
 
-__all__ = ["COMMAND", "NO_TESTS", "Told", "from_exit_code", "from_told", "read"]
+__all__ = ["COMMAND", "NO_TESTS", "Told", "fetch", "from_exit_code", "from_told", "read"]
 
 COMMAND = "test-command"
 """The only test id of a report made from an exit code."""
@@ -88,6 +88,14 @@ def read(data: bytes, nonce: str) -> Told:
             break
         _sort(told, loads(fact))
     return told
+
+
+def fetch(box: Sandbox, path: str, nonce: str) -> Told:
+    """The messages in the report at `path`; none when the file does not exist."""
+    try:
+        return read(box.read(path), nonce)
+    except FileNotFoundError:
+        return Told()
 
 
 def _sort(told: Told, fact: dict[str, Any]) -> None:

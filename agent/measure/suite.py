@@ -17,7 +17,7 @@ from agent.measure.adapters.running import UNKNOWN, run_adapted, run_unknown
 from agent.measure.ids import file_of
 from agent.measure.parts import run_in_parts
 from agent.measure.protection import Protection, protect
-from agent.measure.reading import Told, from_exit_code, from_told, read
+from agent.measure.reading import Told, fetch, from_exit_code, from_told
 from agent.measure.warm.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
 from agent.measure.warm.runner import Warm, find_warm
 from agent.task import Task
@@ -98,7 +98,7 @@ def run_suite(
         sandboxes.SandboxError: the sandbox failed, not the tests.
     """
     rules = rules or rules_for(provider, task, base)
-    put_back = _put_back(provider, base, snapshot, rules.protection)
+    put_back = [change.path for change in provider.changes(base, snapshot) if rules.protection.covers(change)]
     return run_restored(provider, task, snapshot, base, put_back, tests, rules, files)
 
 
@@ -145,13 +145,8 @@ def copy_run(
     report, nonce = f"/tmp/{secrets.token_hex(16)}", secrets.token_hex(16)  # noqa: S108  # inside the sandbox
     with provider.scratch(snapshot, base, put_back, warm.template) as box:
         result = box.perform(warm.order(tests, edited, report, nonce, limits), timeout_s=limits.kill_s)
-        told = _told(box, report, nonce, result)
+        told = Told() if result.timed_out else fetch(box, report, nonce)
     return replace(from_told(told, result, tests), start=told.start)
-
-
-def _put_back(provider: Provider, base: Snapshot, snapshot: Snapshot, protection: Protection) -> list[str]:
-    """The protected paths that a state has changed, added or removed."""
-    return [change.path for change in provider.changes(base, snapshot) if protection.covers(change)]
 
 
 def _edited(changes: Sequence[Change]) -> list[str] | None:
@@ -181,18 +176,9 @@ def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules)
 def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tuple[Told, ExecResult]:
     """Run the command with the planted plugins and read its report; an empty one when the fork was lost."""
     result = box.exec(shell(command, planned), timeout_s=limits.kill_s)
-    return _told(box, planned.report, planned.nonce, result), result
+    return (Told() if result.timed_out else fetch(box, planned.report, planned.nonce)), result
 
 
 def _by_path(command: str, tests: Sequence[str]) -> str:
     files = " ".join(dict.fromkeys(map(file_of, tests)))
     return f"{command} (with {files} instead of the tests that it selects)"
-
-
-def _told(box: Sandbox, report: str, nonce: str, result: ExecResult) -> Told:
-    if result.timed_out:
-        return Told()
-    try:
-        return read(box.read(report), nonce)
-    except FileNotFoundError:
-        return Told()

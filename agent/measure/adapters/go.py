@@ -1,7 +1,7 @@
-"""Go: `go test -json`, which the environment asks of every `go test`, behind make too.
+"""Go: `go test -json`; an environment variable makes every `go test` use it, even behind make.
 
-The test binary is the candidate's own program, and `go` reads its output: code that ends the process after printing
-what a passing test prints cannot be told from a pass. A test that is said to have ended in two ways is refused.
+The test binary is the candidate's own program, and `go` reads its output: code that prints a passing test's line and
+ends the process looks like a pass. A test reported with two outcomes is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MESSAGE_BYTES = 1500
 
 
 def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Order:
-    """Flags that the command itself gives in GOFLAGS are kept."""
+    """Flags in the command's own GOFLAGS are kept."""
     flags = ["-json", *([f"-run=^({'|'.join(_functions(wanted))})$"] if wanted else [])]
     ours = f"GOFLAGS='{' '.join(flags)} '"
     own = re.sub(r"(?<!\w)GOFLAGS=", lambda _: ours, command)
@@ -32,7 +32,7 @@ def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) ->
 
 
 def read(left: Left) -> Told:
-    """Ids are `package::Test/subtest`. A package that failed although none of its tests did is broken, and so are its
+    """Ids are `package::Test/subtest`. A package that failed although none of its tests did is broken, with all its
     tests."""
     told, packages = Told(), dict[str, _Package]()
     for event in read_events(left.report.decode(errors="replace")):
@@ -49,16 +49,16 @@ def read(left: Left) -> Told:
 
 @dataclass(slots=True)
 class _Package:
-    """What was said of a package."""
+    """The events of a package."""
 
     path: str
     printed: dict[str, list[str]] = field(default_factory=dict)
-    """By test; by the empty name what no test printed."""
+    """Output by test; under "", output outside any test."""
     failed: bool = False
     ended: bool = False
 
     def end(self, told: Told, event: dict[str, Any], outcome: Outcome) -> None:
-        """A test of the package ended, or all of it."""
+        """Record the end of a test, or of the whole package."""
         test, seconds = event.get("Test", ""), event.get("Elapsed")
         failed = outcome is Outcome.FAILED
         message = cut("".join(self.printed.get(test, [])), MESSAGE_BYTES)[0] if failed else ""
@@ -72,7 +72,7 @@ class _Package:
 
 
 def _functions(wanted: Sequence[str]) -> list[str]:
-    """The test functions that hold these tests."""
+    """The test functions that contain these tests."""
     return sorted({re.escape(test.partition("::")[2].split("/")[0]) for test in wanted})
 
 

@@ -1,4 +1,4 @@
-"""SymPy's own `bin/test`; from 1.13 on it has pytest run the tests, with our plugin."""
+"""SymPy's own `bin/test`; from 1.13 on it runs pytest, with our plugin."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Python's unittest: a program of ours in place of `python -m unittest`, which seals what it says.
+"""Python's unittest: our program in place of `python -m unittest`, which seals the results.
 
-pytest runs the same tests and is measured with more care, and is what is meant where nobody says.
+pytest runs the same tests, is measured with more care, and is the default.
 """
 
 from __future__ import annotations

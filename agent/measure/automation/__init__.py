@@ -15,18 +15,17 @@ from dataclasses import dataclass
 
 from agent.measure.automation import nox, tox
 from agent.measure.automation.calls import Call, NotUnderstood, Session, runs_tests
+from agent.measure.warm.runner import PYTHON, split_command
 from sandboxes import Sandbox
 
 __all__ = ["Inner", "is_tool", "look_through"]
 
 LOOK_S = 60
-ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 SHELL_WORDS = re.compile(r"[;&|<>$`()\n]")
 """Characters with a special meaning to a shell."""
-PYTHON = re.compile(r"(.*/)?python[\d.]*")
 TOOLS = {"tox": tox.sessions, "nox": nox.sessions}
-"""For each tool, the function that reads the sessions its command line requests, arguments the words that run the tool and
-its arguments."""
+"""For each tool, the function that reads the sessions its command line requests: it gets the words that run the
+tool, and its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +63,14 @@ def look_through(box: Sandbox, command: str) -> Inner | None:
 
 
 def _split(command: str) -> tuple[str, list[str], list[str], Mapping[str, str]] | None:
-    """The tool of a simple command, the words that run it, those that it is arguments, and the variables that are set."""
-    if SHELL_WORDS.search(command):
+    """The tool of a simple command, the words that run it, its arguments, and the variables that it sets."""
+    parts = split_command(command, SHELL_WORDS)
+    if parts is None:
         return None
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return None
-    env: dict[str, str] = {}
-    while words and ASSIGNMENT.match(words[0]):
-        name, _, env[name] = words.pop(0).partition("=")
+    env, words = parts
     by_python = len(words) > 2 and PYTHON.fullmatch(words[0]) and words[1] == "-m"
     count = 3 if by_python else 1
-    tool = words[count - 1].rpartition("/")[2] if words else ""
+    tool = words[count - 1].rpartition("/")[2]
     return (tool, words[:count], words[count:], env) if tool in TOOLS else None
 
 

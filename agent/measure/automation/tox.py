@@ -49,7 +49,9 @@ class Asked:
     """The words after `--`; None: there is no `--`."""
 
 
-def sessions(box: Sandbox, program: Sequence[str], arguments: Sequence[str], env: Mapping[str, str]) -> Iterator[Session]:
+def sessions(
+    box: Sandbox, program: Sequence[str], arguments: Sequence[str], env: Mapping[str, str]
+) -> Iterator[Session]:
     """The requested environments, in order.
 
     Raises:

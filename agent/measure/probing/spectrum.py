@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent.measure import Outcome
+from agent.measure.diffs import FilePatch
 
-__all__ = ["Lines", "Spectrum"]
+__all__ = ["Lines", "Spectrum", "affected"]
 
 Lines = Mapping[str, tuple[int, ...]]
 """The executed 1-based lines, sorted, by file (relative to the workspace, `/`-separated)."""
@@ -53,3 +54,20 @@ def _lists(lines: Lines) -> dict[str, list[int]]:
 
 def _tuples(lines: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     return {path: tuple(numbers) for path, numbers in lines.items()}
+
+
+def affected(spectrum: Spectrum, patches: Iterable[FilePatch]) -> frozenset[str]:
+    """The tests that executed a changed line of the base state, or a line beside which lines are added.
+
+    Where such a line runs while its module is imported, or no test executed one, every test that executed the file is
+    affected. Files that no test executed, new ones for instance, say nothing: they act through others.
+    """
+    return frozenset(test for patch in patches for test in _affected_by(spectrum, patch))
+
+
+def _affected_by(spectrum: Spectrum, patch: FilePatch) -> Collection[str]:
+    users = {test: lines[patch.path] for test, lines in spectrum.executed.items() if patch.path in lines}
+    changed = patch.gone | patch.beside
+    hit = [test for test, lines in users.items() if not changed.isdisjoint(lines)]
+    at_import = not patch.gone.isdisjoint(spectrum.imported.get(patch.path, ()))
+    return users if at_import or not hit else hit

@@ -19,8 +19,7 @@ from agent.measure.adapters.registry import OF_PYTHON
 from agent.measure.baseline import Baseline
 from agent.measure.diffs import parse
 from agent.measure.ids import file_of
-from agent.measure.probing.selection import affected
-from agent.measure.probing.spectrum import Spectrum
+from agent.measure.probing.spectrum import Spectrum, affected
 from agent.measure.protection import Protection
 from agent.measure.scopes.related import Changed, Index, Near, changed_of, read_index, related
 from agent.measure.timing import Timing
