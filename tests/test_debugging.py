@@ -190,11 +190,11 @@ class TestProbes:
             (GOAL, "shop.py:12: total", "line 12 of shop.py holds nothing that runs inside a function; .* is 11$"),
             (GOAL, "shop.py:2", "the nearest line that does is 3"),
             (GOAL, "odd.py:1", "the nearest line that does is 2"),
-            (GOAL, "large.py:1", "large.py has 1000001 bytes, and only files of at most 1000000 can be probed"),
+            (GOAL, "large.py:1", "large.py has 1000001 bytes, and in a file of more than 1000000 none is placed"),
             (GOAL, "shops.py:3", "there is no file shops.py"),
             (GOAL, "shop.py:11: total +", "the expression 'total \\+' of a probe cannot be read"),
             (GOAL, "what is this?", "neither PATH:LINE, nor PATH:LINE: EXPRESSION, nor the name of a function"),
-            ("test_means.py::test_mean_of_nothin", "mean", f"there is no test .*; similar tests: {GOAL}"),
+            ("test_means.py::test_mean_of_nothin", "mean", f"there is no test .*; near it are {GOAL}"),
         ],
     )
     def test_that_mean_nothing_are_refused_before_anything_is_run(self, debug, test, probe, why):

@@ -65,16 +65,13 @@ def test_a_folder_stands_for_the_files_in_it(folder):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        (
-            "test_one",
-            "'test_one' may mean tests/test_a.py::test_one or tests/unit/test_b.py::test_one: name one of them",
-        ),
+        ("test_one", "'test_one' may be tests/test_a.py::test_one or tests/unit/test_b.py::test_one: name one of them"),
         (
             "tests/test_a.py::test_on",
-            "there is no test 'tests/test_a.py::test_on'; similar tests: tests/test_a.py::test_one",
+            "there is no test 'tests/test_a.py::test_on'; near it are tests/test_a.py::test_one",
         ),
-        ("tests/test_b.py::test_one", "similar tests: tests/test_a.py::test_one, tests/unit/test_b.py::test_one"),
-        ("tests/test_e.py", "there is no test 'tests/test_e.py'; similar tests: tests/"),
+        ("tests/test_b.py::test_one", "near it are tests/test_a.py::test_one, tests/unit/test_b.py::test_one"),
+        ("tests/test_e.py", "there is no test 'tests/test_e.py'; near it are tests/"),
     ],
 )
 def test_a_name_in_doubt_is_refused_with_what_is_near_it(name, says):
@@ -85,7 +82,7 @@ def test_a_name_in_doubt_is_refused_with_what_is_near_it(name, says):
 
 def test_a_test_that_is_new_in_an_edited_file_is_refused_with_the_reason():
     names = Names(BASE, lambda path: "", edited=["tests/test_a.py"])
-    with pytest.raises(MeasureError, match="are undone before a run: use a new file"):
+    with pytest.raises(MeasureError, match="is put back before a run: use a new file"):
         names.found("tests/test_a.py::test_new")
 
 
@@ -117,7 +114,7 @@ class TestTestsThatTheCommandDoesNotRun:
         report, _ = scorer.run_tests(state, ("tests/test_new.py",))
         assert report.valid
         assert ends(report) == {"tests/test_new.py::test_sum": "passed"}
-        assert report.command.endswith("(with tests/test_new.py instead of the tests that it selects)")
+        assert report.command.endswith("(with tests/test_new.py in place of the tests that it selects)")
 
     def test_reproduce_an_issue_whichever_files_the_command_names(self, lab, scorer):
         finding = scorer.own.look(lab.state({"calc.py": FIXED, "tests/test_new.py": OWN_TESTS}))

@@ -232,7 +232,7 @@ class Measurer:
         report = self._run(snapshot, tests, replace(limits, timeouts=1) if tests and not cut else limits, start)
         if tests or not report.late or not report.valid:
             return report
-        problem = f"the run was stopped after {report.duration_s:.0f} s; {sum(report.late.values())} tests were not run"
+        problem = f"the run was ended after {report.duration_s:.0f} s; {sum(report.late.values())} tests were not run"
         return replace(report, valid=False, problem=problem)
 
     def repeat(self, snapshot: Snapshot, report: SuiteReport, goals: Sequence[str]) -> SuiteReport:
@@ -358,7 +358,7 @@ def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
 
 def _too_long(report: SuiteReport, command: str) -> SuiteReport:
     """The report of a killed run: it names no test, but is no reason to give up on the issue."""
-    problem = f"{command!r} was stopped after {report.duration_s:.0f} s, before it reported any test"
+    problem = f"{command!r} was ended after {report.duration_s:.0f} s and had said nothing of any test by then"
     return replace(report, outcomes={}, valid=True, complete=False, problem=problem)
 
 

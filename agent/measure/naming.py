@@ -106,15 +106,15 @@ class Names:
 
     def _complaint(self, name: str, path: str, rest: str, meant: Sequence[str]) -> str:
         if meant:
-            return f"{name[:200]!r} may mean {' or '.join(meant[:NEAR])}: name one of them"
+            return f"{name[:200]!r} may be {' or '.join(meant[:NEAR])}: name one of them"
         file = next((each for each in self._files if f".{_key(path)}".endswith(f".{_key(each)}")), "")
         whole, last = f"{file or path}::{rest}" if rest else path, rest.rpartition("::")[2]
         candidates = [each for each in self._known if not file or file_of(each) == file]
         near = [each for each in candidates if last and each.endswith(f"::{last}")]
         near += get_close_matches(whole, candidates, n=NEAR, cutoff=CUTOFF)
-        hint = f"; similar tests: {', '.join(list(dict.fromkeys(near))[:NEAR])}" if near else ""
+        hint = f"; near it are {', '.join(list(dict.fromkeys(near))[:NEAR])}" if near else ""
         if file in self._edited:
-            hint += "; changes to an existing test file are undone before a run: use a new file"
+            hint += "; what is added to a test file that was there before is put back before a run: use a new file"
         return f"there is no test {name[:200]!r}{hint}"
 
 

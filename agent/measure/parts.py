@@ -50,7 +50,7 @@ def _together(parts: Sequence[Told]) -> Told:
         whole.broken |= part.broken
         whole.left_out |= part.left_out
         whole.late += part.late
-        whole.doubts += [*part.doubts, *(["a part finished more than once"] if len(part.ends) > 1 else [])]
+        whole.doubts += [*part.doubts, *(["a part came to its end more than once"] if len(part.ends) > 1 else [])]
     if all(part.ends for part in parts):
         ends = [part.ends[-1] for part in parts]
         worst = max((end["exit"] for end in ends if end["exit"] != NOTHING_COLLECTED), default=NOTHING_COLLECTED)

@@ -84,7 +84,7 @@ def read(data: bytes, nonce: str) -> Told:
     for number, line in enumerate(data.split(b"\n")[:-1]):
         seal, _, fact = line.partition(b" ")
         if seal.decode(errors="replace") != sha256(f"{nonce}{number}".encode() + fact).hexdigest():
-            told.doubts.append("something other than the plugin wrote to the report")
+            told.doubts.append("something else than the plugin wrote to the report")
             break
         _sort(told, loads(fact))
     return told
@@ -178,7 +178,7 @@ def from_exit_code(result: ExecResult) -> SuiteReport:
 
 def _problems(told: Told, result: ExecResult, report: SuiteReport, wanted: Sequence[str]) -> Iterator[str]:
     if result.timed_out:
-        yield f"the run was stopped after {result.duration_s:.0f} s"
+        yield f"the run was ended after {result.duration_s:.0f} s"
     if result.limit:
         yield LIMITS[result.limit]
     yield from told.doubts
@@ -190,7 +190,7 @@ def _problems(told: Told, result: ExecResult, report: SuiteReport, wanted: Seque
         return
     end = told.ends[-1]
     if len(told.ends) > 1:
-        yield f"{report.adapter} finished more than once"
+        yield f"{report.adapter} came to its end more than once"
     if end["exit"] not in (0, 1):
         yield f"{report.adapter} ended with status {end['exit']}: {STATUSES.get(end['exit'], 'unknown')}"
     if not end["collected"] and not told.broken:

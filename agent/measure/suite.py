@@ -181,4 +181,4 @@ def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tu
 
 def _by_path(command: str, tests: Sequence[str]) -> str:
     files = " ".join(dict.fromkeys(map(file_of, tests)))
-    return f"{command} (with {files} instead of the tests that it selects)"
+    return f"{command} (with {files} in place of the tests that it selects)"

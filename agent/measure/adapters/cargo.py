@@ -74,7 +74,7 @@ def _read_target(told: Told, target: str, lines: list[str]) -> bool:
         told.test(f"{target}::{names.get(test, test)}", outcome, message=message)
     results = [match for line in lines if (match := RESULT.fullmatch(line.strip()))]
     if len(results) > 1:
-        told.doubts.append(f"{target} finished more than once")
+        told.doubts.append(f"{target} came to its end more than once")
     if not results:
         told.broke(target, ending("\n".join(lines), MESSAGE_BYTES))
         return True

@@ -1,7 +1,6 @@
-"""Logs in which tests stand below their suites, told by indentation: SWE-bench Multimodal's of jest, mocha and karma.
+"""Logs that show the suites of a test by indentation: those of jest, mocha and karma in SWE-bench Multimodal.
 
-Names are put together as SWE-bench's own parsers do it (5.0.2, `harness/log_parsers/javascript.py`): its rows have them
-so.
+Names are built as by SWE-bench's own parsers (5.0.2, `harness/log_parsers/javascript.py`), to match its rows.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ TICKS = {"✓": Outcome.PASSED, "✔": Outcome.PASSED, "✕": Outcome.FAILED, "�
 
 
 class Suites:
-    """The suites around a line: those that stand less far to the right."""
+    """The suites around a line: earlier lines with less indentation."""
 
     def __init__(self) -> None:
         self._open: list[tuple[str, int]] = []
 
     def see(self, line: str) -> None:
-        """A line that names no test: where it is indented it begins a suite."""
+        """Read a line that names no test; an indented one starts a suite."""
         if indent := len(line) - len(line.lstrip()):
             while self._open and self._open[-1][1] >= indent:
                 self._open.pop()
@@ -44,12 +43,12 @@ class Suites:
 
     @property
     def names(self) -> list[str]:
-        """The outermost first."""
+        """The suite names, outermost first."""
         return [suite for suite, _ in self._open]
 
 
 def calypso(text: str) -> Ends:
-    """jest's, of each of its commands, which the shell prints (`set -x`)."""
+    """jest, for each of its commands, which the shell echoes (`set -x`)."""
     suites = Suites()
     for part in text.split(" ./node_modules/.bin/jest ")[1:]:
         for line in _until(part, ("Test Suites", "  ● ")):
@@ -62,7 +61,7 @@ def calypso(text: str) -> Ends:
 
 
 def lighthouse(text: str) -> Ends:
-    """Mocha's `spec` reporter, of each set of files."""
+    """mocha's `spec` reporter, for each set of files."""
     for part in FILES.split(text)[1:]:
         suites = Suites()
         for line in PASSING.split(part, maxsplit=1)[0].strip().split("\n"):
@@ -73,7 +72,7 @@ def lighthouse(text: str) -> Ends:
 
 
 def _of_mocha(said: str) -> tuple[str, Outcome] | None:
-    """The test that a line of mocha's is about, without the time it took."""
+    """The test in a line of mocha's, without its time."""
     if said.startswith("✔") and said[1:2].isspace():
         named, outcome = said[2:], Outcome.PASSED
     elif match := NUMBERED.match(said):
@@ -84,7 +83,7 @@ def _of_mocha(said: str) -> tuple[str, Outcome] | None:
 
 
 def highlightjs(text: str) -> Ends:
-    """Mocha's `spec` reporter, up to its summary; a test goes by the indented line before it."""
+    """mocha's `spec` reporter, up to its summary; a test is named with the indented line before it."""
     suite = ""
     for line in HIGHLIGHT_END.split(text, maxsplit=1)[0].split("\n"):
         said = line.strip()
@@ -101,7 +100,7 @@ def _below(suite: str, said: str) -> str:
 
 
 def next_js(text: str) -> Ends:
-    """karma's, of Alibaba Fusion's `next`: what each browser says from its start to its totals."""
+    """karma for Alibaba Fusion's `next`: the output of each browser from its start to its totals."""
     suites = Suites()
     for part in _without_blocks(text).split(" xvfb-run ")[1:]:
         for line in _until(part.rpartition("Starting browser Chrome")[2], ("TOTAL",)):
@@ -115,7 +114,7 @@ def next_js(text: str) -> Ends:
 
 
 def _without_blocks(text: str) -> str:
-    """The text without what assertions print, up to the blank line after it."""
+    """The text without the output of assertions, each up to a blank line."""
     kept, begin = [], 0
     while match := ASSERTION.search(text, begin):
         end = text.find("\n\n", match.end())
@@ -127,7 +126,7 @@ def _without_blocks(text: str) -> str:
 
 
 def cypress(text: str) -> Ends:
-    """Cypress's, of the same repository's version 1.27: `suite: name`."""
+    """Cypress, for version 1.27 of the same repository: `suite: name`."""
     parts = RUNNING.split(text)
     for suite, said in zip(parts[2::3], parts[3::3], strict=True):
         for pattern, outcome in ((BROKEN, Outcome.FAILED), (DONE, Outcome.PASSED)):
@@ -156,7 +155,7 @@ def karma(text: str) -> Ends:
 
 
 def _until(text: str, ends: tuple[str, ...]) -> Iterator[str]:
-    """The lines before the first that begins so."""
+    """The lines before the first one that starts with one of `ends`."""
     for line in text.split("\n"):
         if line.startswith(ends):
             return

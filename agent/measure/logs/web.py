@@ -25,7 +25,7 @@ def phpunit(text: str) -> Iterator[tuple[str, Outcome]]:
 
 
 def minitest(text: str) -> Iterator[tuple[str, Outcome]]:
-    """What stands before the last full stop that ends a word, of lines like `a test. (Class) = 0.01 s = F`."""
+    """The text before the last full stop that ends a word, in lines like `a test. (Class) = 0.01 s = F`."""
     for line in text.split("\n"):
         test, _, said = line.strip().rpartition(". ")
         last = max(map(said.rfind, ".FE"))
@@ -34,7 +34,7 @@ def minitest(text: str) -> Iterator[tuple[str, Outcome]]:
 
 
 def cucumber(text: str) -> Iterator[tuple[str, Outcome]]:
-    """What stands before the dots of its `progress` format."""
+    """The text before the dots of the `progress` format."""
     for line in text.split("\n"):
         test, _, said = line.strip().rpartition(" .")
         ended = said.lstrip(".")[:1]
@@ -44,4 +44,4 @@ def cucumber(text: str) -> Iterator[tuple[str, Outcome]]:
 
 test_unit = by_line(r"(?:test: )?(?P<test>.+):\s+(?P<end>\.|[EFO]\b).*")
 rspec = by_line(r"(?P<test>.+) - (?P<end>passed|failed).*")
-"""RSpec's JSON, of which SWE-bench's commands make a line for each test."""
+"""RSpec's JSON, which SWE-bench's commands turn into a line per test."""

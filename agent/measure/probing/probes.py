@@ -125,8 +125,8 @@ def _placed(box: Sandbox, probe: Probe) -> Probe:
         raise MeasureError(f"the probe `{probe}`: there is no file {probe.path}") from error
     if len(source) > FILE_BYTES:
         raise MeasureError(
-            f"the probe `{probe}`: {probe.path} has {len(source)} bytes, and only files of at most {FILE_BYTES} can be "
-            "probed by line; name a function instead"
+            f"the probe `{probe}`: {probe.path} has {len(source)} bytes, and in a file of more than {FILE_BYTES} none "
+            "is placed at a line; name a function instead"
         )
     lines = _reachable(source)
     if lines and probe.line not in lines:
