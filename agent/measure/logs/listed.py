@@ -33,12 +33,12 @@ BLOCKS = {"{": "}", "[": "]"}
 
 
 def chart_js(text: str) -> Ends:
-    """karma with Chrome; the space after the name is kept."""
+    """Karma with Chrome; the space after the name is kept."""
     return _by_browser(CHROME, text)
 
 
 def bpmn_js(text: str) -> Ends:
-    """karma with PhantomJS or headless Chrome; the space after the name is kept."""
+    """Karma with PhantomJS or headless Chrome; the space after the name is kept."""
     return _by_browser(BROWSER, text)
 
 
@@ -56,7 +56,7 @@ def marked(text: str) -> Ends:
 
 
 def openlayers(text: str) -> Ends:
-    """karma's failures, mocha's list, and pictures that differ."""
+    """Karma's failures, mocha's list, and pictures that differ."""
     for name, outcome in _by_browser(CHROME_ON_LINUX, text):
         yield _one_line(name), outcome
     for line in text.split("\n"):
@@ -69,7 +69,7 @@ def openlayers(text: str) -> Ends:
 
 
 def eslint(text: str) -> Ends:
-    """mocha's list: the text between a number and the line of the error."""
+    """Mocha's list: the text between a number and the line of the error."""
     end = 0
     while (item := ITEM.search(text, end)) and (found := _up_to_error(text, item.end())):
         name, end = found
@@ -92,7 +92,7 @@ def _up_to_error(text: str, begin: int) -> tuple[str, int] | None:
 
 
 def p5js(text: str) -> Ends:
-    """mocha's list: suites and name on a line each, indented ever deeper, up to a colon."""
+    """Mocha's list: suites and name on a line each, indented ever deeper, up to a colon."""
     plain = _without_tags("\n".join(_without_json(text)))
     end = 0
     while item := P5_ITEM.search(plain, end):

@@ -61,7 +61,7 @@ def calypso(text: str) -> Ends:
 
 
 def lighthouse(text: str) -> Ends:
-    """mocha's `spec` reporter, for each set of files."""
+    """Mocha's `spec` reporter, for each set of files."""
     for part in FILES.split(text)[1:]:
         suites = Suites()
         for line in PASSING.split(part, maxsplit=1)[0].strip().split("\n"):
@@ -83,7 +83,7 @@ def _of_mocha(said: str) -> tuple[str, Outcome] | None:
 
 
 def highlightjs(text: str) -> Ends:
-    """mocha's `spec` reporter, up to its summary; a test is named with the indented line before it."""
+    """Mocha's `spec` reporter, up to its summary; a test is named with the indented line before it."""
     suite = ""
     for line in HIGHLIGHT_END.split(text, maxsplit=1)[0].split("\n"):
         said = line.strip()
@@ -100,7 +100,7 @@ def _below(suite: str, said: str) -> str:
 
 
 def next_js(text: str) -> Ends:
-    """karma for Alibaba Fusion's `next`: the output of each browser from its start to its totals."""
+    """Karma for Alibaba Fusion's `next`: the output of each browser from its start to its totals."""
     suites = Suites()
     for part in _without_blocks(text).split(" xvfb-run ")[1:]:
         for line in _until(part.rpartition("Starting browser Chrome")[2], ("TOTAL",)):
