@@ -20,7 +20,7 @@ from agent.measure.adapters.logs import LOGS, guessed
 from agent.measure.adapters.registry import ADAPTERS, choose
 from agent.measure.logs import PARSERS
 from agent.measure.protection import protect
-from agent.measure.reading import from_told
+from agent.measure.reading import from_transcript
 from agent.measure.suite import GENEROUS
 from agent.measure.warm.planting import plan
 from agent.task import Task
@@ -148,7 +148,7 @@ def report(adapter: Adapter, data: bytes, exit_code: int) -> SuiteReport:
     """The report of a run that left this behind."""
     gathered = {"target/surefire-reports/TEST-calc.xml": data} if adapter.name in ("maven", "gradle") else {}
     left = Left("recorded", exit_code, b"" if gathered else data, gathered)
-    return from_told(adapter.read(left), ExecResult(exit_code, b"", b"", 0, 0, 1.0), (), adapter.name)
+    return from_transcript(adapter.read(left), ExecResult(exit_code, b"", b"", 0, 0, 1.0), (), adapter.name)
 
 
 def recorded(name: str) -> tuple[bytes, int]:
@@ -251,8 +251,8 @@ def test_tests_of_one_name_in_a_file_are_told_apart_and_in_two_files_have_to_agr
     assert list(report(ADAPTERS["junit"], twice, 1).outcomes) == ["a::b", "a::b (2)"]
     passed = b"<testsuite>" + case + b"</testsuite>"
     failed = passed.replace(b"/></", b"><error/></testcase></")
-    told = ADAPTERS["maven"].read(Left("", 1, gathered={"1.xml": failed, "2.xml": passed}))
-    assert told.doubts
+    transcript = ADAPTERS["maven"].read(Left("", 1, gathered={"1.xml": failed, "2.xml": passed}))
+    assert transcript.doubts
 
 
 def test_an_xml_report_that_declares_entities_or_an_unknown_encoding_is_not_read():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from shlex import quote
 
-from agent.measure.reading import Told, fetch
+from agent.measure.reading import Transcript, fetch
 from agent.measure.warm.planting import Limits, plan, plant_reporter, shell
 from sandboxes import ExecResult, Sandbox
 
@@ -23,7 +23,7 @@ END = "wait $p{part}; c=$?; [ $c = 0 ] || [ $c = {nothing} ] || code=$c; cat {ou
 
 def run_in_parts(
     box: Sandbox, command: str, tests: Sequence[str], site_packages: Sequence[str], limits: Limits
-) -> tuple[Told, ExecResult]:
+) -> tuple[Transcript, ExecResult]:
     """Run all parts; returns their merged messages and the exit status, 0 if every part succeeded. The messages are
     empty when the fork was lost."""
     plans = [plan(site_packages) for _ in range(limits.jobs)]
@@ -37,13 +37,13 @@ def run_in_parts(
     script = "\n".join(["code=0", *begin, *end, "exit $code"])
     result = box.exec(["/bin/sh", "-c", script], timeout_s=limits.kill_s)
     if result.timed_out:
-        return Told(), result
+        return Transcript(), result
     return _together([fetch(box, planned.report, planned.nonce) for planned in plans]), result
 
 
-def _together(parts: Sequence[Told]) -> Told:
-    """Merge the messages of the parts. A part that did not finish leaves the whole unfinished."""
-    whole = Told(opened=all(part.opened for part in parts))
+def _together(parts: Sequence[Transcript]) -> Transcript:
+    """Merge the transcripts of the parts. A part that did not finish leaves the whole unfinished."""
+    whole = Transcript(opened=all(part.opened for part in parts))
     for part in parts:
         whole.started += part.started[-1:] if part.unfinished else []
         whole.tests |= part.tests

@@ -1,4 +1,4 @@
-"""Turns the messages of a test run into a SuiteReport, with every reason not to believe it.
+"""Turns the transcript of a test run into a SuiteReport, with every reason not to believe it.
 
 Law: a run counts when it finished, everything requested is in the report, and the report, the runner's own status and
 the command's exit code agree. For pytest, nothing on stdout is read.
@@ -18,7 +18,7 @@ from agent.measure.inside.cutting import ending
 from agent.parsing import loads
 from sandboxes import ExecResult, Sandbox
 
-__all__ = ["COMMAND", "NO_TESTS", "Told", "fetch", "from_exit_code", "from_told", "read"]
+__all__ = ["COMMAND", "NO_TESTS", "Transcript", "fetch", "from_exit_code", "from_transcript", "read"]
 
 COMMAND = "test-command"
 """The only test id of a report made from an exit code."""
@@ -36,8 +36,8 @@ LIMITS = {
 
 
 @dataclass(slots=True)
-class Told:
-    """The messages of a test run, by kind."""
+class Transcript:
+    """What a test run reported, by kind."""
 
     opened: bool = False
     start: str = "new"
@@ -78,78 +78,82 @@ class Told:
         self.ends.append({"exit": int(failed) if status is None else status} | numbers)
 
 
-def read(data: bytes, nonce: str) -> Told:
+def read(data: bytes, nonce: str) -> Transcript:
     """Parse a report's lines, each of which must carry its seal. An incomplete last line is left out."""
-    told = Told()
+    transcript = Transcript()
     for number, line in enumerate(data.split(b"\n")[:-1]):
         seal, _, fact = line.partition(b" ")
         if seal.decode(errors="replace") != sha256(f"{nonce}{number}".encode() + fact).hexdigest():
-            told.doubts.append("something else than the plugin wrote to the report")
+            transcript.doubts.append("something else than the plugin wrote to the report")
             break
-        _sort(told, loads(fact))
-    return told
+        _sort(transcript, loads(fact))
+    return transcript
 
 
-def fetch(box: Sandbox, path: str, nonce: str) -> Told:
-    """The messages in the report at `path`; none when the file does not exist."""
+def fetch(box: Sandbox, path: str, nonce: str) -> Transcript:
+    """The transcript in the file `path`; an empty one when the file does not exist."""
     try:
         return read(box.read(path), nonce)
     except FileNotFoundError:
-        return Told()
+        return Transcript()
 
 
-def _sort(told: Told, fact: dict[str, Any]) -> None:
+def _sort(transcript: Transcript, fact: dict[str, Any]) -> None:
     if title := fact.get("title"):
-        told.titles.append((title, fact["id"]))
+        transcript.titles.append((title, fact["id"]))
     match fact["kind"]:
         case "open":
-            told.opened = True
+            transcript.opened = True
         case "copied":
-            told.start = fact["at"]
+            transcript.start = fact["at"]
         case "start":
-            told.started.append(fact["id"])
+            transcript.started.append(fact["id"])
         case "broken":
-            told.broken[fact["id"]] = fact["message"]
+            transcript.broken[fact["id"]] = fact["message"]
         case "test":
-            before = told.tests.setdefault(fact["id"], fact)
+            before = transcript.tests.setdefault(fact["id"], fact)
             if before["outcome"] != fact["outcome"]:
-                told.doubts.append(f"{fact['id']} is reported as {before['outcome']} and as {fact['outcome']}")
+                transcript.doubts.append(f"{fact['id']} is reported as {before['outcome']} and as {fact['outcome']}")
         case "values":
-            told.values.append(fact)
+            transcript.values.append(fact)
         case "left":
-            told.left_out.add(fact["id"])
+            transcript.left_out.add(fact["id"])
         case "late":
-            told.late.append(fact["id"])
+            transcript.late.append(fact["id"])
         case "end":
-            told.ends.append(fact)
+            transcript.ends.append(fact)
 
 
-def from_told(told: Told, result: ExecResult, wanted: Sequence[str] = (), adapter: str = "pytest") -> SuiteReport:
-    """Build the report from the messages of a run."""
-    outcomes = dict.fromkeys(told.broken, Outcome.ERROR)
-    outcomes |= {test_id: Outcome(fact["outcome"]) for test_id, fact in told.tests.items()}
-    messages = told.broken | {test_id: fact["message"] for test_id, fact in told.tests.items() if fact["message"]}
-    if (cut := told.unfinished) is not None:
+def from_transcript(
+    transcript: Transcript, result: ExecResult, wanted: Sequence[str] = (), adapter: str = "pytest"
+) -> SuiteReport:
+    """Build the report of a run from its transcript."""
+    outcomes = dict.fromkeys(transcript.broken, Outcome.ERROR)
+    outcomes |= {test_id: Outcome(fact["outcome"]) for test_id, fact in transcript.tests.items()}
+    messages = transcript.broken | {
+        test_id: fact["message"] for test_id, fact in transcript.tests.items() if fact["message"]
+    }
+    if (cut := transcript.unfinished) is not None:
         outcomes[cut] = Outcome.TIMEOUT if result.exit_code == KILLED else Outcome.ERROR
         messages[cut] = f"the test process ended during this test with exit code {result.exit_code}"
     report = SuiteReport(
         outcomes=outcomes,
         duration_s=result.duration_s,
-        collected=told.ends[-1]["collected"] if told.ends else 0,
-        complete=not wanted and not told.left_out and not told.late,
-        left_out=len(told.left_out),
-        late=Counter(map(file_of, told.late)),
+        collected=transcript.ends[-1]["collected"] if transcript.ends else 0,
+        complete=not wanted and not transcript.left_out and not transcript.late,
+        left_out=len(transcript.left_out),
+        late=Counter(map(file_of, transcript.late)),
         asked=tuple(wanted),
         exit_code=result.exit_code,
         timed_out=result.timed_out,
         adapter=adapter,
         output=_tail(result),
-        durations={test_id: fact["seconds"] for test_id, fact in told.tests.items()},
+        durations={test_id: fact["seconds"] for test_id, fact in transcript.tests.items()},
         messages=messages,
-        titles=_only(told.titles),
-        unexpected=tuple(test_id for test_id, fact in told.tests.items() if fact.get("unexpected")),
+        titles=_only(transcript.titles),
+        unexpected=tuple(test_id for test_id, fact in transcript.tests.items() if fact.get("unexpected")),
     )
-    problem = next(_problems(told, result, report, wanted), "")
+    problem = next(_problems(transcript, result, report, wanted), "")
     return report if not problem else _invalid(report, problem)
 
 
@@ -176,33 +180,33 @@ def from_exit_code(result: ExecResult) -> SuiteReport:
     return _invalid(report, "the command ran out of time") if result.timed_out else report
 
 
-def _problems(told: Told, result: ExecResult, report: SuiteReport, wanted: Sequence[str]) -> Iterator[str]:
+def _problems(transcript: Transcript, result: ExecResult, report: SuiteReport, wanted: Sequence[str]) -> Iterator[str]:
     if result.timed_out:
         yield f"the run was ended after {result.duration_s:.0f} s"
     if result.limit:
         yield LIMITS[result.limit]
-    yield from told.doubts
-    if not told.opened:
+    yield from transcript.doubts
+    if not transcript.opened:
         yield f"{report.adapter} did not report; the command ended with exit code {result.exit_code}"
-    if not told.ends:
-        where = f", during {told.unfinished}" if told.unfinished else ""
+    if not transcript.ends:
+        where = f", during {transcript.unfinished}" if transcript.unfinished else ""
         yield f"the run broke off with exit code {result.exit_code}{where}"
         return
-    end = told.ends[-1]
-    if len(told.ends) > 1:
+    end = transcript.ends[-1]
+    if len(transcript.ends) > 1:
         yield f"{report.adapter} came to its end more than once"
     if end["exit"] not in (0, 1):
         yield f"{report.adapter} ended with status {end['exit']}: {STATUSES.get(end['exit'], 'unknown')}"
-    if not end["collected"] and not told.broken:
+    if not end["collected"] and not transcript.broken:
         yield NO_TESTS
-    if end["tests"] != len(told.tests):
-        yield f"{end['tests']} tests ran and {len(told.tests)} are reported"
-    if end["left_out"] != len(told.left_out):
-        yield f"{end['left_out']} tests were left out and {len(told.left_out)} are reported"
+    if end["tests"] != len(transcript.tests):
+        yield f"{end['tests']} tests ran and {len(transcript.tests)} are reported"
+    if end["left_out"] != len(transcript.left_out):
+        yield f"{end['left_out']} tests were left out and {len(transcript.left_out)} are reported"
     for name, code in ((f"{report.adapter}'s status", end["exit"]), ("the command's exit code", result.exit_code)):
         if (code != 0) != bool(report.failures or report.unexpected):
             yield f"{name} is {code}, but {len(report.failures)} tests failed"
-    untold = {*told.left_out, *told.late}
+    untold = {*transcript.left_out, *transcript.late}
     missing = [t for t in wanted if "::" in t and t not in untold and report.outcome(t) is None]
     if missing:
         yield f"not reported: {', '.join(missing[:3])}{' and more' if len(missing) > 3 else ''}"

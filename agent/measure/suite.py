@@ -17,7 +17,7 @@ from agent.measure.adapters.running import UNKNOWN, run_adapted, run_unknown
 from agent.measure.ids import file_of
 from agent.measure.parts import run_in_parts
 from agent.measure.protection import Protection, protect
-from agent.measure.reading import Told, fetch, from_exit_code, from_told
+from agent.measure.reading import Transcript, fetch, from_exit_code, from_transcript
 from agent.measure.warm.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
 from agent.measure.warm.runner import Warm, find_warm
 from agent.task import Task
@@ -123,8 +123,8 @@ def run_restored(
             return run_unknown(box, task.test_command, rules.limits)
         if adapter := adapter_of(rules.adapter):
             return run_adapted(box, adapter, task.test_command, tests, rules.limits)
-        told, result = _run_planted(box, task.test_command, tests, rules)
-    report = from_told(told, result, tests)
+        transcript, result = _run_planted(box, task.test_command, tests, rules)
+    report = from_transcript(transcript, result, tests)
     return replace(report, command=_by_path(task.test_command, tests)) if rules.by_path else report
 
 
@@ -145,8 +145,8 @@ def copy_run(
     report, nonce = f"/tmp/{secrets.token_hex(16)}", secrets.token_hex(16)  # noqa: S108  # inside the sandbox
     with provider.scratch(snapshot, base, put_back, warm.template) as box:
         result = box.perform(warm.order(tests, edited, report, nonce, limits), timeout_s=limits.kill_s)
-        told = Told() if result.timed_out else fetch(box, report, nonce)
-    return replace(from_told(told, result, tests), start=told.start)
+        transcript = Transcript() if result.timed_out else fetch(box, report, nonce)
+    return replace(from_transcript(transcript, result, tests), start=transcript.start)
 
 
 def _edited(changes: Sequence[Change]) -> list[str] | None:
@@ -165,7 +165,7 @@ def _write(box: Sandbox, files: Mapping[str, bytes]) -> str:
     return ""
 
 
-def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules) -> tuple[Told, ExecResult]:
+def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules) -> tuple[Transcript, ExecResult]:
     if rules.limits.jobs > 1 and not rules.by_path:
         return run_in_parts(box, command, tests, rules.site_packages, rules.limits)
     planned = plan(rules.site_packages)
@@ -173,10 +173,10 @@ def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules)
     return run_planned(box, command, planned, rules.limits)
 
 
-def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tuple[Told, ExecResult]:
+def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tuple[Transcript, ExecResult]:
     """Run the command with the planted plugins and read its report; an empty one when the fork was lost."""
     result = box.exec(shell(command, planned), timeout_s=limits.kill_s)
-    return (Told() if result.timed_out else fetch(box, planned.report, planned.nonce)), result
+    return (Transcript() if result.timed_out else fetch(box, planned.report, planned.nonce)), result
 
 
 def _by_path(command: str, tests: Sequence[str]) -> str:

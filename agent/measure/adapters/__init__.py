@@ -1,7 +1,7 @@
 """Adapters: running the tests of a framework so that each result is known, one file per framework.
 
-An adapter provides an `Order`, which is carried out in a scratch fork, and parses the result into `Told`; both steps
-are pure. `agent.measure.reading` then decides whether to believe the run, by the same rules for all.
+An adapter provides an `Order`, which is carried out in a scratch fork, and parses the result into a `Transcript`; both
+steps are pure. `agent.measure.reading` then decides whether to believe the run, by the same rules for all.
 
 Law: an adapter never raises on the output of a run, and a run without evidence never passes.
 """
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
-from agent.measure.reading import Told
+from agent.measure.reading import Transcript, read
 from agent.measure.warm.planting import Limits, Plan
 
-__all__ = ["PROC", "Adapter", "Left", "Order", "inside"]
+__all__ = ["PROC", "Adapter", "Left", "Order", "inside", "read_sealed"]
 
 PROC = r"/proc/((thread-)?self\b|(?![a-z]))"
 """Part of a pattern of tricks: the files of a process in /proc, but not those about the machine."""
@@ -61,7 +61,7 @@ class Adapter:
     order: Callable[[Plan, str, Sequence[str], Limits], Order]
     """How to run this command with only these tests, or with all if none is named or `selects` is false. The adapter
     applies the limits its runner supports; the whole run is killed from outside."""
-    read: Callable[[Left], Told]
+    read: Callable[[Left], Transcript]
     tests: tuple[str, ...] = ()
     """Files that contain tests or what tests need."""
     steering: tuple[str, ...] = ()
@@ -85,3 +85,8 @@ class Adapter:
 def inside(program: str) -> bytes:
     """The source of a program that runs in the sandbox."""
     return (resources.files("agent.measure.inside") / program).read_bytes()
+
+
+def read_sealed(left: Left) -> Transcript:
+    """Read a report of sealed lines. Ids are `file::Class::test` or `file::test`; in JavaScript `file::block::name`."""
+    return read(left.report, left.nonce)

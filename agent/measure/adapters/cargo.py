@@ -14,7 +14,7 @@ from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.inside.cutting import cut, ending
 from agent.measure.logs.cargo import cargo
-from agent.measure.reading import Told
+from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 from agent.untrusted import terminal_text
 
@@ -34,16 +34,16 @@ def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) ->
     return Order(f"export CARGO_TERM_COLOR=never\n{script}", captured=True)
 
 
-def read(left: Left) -> Told:
+def read(left: Left) -> Transcript:
     """Ids are `crate::path of the target::module::test`; for doctests, `crate::doc::file - documented item`."""
-    told = Told()
+    transcript = Transcript()
     complete = True
     for target, lines in _targets(terminal_text(left.report.decode(errors="replace"))):
-        told.opened = True
-        complete = _read_target(told, target, lines) and complete
-    if told.opened and complete:
-        told.end()
-    return told
+        transcript.opened = True
+        complete = _read_target(transcript, target, lines) and complete
+    if transcript.opened and complete:
+        transcript.end()
+    return transcript
 
 
 def _targets(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -61,22 +61,22 @@ def _targets(text: str) -> Iterator[tuple[str, list[str]]]:
         yield target, lines
 
 
-def _read_target(told: Told, target: str, lines: list[str]) -> bool:
+def _read_target(transcript: Transcript, target: str, lines: list[str]) -> bool:
     """Read one target; returns whether its summary agrees with its tests."""
     outcomes = dict[str, Outcome]()
     for test, outcome in cargo("\n".join(lines)):
         if outcomes.setdefault(test, outcome) is not outcome:
-            told.doubts.append(f"{target}::{test} is reported as {outcomes[test].value} and as {outcome.value}")
+            transcript.doubts.append(f"{target}::{test} is reported as {outcomes[test].value} and as {outcome.value}")
     messages = _messages(lines)
     names = _names(outcomes) if target.endswith("::doc") else {}
     for test, outcome in outcomes.items():
         message = messages.get(test, "") if outcome is Outcome.FAILED else ""
-        told.test(f"{target}::{names.get(test, test)}", outcome, message=message)
+        transcript.test(f"{target}::{names.get(test, test)}", outcome, message=message)
     results = [match for line in lines if (match := RESULT.fullmatch(line.strip()))]
     if len(results) > 1:
-        told.doubts.append(f"{target} came to its end more than once")
+        transcript.doubts.append(f"{target} came to its end more than once")
     if not results:
-        told.broke(target, ending("\n".join(lines), MESSAGE_BYTES))
+        transcript.broke(target, ending("\n".join(lines), MESSAGE_BYTES))
         return True
     counted = [
         sum(end is each for end in outcomes.values()) for each in (Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED)

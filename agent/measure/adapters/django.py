@@ -6,8 +6,8 @@ import re
 from functools import partial
 from pathlib import Path
 
-from agent.measure.adapters import Adapter
-from agent.measure.adapters.in_process import PYTHON, begun_by, read
+from agent.measure.adapters import Adapter, read_sealed
+from agent.measure.adapters.in_process import PYTHON, begun_by
 
 __all__ = ["DJANGO"]
 
@@ -50,7 +50,7 @@ DJANGO = Adapter(
     named=NAMED,
     fits=fits,
     order=partial(begun_by, ("unittests", "django"), _replaced),
-    read=read,
+    read=read_sealed,
     tests=("tests.py",),
     steering=("manage.py", "runtests.py"),
     selects=True,

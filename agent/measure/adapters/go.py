@@ -15,7 +15,7 @@ from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.inside.cutting import cut
 from agent.measure.logs.go import ENDS, read_events
-from agent.measure.reading import Told
+from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 
 __all__ = ["GO"]
@@ -31,20 +31,20 @@ def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) ->
     return Order(f'export {ours}"${{GOFLAGS-}}"\n{own}', captured=True)
 
 
-def read(left: Left) -> Told:
+def read(left: Left) -> Transcript:
     """Ids are `package::Test/subtest`. A package that failed although none of its tests did is broken, with all its
     tests."""
-    told, packages = Told(), dict[str, _Package]()
+    transcript, packages = Transcript(), dict[str, _Package]()
     for event in read_events(left.report.decode(errors="replace")):
-        told.opened = True
+        transcript.opened = True
         package = packages.setdefault(event["Package"], _Package(event["Package"]))
         if event["Action"] == "output":
             package.printed.setdefault(event.get("Test", ""), []).append(str(event.get("Output", "")))
         elif outcome := ENDS.get(event["Action"].upper()):
-            package.end(told, event, outcome)
-    if told.opened and all(package.ended for package in packages.values()):
-        told.end()
-    return told
+            package.end(transcript, event, outcome)
+    if transcript.opened and all(package.ended for package in packages.values()):
+        transcript.end()
+    return transcript
 
 
 @dataclass(slots=True)
@@ -57,18 +57,20 @@ class _Package:
     failed: bool = False
     ended: bool = False
 
-    def end(self, told: Told, event: dict[str, Any], outcome: Outcome) -> None:
+    def end(self, transcript: Transcript, event: dict[str, Any], outcome: Outcome) -> None:
         """Record the end of a test, or of the whole package."""
         test, seconds = event.get("Test", ""), event.get("Elapsed")
         failed = outcome is Outcome.FAILED
         message = cut("".join(self.printed.get(test, [])), MESSAGE_BYTES)[0] if failed else ""
         if test:
             self.failed = self.failed or failed
-            told.test(f"{self.path}::{test}", outcome, seconds if isinstance(seconds, (int, float)) else 0.0, message)
+            transcript.test(
+                f"{self.path}::{test}", outcome, seconds if isinstance(seconds, (int, float)) else 0.0, message
+            )
             return
         self.ended = True
         if failed and not self.failed:
-            told.broke(self.path, message)
+            transcript.broke(self.path, message)
 
 
 def _functions(wanted: Sequence[str]) -> list[str]:

@@ -10,12 +10,10 @@ import json
 import re
 from collections.abc import Callable, Sequence
 
-from agent.measure.adapters import Left, Order, inside
-from agent.measure.reading import Told
-from agent.measure.reading import read as read_sealed
+from agent.measure.adapters import Order, inside
 from agent.measure.warm.planting import Limits, Plan, orders_of
 
-__all__ = ["PYTHON", "begun_by", "plain", "read"]
+__all__ = ["PYTHON", "begun_by", "plain"]
 
 PYTHON = r"(?:\S*/)?python[\d.]*(?:\s+-(?:[WX]\s*\S+|[A-Za-z]+))*\s+"
 """A Python with its options, before a script in a command."""
@@ -63,8 +61,3 @@ class _Plain(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         return ast.Pass() if node.value is None else ast.Assign([node.target], node.value)
-
-
-def read(left: Left) -> Told:
-    """Ids are `file::Class::test`, or `file::test`."""
-    return read_sealed(left.report, left.nonce)

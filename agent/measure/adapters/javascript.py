@@ -13,9 +13,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from agent.measure.adapters import PROC, Adapter, Left, Order, inside
-from agent.measure.reading import Told
-from agent.measure.reading import read as read_sealed
+from agent.measure.adapters import PROC, Adapter, Order, inside, read_sealed
 from agent.measure.warm.planting import Limits, Plan
 
 __all__ = ["JEST", "NODE", "VITEST"]
@@ -58,18 +56,13 @@ def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits, *,
     return Order(f'export NODE_OPTIONS="{ours} ${{NODE_OPTIONS-}}"\n{own}', files)
 
 
-def read(left: Left) -> Told:
-    """Ids are `file::block::name`."""
-    return read_sealed(left.report, left.nonce)
-
-
 def _adapter(name: str, command: str, named: str, options: str) -> Adapter:
     return Adapter(
         name=name,
         command=command,
         named=re.compile(named),
         order=partial(order, program=f"{name}.cjs", options=options),
-        read=read,
+        read=read_sealed,
         tests=TESTS,
         steering=STEERING,
         manifests=MANIFESTS,

@@ -17,7 +17,7 @@ from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.documents import root
 from agent.measure.inside.cutting import cut
-from agent.measure.reading import Told
+from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 
 __all__ = ["GRADLE", "JUNIT", "MAVEN", "read"]
@@ -26,24 +26,24 @@ MESSAGE_BYTES = 1500
 SUITES = ("testsuites", "testsuite")
 
 
-def read(left: Left) -> Told:
+def read(left: Left) -> Transcript:
     """Ids are `class::name`, as with `--from-junit`."""
-    told = Told()
+    transcript = Transcript()
     for path, data in sorted({**left.gathered, "the report": left.report}.items()):
         try:
             suites = root(data) if data else None
         except (ET.ParseError, expat.ExpatError) as error:
-            told.doubts.append(f"{path} is not XML: {error}")
+            transcript.doubts.append(f"{path} is not XML: {error}")
             continue
         if suites is not None and suites.tag in SUITES:
-            told.opened = True
-            _read_file(told, suites)
-    if told.opened:
-        told.end()
-    return told
+            transcript.opened = True
+            _read_file(transcript, suites)
+    if transcript.opened:
+        transcript.end()
+    return transcript
 
 
-def _read_file(told: Told, suites: ET.Element) -> None:
+def _read_file(transcript: Transcript, suites: ET.Element) -> None:
     """A repeated name in a file is another test: parameters are often left out."""
     seen: dict[str, int] = {}
     for case in suites.iter("testcase"):
@@ -51,7 +51,7 @@ def _read_file(told: Told, suites: ET.Element) -> None:
         seen[name] = seen.get(name, 0) + 1
         test = name if seen[name] == 1 else f"{name} ({seen[name]})"
         outcome, message = _ended(case)
-        told.test(test, outcome, _seconds(case), message)
+        transcript.test(test, outcome, _seconds(case), message)
 
 
 def _ended(case: ET.Element) -> tuple[Outcome, str]:

@@ -15,7 +15,7 @@ from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.adapters.junit import JUNIT
 from agent.measure.inside.cutting import cut
 from agent.measure.logs import PARSERS, parse
-from agent.measure.reading import Told
+from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 from agent.untrusted import terminal_text
 
@@ -96,17 +96,17 @@ def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) ->
     return Order(verbose(command), captured=True)
 
 
-def _read(parser: str, left: Left) -> Told:
+def _read(parser: str, left: Left) -> Transcript:
     """Ids are the names in the log."""
     text = left.report.decode(errors="replace")
-    told, plain = Told(), terminal_text(text)
+    transcript, plain = Transcript(), terminal_text(text)
     for test, outcome in parse(parser, text).items():
-        told.opened = True
+        transcript.opened = True
         failed = outcome not in (Outcome.PASSED, Outcome.SKIPPED)
-        told.test(test, outcome, message=_about(parser, test, plain) if failed else "")
-    if told.opened:
-        told.end()
-    return told
+        transcript.test(test, outcome, message=_about(parser, test, plain) if failed else "")
+    if transcript.opened:
+        transcript.end()
+    return transcript
 
 
 def _about(parser: str, test: str, text: str) -> str:

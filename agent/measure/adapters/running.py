@@ -8,7 +8,7 @@ from dataclasses import replace
 from agent.measure import SuiteReport
 from agent.measure.adapters import Adapter, Left, Order
 from agent.measure.adapters.logs import LOG, LOGS, guessed, verbose
-from agent.measure.reading import from_exit_code, from_told
+from agent.measure.reading import from_exit_code, from_transcript
 from agent.measure.warm.planting import Limits, Plan, plan
 from sandboxes import ExecResult, Sandbox
 
@@ -31,7 +31,7 @@ def run_adapted(box: Sandbox, adapter: Adapter, command: str, wanted: Sequence[s
     planned = plan(())
     left, result = _carry_out(box, adapter.order(planned, command, wanted, limits), planned, limits)
     asked = wanted if adapter.selects or result.timed_out else ()
-    return from_told(adapter.read(left), result, asked, adapter.name)
+    return from_transcript(adapter.read(left), result, asked, adapter.name)
 
 
 def run_unknown(box: Sandbox, command: str, limits: Limits) -> SuiteReport:
@@ -42,7 +42,7 @@ def run_unknown(box: Sandbox, command: str, limits: Limits) -> SuiteReport:
     if parser is None:
         return from_exit_code(result)
     adapter = LOGS[f"{LOG}{parser}"]
-    return from_told(adapter.read(left), result, (), adapter.name)
+    return from_transcript(adapter.read(left), result, (), adapter.name)
 
 
 def _carry_out(box: Sandbox, order: Order, planned: Plan, limits: Limits) -> tuple[Left, ExecResult]:

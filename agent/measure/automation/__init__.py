@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.measure.automation import nox, tox
-from agent.measure.automation.calls import Call, NotUnderstood, Session, runs_tests
+from agent.measure.automation.calls import Call, NotUnderstood, Session
 from agent.measure.warm.runner import PYTHON, split_command
 from sandboxes import Sandbox
 
@@ -55,7 +55,7 @@ def look_through(box: Sandbox, command: str) -> Inner | None:
     tool, program, arguments, env = parts
     try:
         for session in TOOLS[tool](box, program, arguments, env):
-            if (call := session.last_that(runs_tests)) is not None:
+            if (call := session.test_call) is not None:
                 return _inner(box, command, session, call, env)
     except (NotUnderstood, RecursionError):  # a file may be nested as deeply as its author likes
         pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 __all__ = ["Call", "NotUnderstood", "Session", "runs_tests", "tox_calls"]
@@ -45,9 +45,10 @@ class Session:
     folder: str = ""
     """The virtual environment that the tool creates for it; empty: none."""
 
-    def last_that(self, fits: Callable[[Sequence[str]], bool]) -> Call | None:
-        """The last call whose words satisfy `fits`."""
-        return next((call for call in reversed(self.calls) if fits(call.argv)), None)
+    @property
+    def test_call(self) -> Call | None:
+        """The last call that runs tests."""
+        return next((call for call in reversed(self.calls) if runs_tests(call.argv)), None)
 
 
 def tox_calls(lines: Sequence[str], env: Mapping[str, str], directory: str) -> tuple[Call, ...]:

@@ -17,7 +17,7 @@ from types import CodeType
 from agent.errors import MeasureError
 from agent.measure import SuiteReport
 from agent.measure.probing.watched import Watched, first_failure
-from agent.measure.reading import from_told
+from agent.measure.reading import from_transcript
 from agent.measure.suite import Rules, run_planned
 from agent.measure.warm.planting import plan, plant_prober
 from agent.task import Task
@@ -99,10 +99,10 @@ def look(
         placed = [_placed(box, probe) for probe in probes]
         planned = plan(rules.site_packages)
         plant_prober(box, planned, [test], limits, [asdict(probe) for probe in placed], by_path=rules.by_path)
-        told, result = run_planned(box, task.test_command, planned, limits)
-        watched = first_failure(told.values)
+        transcript, result = run_planned(box, task.test_command, planned, limits)
+        watched = first_failure(transcript.values)
         sources = {} if watched is None or result.timed_out else {p: _lines(box, p) for p in sorted(_paths(watched))}
-    return Looked(from_told(told, result, [test]), watched, sources)
+    return Looked(from_transcript(transcript, result, [test]), watched, sources)
 
 
 def _checked(expression: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from agent.measure import SuiteReport
 from agent.measure.probing.spectrum import Lines, Spectrum
 from agent.measure.protection import Protection
-from agent.measure.reading import from_told
+from agent.measure.reading import from_transcript
 from agent.measure.suite import rules_for, run_planned
 from agent.measure.warm.planting import plan, plant_reporter, plant_tracer
 from agent.parsing import loads
@@ -30,8 +30,8 @@ def trace(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport,
     with provider.scratch(base, base) as box:
         plant_reporter(box, planned, tests, rules.limits)
         lines_file = plant_tracer(box, planned)
-        told, result = run_planned(box, task.test_command, planned, rules.limits)
-        report = from_told(told, result, tests)
+        transcript, result = run_planned(box, task.test_command, planned, rules.limits)
+        report = from_transcript(transcript, result, tests)
         if not report.valid:
             return Spectrum(report.outcomes, problem=report.problem)
         try:

@@ -101,7 +101,7 @@ class Index:
         return {"files": files, "vocabulary": vocabulary, "left_out": 0, "problem": self.problem}
 
 
-def read_index(box: Sandbox, timeout_s: float = TIMEOUT_S) -> Index:
+def read_index(box: Sandbox) -> Index:
     """Index the workspace of a fork; an empty index says why.
 
     Raises:
@@ -110,9 +110,9 @@ def read_index(box: Sandbox, timeout_s: float = TIMEOUT_S) -> Index:
     folder = f"/tmp/{secrets.token_hex(8)}"  # noqa: S108  # inside the sandbox, where nobody else is
     program, output = f"{folder}/imports.py", f"{folder}/imports.json"
     box.write(program, inside("imports.py"))
-    ran = box.exec(["/bin/sh", "-c", RUN, "sh", program, output], timeout_s=timeout_s)
+    ran = box.exec(["/bin/sh", "-c", RUN, "sh", program, output], timeout_s=TIMEOUT_S)
     if ran.timed_out:
-        return Index(problem=f"reading the imports took longer than {timeout_s:.0f} s")
+        return Index(problem=f"reading the imports took longer than {TIMEOUT_S:.0f} s")
     if ran.exit_code:
         error_line = ran.stderr.decode(errors="replace").strip().split("\n")[-1][:200]
         why = "the sandbox has no Python 3.8 or newer" if ran.exit_code == 127 else f"its Python failed: {error_line}"
