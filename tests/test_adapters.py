@@ -316,7 +316,7 @@ def test_where_no_framework_is_recognised_the_person_is_told_what_to_name(tmp_pa
         choose(tmp_path, None, None)
     with pytest.raises(UsageError, match="did you mean jest"):
         choose(tmp_path, None, "jset")
-    with pytest.raises(UsageError, match="no command of its own: name the one to run with --test"):
+    with pytest.raises(UsageError, match="has no default command: give one with --test"):
         choose(tmp_path, None, "junit")
     assert choose(None, "go test", None) == ("go", "go test")
     assert choose(tmp_path, None, "cargo") == ("cargo", "cargo test")

@@ -201,14 +201,14 @@ class Measurer:
         baseline = self.baseline.report
         requested = (*scope.files, *(test for test in more if file_of(test) not in scope.files))
         if not requested:
-            return SuiteReport(complete=False, adapter=baseline.adapter, scope=scope.told(SuiteReport(), baseline))
+            return SuiteReport(complete=False, adapter=baseline.adapter, scope=scope.describe(SuiteReport(), baseline))
         limits = replace(self._limits(cut=cut), run_s=self._timing.scope_s)
         report = self._run(snapshot, requested, limits, start)
         self.baseline.cover(report.failures)
         broken = regressions(self.baseline.report, report)
         if broken and self.baseline.doubt(scope.files, broken) and report.left_out:
             report = self._run(snapshot, requested, replace(limits, regressions=MANY), start)
-        return replace(report, scope=scope.told(report, self.baseline.report))
+        return replace(report, scope=scope.describe(report, self.baseline.report))
 
     def _of_base(self, tests: Sequence[str]) -> SuiteReport:
         """Run tests of the base state whose duration is still unknown."""

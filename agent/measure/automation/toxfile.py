@@ -50,8 +50,8 @@ def sessions(
 
 
 def _environment(box: Sandbox) -> dict[str, str]:
-    said = box.exec(["/usr/bin/env", "-0"], timeout_s=60).stdout.decode(errors="surrogateescape")
-    return dict(each.partition("=")[::2] for each in said.split("\0") if "=" in each)
+    output = box.exec(["/usr/bin/env", "-0"], timeout_s=60).stdout.decode(errors="surrogateescape")
+    return dict(each.partition("=")[::2] for each in output.split("\0") if "=" in each)
 
 
 def _parsed(box: Sandbox, name: str) -> _Ini | _Toml | None:
@@ -197,11 +197,11 @@ def _assigned(line: str) -> tuple[str, str]:
 
 def _applicable(value: str, factors: set[str]) -> Iterator[str]:
     for line in value.split("\n"):
-        said = COMMENT.sub("", line).strip()
-        if condition := CONDITION.fullmatch(said):
-            said = condition[2].strip() if _applies(condition[1], factors) else ""
-        if said and not said.startswith("#"):
-            yield said
+        stripped = COMMENT.sub("", line).strip()
+        if condition := CONDITION.fullmatch(stripped):
+            stripped = condition[2].strip() if _applies(condition[1], factors) else ""
+        if stripped and not stripped.startswith("#"):
+            yield stripped
 
 
 def _applies(condition: str, factors: set[str]) -> bool:

@@ -32,8 +32,8 @@ NODE = re.compile(rf"(.+?){TIME}( # (?:SKIP|TODO).*)?")
 
 def jest(text: str) -> Iterator[tuple[str, Outcome]]:
     """The test's own name, without the `describe` blocks around it."""
-    for _, mark, said in _marked(text):
-        if match := JEST.fullmatch(said):
+    for _, mark, label in _marked(text):
+        if match := JEST.fullmatch(label):
             yield match[1], MARKS[mark]
 
 
@@ -48,15 +48,15 @@ jest_files = by_line(r"(?P<end>PASS|FAIL)\s(?P<test>.*?)(?:\s\([\d.]+ ?m?s\).*)?
 
 def vitest(text: str) -> Iterator[tuple[str, Outcome]]:
     """`file > block > name`, as vitest prints it."""
-    for _, mark, said in _marked(text):
-        if match := VITEST.fullmatch(said):
+    for _, mark, label in _marked(text):
+        if match := VITEST.fullmatch(label):
             yield match[1], MARKS[mark]
 
 
 def node(text: str) -> Iterator[tuple[str, Outcome]]:
     """The test's own name; blocks are named like tests. The list of failures at the end is ignored."""
-    for _, mark, said in _marked(text.split("\n✖ failing tests:", maxsplit=1)[0]):
-        if match := NODE.fullmatch(said):
+    for _, mark, label in _marked(text.split("\n✖ failing tests:", maxsplit=1)[0]):
+        if match := NODE.fullmatch(label):
             yield match[1], Outcome.SKIPPED if match[2] else MARKS[mark]
 
 

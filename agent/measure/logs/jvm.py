@@ -35,10 +35,10 @@ WORDS = {
 def maven(text: str) -> Iterator[tuple[str, Outcome]]:
     """`package.Class` as a whole, and `package.Class.method` of failures: Maven does not name the other methods."""
     for line in text.split("\n"):
-        said = line.strip()
-        if match := CLASS.fullmatch(said):
+        stripped = line.strip()
+        if match := CLASS.fullmatch(stripped):
             yield match[5], _whole(*(int(number) for number in match.groups()[:4]))
-        elif match := METHOD.fullmatch(said):
+        elif match := METHOD.fullmatch(stripped):
             yield f"{match[2]}.{match[1]}" if match[2] else match[1], WORDS[match[3]]
 
 
@@ -61,14 +61,14 @@ def gradle(text: str) -> Iterator[tuple[str, Outcome]]:
     """`package.Class > method`, if the build prints its test events; the outcome may be on a later line."""
     waiting = ""
     for line in text.split("\n"):
-        said = line.strip()
-        if match := GRADLE.fullmatch(said):
+        stripped = line.strip()
+        if match := GRADLE.fullmatch(stripped):
             yield match[1], WORDS[match[2]]
             waiting = ""
-        elif NAMED.fullmatch(said):
-            waiting = said
-        elif waiting and said in ("PASSED", "FAILED", "SKIPPED"):
-            yield waiting, WORDS[said]
+        elif NAMED.fullmatch(stripped):
+            waiting = stripped
+        elif waiting and stripped in ("PASSED", "FAILED", "SKIPPED"):
+            yield waiting, WORDS[stripped]
             waiting = ""
 
 

@@ -114,12 +114,12 @@ def _without_json(text: str) -> Iterator[str]:
     """The lines outside objects and lists that the tests print."""
     inside = set[str]()
     for line in text.split("\n"):
-        said = line.rstrip()
-        if said[-1:] in BLOCKS:
-            inside.add(BLOCKS[said[-1]])
-        elif said in inside:
-            inside.remove(said)
-        elif not inside and BLOCKS.get(said[:1]) != said[-1:]:
+        stripped = line.rstrip()
+        if stripped[-1:] in BLOCKS:
+            inside.add(BLOCKS[stripped[-1]])
+        elif stripped in inside:
+            inside.remove(stripped)
+        elif not inside and BLOCKS.get(stripped[:1]) != stripped[-1:]:
             yield line
 
 

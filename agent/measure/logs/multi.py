@@ -63,35 +63,35 @@ def maven(text: str) -> Ends:
 def gradle(text: str) -> Ends:
     """Tests by `class > name`, and the tasks of the build."""
     for line in text.split("\n"):
-        said, _, word = line.strip().rpartition(" ")
+        label, _, word = line.strip().rpartition(" ")
         if match := TASK.fullmatch(line.strip()):
             yield match[1], TASKS.get(match[2], Outcome.SKIPPED)
-        elif word in ("PASSED", "FAILED", "SKIPPED") and " > " in said:
-            yield said, WORDS.get(word, Outcome.FAILED)
+        elif word in ("PASSED", "FAILED", "SKIPPED") and " > " in label:
+            yield label, WORDS.get(word, Outcome.FAILED)
 
 
-def _untimed(said: str, time: re.Pattern[str]) -> str:
-    return said[:-TAIL] + time.sub("", said[-TAIL:], count=1)
+def _untimed(label: str, time: re.Pattern[str]) -> str:
+    return label[:-TAIL] + time.sub("", label[-TAIL:], count=1)
 
 
 def _marked(marks: Mapping[str, Outcome], time: re.Pattern[str], text: str) -> Ends:
     """The text after a mark."""
     for line in text.split("\n"):
-        mark, _, said = line.strip().partition(" ")
-        if said and mark in marks:
-            yield _untimed(said, time), marks[mark]
+        mark, _, label = line.strip().partition(" ")
+        if label and mark in marks:
+            yield _untimed(label, time), marks[mark]
 
 
 def _in_files(time: re.Pattern[str], text: str) -> Ends:
     """Files, and `file:name` of the tests below them."""
     file = ""
     for line in text.split("\n"):
-        mark, _, said = line.strip().partition(" ")
-        if said and mark in FILES:
-            file = _untimed(said, time)
+        mark, _, label = line.strip().partition(" ")
+        if label and mark in FILES:
+            file = _untimed(label, time)
             yield file, FILES[mark]
-        elif said and file and mark in TICKS:
-            yield f"{file}:{_untimed(said, time)}", TICKS[mark]
+        elif label and file and mark in TICKS:
+            yield f"{file}:{_untimed(label, time)}", TICKS[mark]
 
 
 jest = partial(_in_files, JEST_TIME)

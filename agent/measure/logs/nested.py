@@ -52,9 +52,9 @@ def calypso(text: str) -> Ends:
     suites = Suites()
     for part in text.split(" ./node_modules/.bin/jest ")[1:]:
         for line in _until(part, ("Test Suites", "  ● ")):
-            mark, _, said = line.strip().partition(" ")
-            if said and mark in ("✓", "✕"):
-                named = LAST_MILLISECONDS.sub("", said)
+            mark, _, label = line.strip().partition(" ")
+            if label and mark in ("✓", "✕"):
+                named = LAST_MILLISECONDS.sub("", label)
                 yield f"{' - '.join(suites.names)} - {named}".strip(), TICKS[mark]
             else:
                 suites.see(line)
@@ -71,11 +71,11 @@ def lighthouse(text: str) -> Ends:
                 yield " - ".join([*suites.names, found[0]]), found[1]
 
 
-def _of_mocha(said: str) -> tuple[str, Outcome] | None:
+def _of_mocha(label: str) -> tuple[str, Outcome] | None:
     """The test in a line of mocha's, without its time."""
-    if said.startswith("✔") and said[1:2].isspace():
-        named, outcome = said[2:], Outcome.PASSED
-    elif match := NUMBERED.match(said):
+    if label.startswith("✔") and label[1:2].isspace():
+        named, outcome = label[2:], Outcome.PASSED
+    elif match := NUMBERED.match(label):
         named, outcome = match[1], Outcome.FAILED
     else:
         return None
@@ -86,17 +86,17 @@ def highlightjs(text: str) -> Ends:
     """Mocha's `spec` reporter, up to its summary; a test is named with the indented line before it."""
     suite = ""
     for line in HIGHLIGHT_END.split(text, maxsplit=1)[0].split("\n"):
-        said = line.strip()
-        if said[:1] in ("✓", "✔"):
-            yield _below(suite, said[1:]), Outcome.PASSED
-        elif re.match(r"\d+\)", said):
-            yield _below(suite, said.partition(")")[2]), Outcome.FAILED
+        label = line.strip()
+        if label[:1] in ("✓", "✔"):
+            yield _below(suite, label[1:]), Outcome.PASSED
+        elif re.match(r"\d+\)", label):
+            yield _below(suite, label.partition(")")[2]), Outcome.FAILED
         elif line.startswith("  "):
-            suite = f"{said}."
+            suite = f"{label}."
 
 
-def _below(suite: str, said: str) -> str:
-    return suite + MILLISECONDS.sub("", said).strip()
+def _below(suite: str, label: str) -> str:
+    return suite + MILLISECONDS.sub("", label).strip()
 
 
 def next_js(text: str) -> Ends:
@@ -128,9 +128,9 @@ def _without_blocks(text: str) -> str:
 def cypress(text: str) -> Ends:
     """Cypress, for version 1.27 of the same repository: `suite: name`."""
     parts = RUNNING.split(text)
-    for suite, said in zip(parts[2::3], parts[3::3], strict=True):
+    for suite, label in zip(parts[2::3], parts[3::3], strict=True):
         for pattern, outcome in ((BROKEN, Outcome.FAILED), (DONE, Outcome.PASSED)):
-            for name in pattern.findall(said):
+            for name in pattern.findall(label):
                 yield f"{suite}: {name.strip()}", outcome
 
 
@@ -143,11 +143,11 @@ def karma(text: str) -> Ends:
         started = started or starts
         if starts or not started or not (match := KARMA.fullmatch(line)):
             continue
-        indent, mark, said = match.groups()
+        indent, mark, label = match.groups()
         if mark:
-            yield " > ".join([*suites, said]), TICKS[mark]
+            yield " > ".join([*suites, label]), TICKS[mark]
         elif indent and len(indent) > current:
-            suites.append(said)
+            suites.append(label)
             current = len(indent)
         elif indent and len(indent) < current:
             del suites[-1:]

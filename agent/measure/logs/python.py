@@ -29,10 +29,10 @@ BUTTONS = {"MouseButton.LEFT": "1", "MouseButton.RIGHT": "3"}
 def pytest(text: str) -> Iterator[tuple[str, Outcome]]:
     """`file::test`. The summary gives only the place of skipped tests, so they are read from `-v` alone."""
     for line in text.split("\n"):
-        said = line.strip()
-        if match := SUMMARY.fullmatch(said):
+        stripped = line.strip()
+        if match := SUMMARY.fullmatch(stripped):
             yield match[2], WORDS[match[1]]
-        elif match := VERBOSE.fullmatch(said):
+        elif match := VERBOSE.fullmatch(stripped):
             yield match[1], WORDS[match[2]]
 
 
@@ -69,8 +69,8 @@ def unittest(text: str) -> Iterator[tuple[str, Outcome]]:
             yield match[2], _ending(match[1])
 
 
-def _ending(said: str) -> Outcome:
-    word = said.lower()
+def _ending(ending: str) -> Outcome:
+    word = ending.lower()
     if word in ("ok", "expected failure"):
         return Outcome.PASSED
     if word.startswith("skipped"):

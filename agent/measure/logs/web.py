@@ -27,18 +27,18 @@ def phpunit(text: str) -> Iterator[tuple[str, Outcome]]:
 def minitest(text: str) -> Iterator[tuple[str, Outcome]]:
     """The text before the last full stop that ends a word, in lines like `a test. (Class) = 0.01 s = F`."""
     for line in text.split("\n"):
-        test, _, said = line.strip().rpartition(". ")
-        last = max(map(said.rfind, ".FE"))
-        if test and "=" in said[: last + 1]:
-            yield test, WORDS.get(said[last], Outcome.FAILED)
+        test, _, rest = line.strip().rpartition(". ")
+        last = max(map(rest.rfind, ".FE"))
+        if test and "=" in rest[: last + 1]:
+            yield test, WORDS.get(rest[last], Outcome.FAILED)
 
 
 def cucumber(text: str) -> Iterator[tuple[str, Outcome]]:
     """The text before the dots of the `progress` format."""
     for line in text.split("\n"):
-        test, _, said = line.strip().rpartition(" .")
-        ended = said.lstrip(".")[:1]
-        if test and (ended == "F" or said.startswith(".")):
+        test, _, rest = line.strip().rpartition(" .")
+        ended = rest.lstrip(".")[:1]
+        if test and (ended == "F" or rest.startswith(".")):
             yield test, Outcome.FAILED if ended == "F" else Outcome.PASSED
 
 

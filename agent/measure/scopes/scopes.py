@@ -65,7 +65,7 @@ class Scope:
     why: str
     """Which tests these are, for people."""
 
-    def told(self, report: SuiteReport, baseline: SuiteReport) -> str:
+    def describe(self, report: SuiteReport, baseline: SuiteReport) -> str:
         """What a report of this scope rests on, for people."""
         whole = len(baseline.outcomes) + sum(baseline.late.values())
         total = f"{'about ' if baseline.late else ''}{max(whole, len(report.outcomes)):,}"
