@@ -24,8 +24,8 @@ END = "wait $p{part}; c=$?; [ $c = 0 ] || [ $c = {nothing} ] || code=$c; cat {ou
 def run_in_parts(
     box: Sandbox, command: str, tests: Sequence[str], site_packages: Sequence[str], limits: Limits
 ) -> tuple[Transcript, ExecResult]:
-    """Run all parts; returns their merged messages and the exit status, 0 if every part succeeded. The messages are
-    empty when the fork was lost."""
+    """Run all parts; returns their merged transcript and the exit status, 0 if every part succeeded. The transcript
+    is empty when the fork was lost."""
     plans = [plan(site_packages) for _ in range(limits.jobs)]
     begin, end = list[str](), list[str]()
     for part, planned in enumerate(plans):
