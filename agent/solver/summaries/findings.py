@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from agent.actions import Effect, Shell, effect
 from agent.evaluate.transitions import Transition
 from agent.measure.diffs import FilePatch
-from agent.measure.probing.selection import affected
+from agent.measure.probing.spectrum import affected
 from agent.run.tree.node import Node
 from agent.solver.summaries.record import Record
 from agent.solver.summaries.wording import command, listed, named
