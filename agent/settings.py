@@ -8,19 +8,19 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agent.actions.irreversible import Kind
+from agent.custom_texts import read_instructions, read_prompts
 from agent.measure.timing import Timing
-from agent.own_words import read_instructions, read_prompts
 from sandboxes import Limits
 
 __all__ = [
     "MODEL_FREE_POLICIES",
     "BudgetSettings",
     "Choice",
+    "CustomPrompts",
     "Instructions",
     "MeasureSettings",
     "MemorySettings",
     "ModelSettings",
-    "OwnPrompts",
     "RefineSettings",
     "SandboxSettings",
     "Settings",
@@ -225,7 +225,7 @@ class Instructions(BaseModel):
     text: str
 
 
-class OwnPrompts(BaseModel):
+class CustomPrompts(BaseModel):
     """The user's own prompts that replace shipped ones, with their texts."""
 
     model_config = _STRICT
@@ -246,7 +246,7 @@ def _with_texts(given: object) -> object:
     if not isinstance(given, str | Path):
         return given
     path = _absolute(Path(given))
-    return OwnPrompts(path=path, texts=read_prompts(path))
+    return CustomPrompts(path=path, texts=read_prompts(path))
 
 
 class Settings(BaseModel):
@@ -282,7 +282,7 @@ class Settings(BaseModel):
     instructions: Annotated[Instructions | None, BeforeValidator(_with_text)] = None
     """A text file with your own instructions for the system prompt of the policy's model; at most 20,000 bytes. The run
     keeps its text."""
-    prompts: Annotated[OwnPrompts | None, BeforeValidator(_with_texts)] = None
+    prompts: Annotated[CustomPrompts | None, BeforeValidator(_with_texts)] = None
     """A directory with your own prompts: each file replaces the shipped prompt of the same name. The run keeps their
     texts."""
     workers: Annotated[int, Field(ge=1)] = 1
@@ -295,7 +295,7 @@ class Settings(BaseModel):
         return self.rollouts > 1 or self.rounds > 1
 
     @property
-    def searching(self) -> Choice:
+    def resolved_search(self) -> Choice:
         """The search algorithm. If none is named, rounds use independent rollouts, unless the policies propose single
         edits, which need great numbers."""
         left_open = self.search.name == "auto" and not self.search.options
@@ -318,10 +318,10 @@ class Settings(BaseModel):
     @property
     def single_edits(self) -> bool:
         """Whether all policies propose single edits."""
-        return self.proposing is None
+        return self.primary_model is None
 
     @property
-    def proposing(self) -> str | None:
+    def primary_model(self) -> str | None:
         """The first model among the policies."""
         return next(
             (choice.name for choice in (self.policy, *self.panel) if choice.name not in MODEL_FREE_POLICIES), None

@@ -161,7 +161,8 @@ def _delegation(
 ) -> MakeSearcher:
     """A delegation whose parts share the sandbox and the budget of the whole; the first policy that is a model divides
     the issue."""
-    planner = model_of(settings, held, parts.halt, make, None, settings.proposing) if settings.proposing else None
+    name = settings.primary_model
+    planner = model_of(settings, held, parts.halt, make, None, name) if name else None
 
     def search(settings: Settings, run: Run, held: ExitStack) -> Components:
         made = make_parts(settings, run, held, cancel, parts.budget, make, parts.provider)

@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 def search_of(settings: Settings) -> Search:
     """The search. Raises ConfigError for an unknown name or option."""
-    name, options = settings.searching.name, settings.searching.options
+    name, options = settings.resolved_search.name, settings.resolved_search.options
     if name not in SEARCHES:
         raise ConfigError(f"unknown search {name!r}: one of {', '.join(SEARCHES)}")
     if name == "strategies" and settings.policy.name in MODEL_FREE_POLICIES:
@@ -124,7 +124,7 @@ def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
         raise ConfigError(f"unknown value {name!r}: one of {', '.join(VALUES)}")
     if "model" not in [field.name for field in dataclasses.fields(VALUES[name])]:  # type: ignore[arg-type]  # all are dataclasses
         return _construct(VALUES[name], options, f"value.{name}")
-    wanted = options.pop("model", settings.proposing)
+    wanted = options.pop("model", settings.primary_model)
     if wanted is None:
         raise ConfigError(
             f"value `{name}` needs a model, and policy `mutate` has none: set one with "
