@@ -1,4 +1,4 @@
-"""A batch on many machines, without them: what workers and the desk that they share say to each other."""
+"""A batch on many machines, without them: what workers and the coordinator say to each other."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ from agent.errors import ConfigError, UsageError
 from agent.run.run import Run
 from agent.settings import Settings
 from benchmarks.batch.batch import Batch, Identity
-from benchmarks.batch.cluster import requests
-from benchmarks.batch.cluster import transfer as parcels
+from benchmarks.batch.cluster import requests, transfer
 from benchmarks.batch.cluster.code_bundle import pack
 from benchmarks.batch.cluster.coordinator import UNFINISHED, Coordinator, Superseded
 from benchmarks.batch.cluster.neighbours import Neighbours
-from benchmarks.batch.cluster.remote_budget import DeskPurse
+from benchmarks.batch.cluster.remote_budget import RemoteBudget
 from benchmarks.batch.cluster.task import Order, work
 from benchmarks.batch.cost_forecast import spent_so_far
-from benchmarks.batch.status import Standing
+from benchmarks.batch.status import InstanceStatus
 from benchmarks.cli.app import app
 from benchmarks.data.sources import open_source
 from tests.instances import bare_instance, make_benchmark
@@ -40,124 +39,124 @@ CALL = Usage(model_calls=1, tokens_in=10, cost_usd=1.0)
 
 
 def opened(out: Path, environment: dict[str, str] | None = None, **limits: float) -> Coordinator:
-    desk = Coordinator(out, limits)
-    desk.open(Usage(), 0.0, environment or {})
-    return desk
+    coordinator = Coordinator(out, limits)
+    coordinator.open(Usage(), 0.0, environment or {})
+    return coordinator
 
 
-def asking(desk: Coordinator) -> Callable[..., Any]:
-    return lambda method, *arguments: getattr(desk, method)(*arguments)
+def asking(coordinator: Coordinator) -> Callable[..., Any]:
+    return lambda method, *arguments: getattr(coordinator, method)(*arguments)
 
 
-def worker(desk: Coordinator, name: str = "a", attempt: int = 0, **limits: Any) -> Budget:
+def worker(coordinator: Coordinator, name: str = "a", attempt: int = 0, **limits: Any) -> Budget:
     """The budget of a run on another machine."""
-    return Budget(**limits, parent=DeskPurse(asking(desk), name, attempt, float("inf")))
+    return Budget(**limits, parent=RemoteBudget(asking(coordinator), name, attempt, float("inf")))
 
 
 class TestLimitsOfTheWholeBatch:
     def test_hold_for_all_workers_together(self, tmp_path: Path) -> None:
-        desk = opened(tmp_path, max_usd=2.5)
-        first, second = worker(desk), worker(desk, "b")
+        coordinator = opened(tmp_path, max_usd=2.5)
+        first, second = worker(coordinator), worker(coordinator, "b")
         with first.reserve(CALL) as settle, second.reserve(CALL):
             settle(CALL)
             with pytest.raises(BudgetSpent) as refused:
                 second.reserve(CALL).__enter__()
         assert refused.value.stop is Stop.BATCH
-        assert desk.spent() == CALL
+        assert coordinator.spent() == CALL
         with second.reserve(CALL) as settle:
             settle(Usage(cost_usd=1.5))
-        assert (first.stop(), first.used_up(), desk.spent().cost_usd) == (Stop.BATCH, True, 2.5)
+        assert (first.stop(), first.used_up(), coordinator.spent().cost_usd) == (Stop.BATCH, True, 2.5)
 
     def test_count_what_is_spent_without_being_held_back(self, tmp_path: Path) -> None:
-        desk = opened(tmp_path, max_measurements=1)
-        worker(desk).settle(Usage(measurements=1))
-        assert worker(desk, "b").stop() is Stop.BATCH
+        coordinator = opened(tmp_path, max_measurements=1)
+        worker(coordinator).settle(Usage(measurements=1))
+        assert worker(coordinator, "b").stop() is Stop.BATCH
 
     def test_of_seconds_are_each_workers_own_clock(self, tmp_path: Path) -> None:
         left_s = opened(tmp_path, max_seconds=100.0).begin("a").left_s
         assert 0 < left_s <= 100
 
     def test_get_back_what_a_lost_worker_held_when_its_instance_begins_anew(self, tmp_path: Path) -> None:
-        desk = opened(tmp_path, max_calls=1)
-        desk.begin("a")
-        with worker(desk, attempt=1).reserve(CALL) as settle:
-            assert worker(desk, "b").stop() is Stop.BATCH
-            desk.begin("a")
-            assert worker(desk, "b").stop() is None
+        coordinator = opened(tmp_path, max_calls=1)
+        coordinator.begin("a")
+        with worker(coordinator, attempt=1).reserve(CALL) as settle:
+            assert worker(coordinator, "b").stop() is Stop.BATCH
+            coordinator.begin("a")
+            assert worker(coordinator, "b").stop() is None
             settle(CALL)  # what a worker paid that was only taken for lost is paid
-        assert desk.spent() == CALL
+        assert coordinator.spent() == CALL
 
     def test_are_no_longer_open_to_a_worker_that_was_taken_for_lost(self, tmp_path: Path) -> None:
-        desk = opened(tmp_path, max_calls=1)
-        desk.begin("a")
-        worker(desk, attempt=1).reserve(CALL).__enter__()
-        desk.abandon("a")
-        assert worker(desk, "b").stop() is None
+        coordinator = opened(tmp_path, max_calls=1)
+        coordinator.begin("a")
+        worker(coordinator, attempt=1).reserve(CALL).__enter__()
+        coordinator.abandon("a")
+        assert worker(coordinator, "b").stop() is None
         with pytest.raises(BudgetSpent):
-            worker(desk, attempt=1).reserve(CALL).__enter__()
-        desk.begin("a")
-        with worker(desk, attempt=3).reserve(CALL):
-            assert worker(desk, "b").stop() is Stop.BATCH
+            worker(coordinator, attempt=1).reserve(CALL).__enter__()
+        coordinator.begin("a")
+        with worker(coordinator, attempt=3).reserve(CALL):
+            assert worker(coordinator, "b").stop() is Stop.BATCH
 
 
-def test_how_an_instance_stands_is_known_at_the_desk_from_the_current_attempt_alone(tmp_path: Path) -> None:
-    desk = opened(tmp_path)
-    assert desk.standing("a").doing == "waiting for a machine"
-    desk.begin("a")
-    assert desk.standing("a") == Standing()
-    desk.stands("a", 1, Standing("ending", nodes=3))
-    assert (desk.standing("a").nodes, desk.standing("b").nodes) == (3, 0)
-    desk.begin("a")
-    desk.stands("a", 1, Standing("ending", nodes=4))
-    assert desk.standing("a") == Standing()
+def test_the_coordinator_knows_the_status_of_an_instance_from_the_current_attempt_alone(tmp_path: Path) -> None:
+    coordinator = opened(tmp_path)
+    assert coordinator.status("a").doing == "waiting for a machine"
+    coordinator.begin("a")
+    assert coordinator.status("a") == InstanceStatus()
+    coordinator.report_status("a", 1, InstanceStatus("ending", nodes=3))
+    assert (coordinator.status("a").nodes, coordinator.status("b").nodes) == (3, 0)
+    coordinator.begin("a")
+    coordinator.report_status("a", 1, InstanceStatus("ending", nodes=4))
+    assert coordinator.status("a") == InstanceStatus()
 
 
-class TestParcels:
+class TestTransfer:
     def test_bring_all_of_a_run_but_its_states_in_small_pieces(self, tmp_path: Path) -> None:
         run, pieces = tmp_path / "run", list[bytes]()
         for name in ("blobs", "store", "parts/1/store"):
             (run / name).mkdir(parents=True)
-        noise = random.Random(0).randbytes(3 * parcels.PIECE)
+        noise = random.Random(0).randbytes(3 * transfer.PIECE)
         (run / "blobs" / "ab").write_bytes(noise)
         (run / "journal.jsonl").write_bytes(b"{}\n")
         (run / "store" / "state").write_bytes(noise)
-        parcels.send(run, pieces.append)
+        transfer.send(run, pieces.append)
         assert len(pieces) > 3
-        assert max(map(len, pieces)) <= parcels.PIECE
+        assert max(map(len, pieces)) <= transfer.PIECE
 
-        desk = opened(tmp_path / "out")
-        desk.begin("a")
+        coordinator = opened(tmp_path / "out")
+        coordinator.begin("a")
         for piece in pieces:
-            desk.receive("a", 1, piece)
-        desk.unpack("a", 1, True)
+            coordinator.receive("a", 1, piece)
+        coordinator.unpack("a", 1, True)
         arrived = tmp_path / "out" / "a"
         assert (arrived / "blobs" / "ab").read_bytes() == noise
         assert sorted(path.name for path in arrived.iterdir()) == ["blobs", "journal.jsonl", "parts"]
 
     def test_of_an_attempt_that_was_taken_for_lost_are_refused(self, tmp_path: Path) -> None:
-        desk = opened(tmp_path)
-        desk.begin("a")
-        desk.receive("a", 1, b"half of it")
-        assert desk.begin("a").attempt == 2
+        coordinator = opened(tmp_path)
+        coordinator.begin("a")
+        coordinator.receive("a", 1, b"half of it")
+        assert coordinator.begin("a").attempt == 2
         with pytest.raises(Superseded, match="attempt 1"):
-            desk.receive("a", 1, b"the rest")
+            coordinator.receive("a", 1, b"the rest")
         with pytest.raises(Superseded):
-            desk.unpack("a", 1, True)
+            coordinator.unpack("a", 1, True)
         assert list(tmp_path.rglob("*.tgz")) == []
 
     def test_make_room_for_that_of_a_later_attempt(self, tmp_path: Path) -> None:
-        desk, run = opened(tmp_path / "out"), tmp_path / "run"
+        coordinator, run = opened(tmp_path / "out"), tmp_path / "run"
         run.mkdir()
         for attempt in (1, 2):
             (run / "journal.jsonl").write_text(str(attempt))
-            assert desk.begin("a").attempt == attempt
-            parcels.send(run, partial(desk.receive, "a", attempt))
-            desk.unpack("a", attempt, True)
+            assert coordinator.begin("a").attempt == attempt
+            transfer.send(run, partial(coordinator.receive, "a", attempt))
+            coordinator.unpack("a", attempt, True)
         places = (tmp_path / "out" / "a", tmp_path / "out" / UNFINISHED / "a" / "1")
         assert [(place / "journal.jsonl").read_text() for place in places] == ["2", "1"]
 
 
-class TestLuggage:
+class TestTheCodeBundle:
     def packed(self, source: Path | str, out: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         """What is sent, after a look at it as a worker has it."""
         folder.mkdir()
@@ -208,8 +207,8 @@ class TestAWorker:
         scratch.mkdir()
         monkeypatch.setattr("tempfile.tempdir", str(scratch))
         monkeypatch.delenv("RAY_TEST_KEY", raising=False)
-        desk = opened(out, {"RAY_TEST_KEY": "not-to-be-found"})
-        there = work(self.order(suite), "calc-1", asking(desk), threading.Event())
+        coordinator = opened(out, {"RAY_TEST_KEY": "not-to-be-found"})
+        there = work(self.order(suite), "calc-1", asking(coordinator), threading.Event())
 
         assert (there.status, there.verified, there.stop) == ("solved", True, Stop.SOLVED)
         with Run.read(out / "calc-1") as run:
@@ -219,9 +218,9 @@ class TestAWorker:
                 == there.patch
                 == (out / "calc-1/patch.diff").read_bytes()
             )
-        assert desk.spent() == there.usage
-        stands = desk.standing("calc-1")
-        assert (stands.doing, stands.nodes, stands.best, stands.usage) == ("ending", there.nodes, 1.0, there.usage)
+        assert coordinator.spent() == there.usage
+        status = coordinator.status("calc-1")
+        assert (status.doing, status.nodes, status.best, status.usage) == ("ending", there.nodes, 1.0, there.usage)
         assert not (out / "calc-1" / "store").exists()
         assert list(scratch.iterdir()) == []
         assert os.environ.pop("RAY_TEST_KEY") == "not-to-be-found"
@@ -230,13 +229,13 @@ class TestAWorker:
     def test_that_meets_a_limit_leaves_a_run_that_is_begun_anew_and_counts(
         self, suite: Path, tmp_path: Path, namespaces: Path
     ) -> None:
-        desk = opened(tmp_path, max_measurements=1)
-        assert work(self.order(suite), "calc-1", asking(desk), threading.Event()).stop is Stop.BATCH
+        coordinator = opened(tmp_path, max_measurements=1)
+        assert work(self.order(suite), "calc-1", asking(coordinator), threading.Event()).stop is Stop.BATCH
         assert not (tmp_path / "calc-1").exists()
         assert (tmp_path / UNFINISHED / "calc-1" / "1" / "journal.jsonl").is_file()
         batch = Batch(tmp_path, Identity("set", "revealed", "mutate"))
         batch.close()
-        assert spent_so_far(batch, []).measurements == desk.spent().measurements > 0
+        assert spent_so_far(batch, []).measurements == coordinator.spent().measurements > 0
 
 
 class TestRequests:
@@ -311,9 +310,9 @@ class TestNeighbours:
         assert neighbours.near(bare_instance("b")) == ""
 
 
-def test_the_desk_knows_where_an_instance_was_last(tmp_path: Path) -> None:
-    desk = opened(tmp_path)
-    assert desk.machine("a") == ""
-    desk.moved("a", "first")
-    desk.moved("a", "second")
-    assert desk.machine("a") == "second"
+def test_the_coordinator_knows_where_an_instance_was_last(tmp_path: Path) -> None:
+    coordinator = opened(tmp_path)
+    assert coordinator.machine("a") == ""
+    coordinator.moved("a", "first")
+    coordinator.moved("a", "second")
+    assert coordinator.machine("a") == "second"

@@ -1,4 +1,4 @@
-"""Ray: the tasks, the actor and the runtime environment that a batch on a cluster consists of."""
+"""The Ray side of a batch on a cluster: its tasks, its actor and its runtime environment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from benchmarks.batch.cluster import requests
 from benchmarks.batch.cluster.code_bundle import pack
 from benchmarks.batch.cluster.coordinator import Ask, Coordinator
 from benchmarks.batch.cluster.neighbours import Neighbours
-from benchmarks.batch.cluster.remote_budget import DeskPurse
+from benchmarks.batch.cluster.remote_budget import RemoteBudget
 from benchmarks.batch.cluster.task import Order, work
 from benchmarks.batch.grouping import environment_of
 from benchmarks.batch.runner import OnEvent, Solve, Take
@@ -39,52 +39,52 @@ log = logging.getLogger(__name__)
 
 CONNECT_S = 5.0
 POLL_S = 1.0
-"""How soon a task learns that the batch is being stopped, and whoever watches what it does."""
+"""How often a waiting thread looks whether the batch is being stopped, and updates the status of its instance."""
 LOSSES = 1
-"""How often Ray begins an instance anew whose machine or process was lost."""
+"""How often Ray begins an instance anew after its machine or process was lost."""
 _LIMITS = ("max_usd", "max_tokens", "max_calls", "max_measurements", "max_seconds")
 
 
 class WorkersLost(RamifyError):
-    """The machine or the process that worked on an instance was lost, and the next one too."""
+    """The machine or the process that worked on an instance was lost, and so was the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Which machines, and what an instance needs of one."""
+    """A cluster, and what an instance needs of one of its machines."""
 
     address: str = "auto"
     resources: Mapping[str, float] = field(default_factory=lambda: requests.read(""))
     environment: Sequence[str] = ()
-    """Names of variables that the workers are given, with the values they have here."""
+    """Names of environment variables that are passed to the workers with the values that they have here."""
 
 
 @contextmanager
 def on_ray(
     cluster: Cluster, order: Order, out: Path, total: Budget, make: Callable[[ParentBudget], Solve]
 ) -> Iterator[tuple[Solve, int, Take]]:
-    """What solves an instance on the cluster, how many it has room for now, and what chooses the next. `out` is the
-    batch's folder; what `make` makes goes on with runs that were begun there on this machine, where their states are.
-    What all of them spend is spent of `total`.
+    """Yield what solves an instance on the cluster, how many instances it has room for now, and what chooses the next
+    one. `out` is the batch's folder. Runs that were begun there on this machine, where their states are, are resumed by
+    the `Solve` that `make` returns. All usage is charged to `total`.
 
     Raises:
-        ConfigError: no Ray, no cluster, or one that this machine is no part of.
-        UsageError: a variable that is to be given to the workers is not set.
+        ConfigError: Ray is not installed, no cluster answers, or this machine does not belong to it.
+        UsageError: a variable that is to be passed to the workers is not set.
     """
     secrets = _secrets(cluster.environment)
-    with tempfile.TemporaryDirectory(prefix="ramify-luggage-") as folder:
-        order, shipped = pack(order, out, Path(folder))
-        ray = _connected(cluster.address, shipped)
+    with tempfile.TemporaryDirectory(prefix="ramify-code-bundle-") as folder:
+        order, environment = pack(order, out, Path(folder))
+        ray = _connected(cluster.address, environment)
     try:
-        desk = _desk(ray, out, {name: getattr(total, name) for name in _LIMITS})
-        ask: Ask = partial(_ask, desk)
+        coordinator = _coordinator(ray, out, {name: getattr(total, name) for name in _LIMITS})
+        ask: Ask = partial(_ask, coordinator)
         if not ask("open", total.spent, total.elapsed_s, secrets):
-            raise ConfigError(f"this machine's part of the Ray cluster cannot see {out}; {_ON_A_NODE}")
-        wanted = {"max_retries": LOSSES, "retry_exceptions": False, **requests.options(cluster.resources)}
-        run = ray.remote(**wanted)(_task)
+            raise ConfigError(f"the Ray node on this machine cannot see {out}; {_ON_A_NODE}")
+        options = {"max_retries": LOSSES, "retry_exceptions": False, **requests.options(cluster.resources)}
+        run = ray.remote(**options)(_task)
         neighbours = Neighbours(partial(_environment, order), partial(ask, "machine"))
-        here = make(DeskPurse(ask, "", 0, time.monotonic() + total.left_s))
-        submit = partial(_submitted, run, order, desk, neighbours)
+        here = make(RemoteBudget(ask, "", 0, time.monotonic() + total.left_s))
+        submit = partial(_submitted, run, order, coordinator, neighbours)
         yield _solver(submit, ask, here), _room(ray, cluster.resources), neighbours.take
         total.start(spent=ask("spent"), nodes=0, elapsed_s=total.elapsed_s)
     finally:
@@ -103,14 +103,14 @@ def _secrets(names: Sequence[str]) -> dict[str, str]:
     return {name: os.environ[name] for name in names}
 
 
-def _connected(address: str, shipped: Mapping[str, Any]) -> Any:
-    """The module `ray`, connected.
+def _connected(address: str, environment: Mapping[str, Any]) -> Any:
+    """Connect to the cluster and return the module `ray`.
 
     Raises:
-        ConfigError: it is not installed, or no cluster takes this program in.
+        ConfigError: Ray is not installed, no cluster answers, or the cluster refuses this program.
     """
     if address.startswith("ray://"):
-        raise ConfigError(f"--ray-address {address} is that of a Ray client; {_ON_A_NODE}")
+        raise ConfigError(f"--ray-address {address} is an address for Ray Client, which is not supported; {_ON_A_NODE}")
     _require_answer(address)
     try:
         import ray
@@ -118,11 +118,11 @@ def _connected(address: str, shipped: Mapping[str, Any]) -> Any:
         raise ConfigError("--executor ray needs Ray: pip install 'ramify[ray]'") from error
     os.environ.setdefault("RAY_RUNTIME_ENV_IGNORE_GITIGNORE", "1")  # bundles of instances are in many a .gitignore
     try:
-        ray.init(address, runtime_env=dict(shipped), log_to_driver=False, logging_level=logging.ERROR)
+        ray.init(address, runtime_env=dict(environment), log_to_driver=False, logging_level=logging.ERROR)
     except ConnectionError as error:
         raise ConfigError(f"no Ray cluster answers at {address!r}; {_WITHOUT}") from error
     except (RuntimeError, ValueError) as error:
-        raise ConfigError(f"the Ray cluster at {address!r} does not take this program in: {error}") from error
+        raise ConfigError(f"the Ray cluster at {address!r} refuses this program: {error}") from error
     return ray
 
 
@@ -130,7 +130,7 @@ _WITHOUT = "start one with `ray start --head`, or name one with --ray-address HO
 
 
 def _require_answer(address: str) -> None:
-    """Raises ConfigError where nobody answers at a HOST:PORT: Ray itself would go on asking for minutes."""
+    """Raise ConfigError if nothing answers at a HOST:PORT: Ray itself would keep trying for minutes."""
     named = os.environ.get("RAY_ADDRESS", "auto") if address == "auto" else address
     host, _, port = named.rpartition(":")
     if named != "auto":
@@ -140,8 +140,8 @@ def _require_answer(address: str) -> None:
             raise ConfigError(f"no Ray cluster answers at {named!r}; {_WITHOUT}") from error
 
 
-def _desk(ray: Any, out: Path, limits: Mapping[str, float | None]) -> Any:
-    """On this machine, where the batch's folder is."""
+def _coordinator(ray: Any, out: Path, limits: Mapping[str, float | None]) -> Any:
+    """Start the coordinator as an actor on this machine, where the batch's folder is."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -152,38 +152,38 @@ def _environment(order: Order, instance: Instance) -> str:
     return environment_of(instance, fitted(instance.task, order.settings).workspace.image)
 
 
-def _submitted(run: Any, order: Order, desk: Any, neighbours: Neighbours, instance: Instance) -> Any:
-    """The instance as a task of Ray's, on the machine that it had best be on where that has room."""
+def _submitted(run: Any, order: Order, coordinator: Any, neighbours: Neighbours, instance: Instance) -> Any:
+    """Submit the instance as a task, to its preferred machine if that has room."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     machine = neighbours.near(instance)
     near = machine and NodeAffinitySchedulingStrategy(machine, soft=True, _spill_on_unavailable=True)
-    return run.options(scheduling_strategy=near or "SPREAD").remote(order, desk, instance.id)
+    return run.options(scheduling_strategy=near or "SPREAD").remote(order, coordinator, instance.id)
 
 
-def _ask(desk: Any, method: str, *arguments: Any) -> Any:
+def _ask(coordinator: Any, method: str, *arguments: Any) -> Any:
     import ray
 
-    return ray.get(getattr(desk, method).remote(*arguments))
+    return ray.get(getattr(coordinator, method).remote(*arguments))
 
 
-def _room(ray: Any, wanted: Mapping[str, float]) -> int:
-    found = requests.room([node["Resources"] for node in ray.nodes() if node["Alive"]], wanted)
-    if not found:
-        said = ", ".join(f"{name}={amount:g}" for name, amount in wanted.items())
-        log.error("no machine of the cluster has %s for an instance now; waiting for one that has", said)
-    return max(1, found)
+def _room(ray: Any, request: Mapping[str, float]) -> int:
+    count = requests.room([node["Resources"] for node in ray.nodes() if node["Alive"]], request)
+    if not count:
+        resources = ", ".join(f"{name}={amount:g}" for name, amount in request.items())
+        log.error("no machine of the cluster has %s for an instance now; waiting for one that has", resources)
+    return max(1, count)
 
 
-def _task(order: Order, desk: Any, name: str) -> Result:
-    """What Ray runs on a machine. Waiting for the desk in another thread, it keeps its CPUs; Ray cancels by a
-    KeyboardInterrupt in this one."""
+def _task(order: Order, coordinator: Any, name: str) -> Result:
+    """What Ray runs on a machine. The work is done in another thread: a task that waits for the coordinator in its main
+    thread would give up its CPUs, and Ray cancels by a KeyboardInterrupt in this one."""
     import ray
 
-    _ask(desk, "moved", name, ray.get_runtime_context().get_node_id())
+    _ask(coordinator, "moved", name, ray.get_runtime_context().get_node_id())
     cancel = threading.Event()
     with ThreadPoolExecutor(1, thread_name_prefix="instance") as pool:
-        future = pool.submit(work, order, name, partial(_ask, desk), cancel)
+        future = pool.submit(work, order, name, partial(_ask, coordinator), cancel)
         while True:
             try:
                 return future.result()
@@ -199,7 +199,7 @@ def _solver(submit: Callable[[Instance], Any], ask: Ask, here: Solve) -> Solve:
         if (run_dir / "journal.jsonl").is_file():
             return _ended(run_dir) or here(instance, run_dir, cancel, on_event)
         try:
-            result = _result(submit(instance), cancel, lambda: on_event(ask("standing", instance.id)))
+            result = _result(submit(instance), cancel, lambda: on_event(ask("status", instance.id)))
         except WorkersLost:
             ask("abandon", instance.id)
             raise
@@ -209,17 +209,18 @@ def _solver(submit: Callable[[Instance], Any], ask: Ask, here: Solve) -> Solve:
 
 
 def _ended(run_dir: Path) -> Result | None:
-    """Of a run that arrived, without its states, and was not recorded before this program was killed."""
+    """The result of a run that arrived from a worker, so without states, and was not recorded before this program was
+    killed; None for any other run."""
     with Run.read(run_dir) as run:
         return result_of(run, run.ended) if run.ended and not (run_dir / STORE).exists() else None
 
 
-def _result(ref: Any, cancel: threading.Event, look: Callable[[], None]) -> Result | None:
-    """What a task came to; None when it was cancelled before it began. Meanwhile it is looked at now and then.
+def _result(ref: Any, cancel: threading.Event, show_status: Callable[[], None]) -> Result | None:
+    """Wait for the result of a task, and show its status meanwhile; None if it was cancelled before it began.
 
     Raises:
-        WorkersLost: whoever worked on it.
-        ConfigError: the machines cannot be given the code or the instances.
+        WorkersLost: the machines or processes that worked on it were lost.
+        ConfigError: the machines cannot receive the code or the instances.
     """
     import ray
     from ray import exceptions
@@ -228,9 +229,9 @@ def _result(ref: Any, cancel: threading.Event, look: Callable[[], None]) -> Resu
         if cancel.is_set():
             ray.cancel(ref)
             break
-        look()
+        show_status()
     else:
-        look()  # at what it came to since the last time
+        show_status()  # what has changed since the last poll
     try:
         result: Result = ray.get(ref)
     except exceptions.TaskCancelledError:

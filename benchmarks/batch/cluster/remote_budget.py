@@ -1,4 +1,4 @@
-"""The purse: the limits of the whole batch, as a worker's budget asks them of the desk."""
+"""The limits of the whole batch, as a worker's budget asks the coordinator for them."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ from dataclasses import dataclass
 from agent.budget import BudgetSpent, Stop, Usage
 from benchmarks.batch.cluster.coordinator import Ask
 
-__all__ = ["DeskPurse"]
+__all__ = ["RemoteBudget"]
 
 
 @dataclass(frozen=True, slots=True)
-class DeskPurse:
-    """A `agent.budget.ParentBudget`. Thread-safe where `ask` is."""
+class RemoteBudget:
+    """An `agent.budget.ParentBudget` that asks the coordinator. Thread-safe if `ask` is."""
 
     ask: Ask
     name: str
-    """Of the instance; empty: the program beside the desk, which is no attempt."""
+    """The instance's id; empty for the program beside the coordinator, which is no attempt."""
     attempt: int
-    """As `Welcome`; 0 without a name."""
+    """As in `WorkerLease`; 0 without a name."""
     until: float
     """When the limit of seconds is met, by this machine's `time.monotonic`; may be infinite."""
 
     @property
     def left_s(self) -> float:
-        """As `Purse`."""
+        """As `ParentBudget.left_s`."""
         return self.until - time.monotonic()
 
     def stop(self, nodes: int = 0) -> Stop | None:
-        """As `Purse`."""
-        found: Stop | None = self.ask("stop", nodes)
-        return found
+        """As `ParentBudget.stop`."""
+        limit: Stop | None = self.ask("stop", nodes)
+        return limit
 
     def used_up(self) -> bool:
-        """As `Purse`."""
+        """As `ParentBudget.used_up`."""
         return bool(self.ask("used_up"))
 
     @contextmanager
     def reserve(self, estimate: Usage) -> Iterator[Callable[[Usage], None]]:
-        """As `Purse`. Raises BudgetSpent."""
-        ticket: int | Stop = self.ask("reserve", self.name, self.attempt, estimate)
-        if isinstance(ticket, Stop):
-            raise BudgetSpent(ticket)
+        """As `ParentBudget.reserve`. Raises BudgetSpent."""
+        reservation: int | Stop = self.ask("reserve", self.name, self.attempt, estimate)
+        if isinstance(reservation, Stop):
+            raise BudgetSpent(reservation)
         try:
-            yield lambda usage: self.settle(usage, ticket=ticket)
+            yield lambda usage: self.ask("settle", usage, 0, reservation)
         finally:
-            self.ask("release", ticket)
+            self.ask("release", reservation)
 
-    def settle(self, usage: Usage, nodes: int = 0, ticket: int | None = None) -> None:
-        """As `Purse`; of what a ticket holds back, where there is one."""
-        self.ask("settle", usage, nodes, ticket)
+    def settle(self, usage: Usage, nodes: int = 0) -> None:
+        """As `ParentBudget.settle`."""
+        self.ask("settle", usage, nodes)

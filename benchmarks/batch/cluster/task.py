@@ -1,4 +1,4 @@
-"""Work: one instance on a machine of the cluster, from the call to the run's folder on its way back."""
+"""Solves one instance on a machine of the cluster, and sends the run's folder back."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from agent.run.events import Event
 from agent.run.paths import STORE
 from agent.settings import Settings
 from agent.solver.result import Result
-from benchmarks.batch.cluster import transfer as parcels
+from benchmarks.batch.cluster import transfer
 from benchmarks.batch.cluster.coordinator import Ask, WorkerLease
-from benchmarks.batch.cluster.remote_budget import DeskPurse
+from benchmarks.batch.cluster.remote_budget import RemoteBudget
 from benchmarks.batch.runner import solver_of, state_of
-from benchmarks.batch.status import Standing
+from benchmarks.batch.status import InstanceStatus
 from benchmarks.data.instances import InstanceBroken
 from benchmarks.data.sources import open_source
 
@@ -30,30 +30,30 @@ __all__ = ["Order", "work"]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What all workers of a batch are told."""
+    """What all workers of a batch receive."""
 
     source: str
-    """What the instances are known by on the workers."""
+    """The name of the source of instances on the workers."""
     reveal: bool
     settings: Settings
 
 
 def work(order: Order, name: str, ask: Ask, cancel: threading.Event) -> Result:
-    """Solve an instance in a folder that is gone afterwards; the run is at the desk then.
+    """Solve an instance in a temporary folder and send the run to the coordinator.
 
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.build.composition.start`.
     """
-    welcome: WorkerLease = ask("begin", name)
-    os.environ.update(welcome.environment)
+    lease: WorkerLease = ask("begin", name)
+    os.environ.update(lease.environment)
     _log_without_secrets()
     with tempfile.TemporaryDirectory(prefix="ramify-cluster-", ignore_cleanup_errors=True) as place:
         try:
-            result = _solved(order, name, ask, welcome, Path(place), cancel)
+            result = _solved(order, name, ask, lease, Path(place), cancel)
         except Exception as error:
-            _hand_over(Path(place) / name, ask, welcome, ended=_settled(None, error))
+            _send_back(Path(place) / name, ask, lease, ended=_settled(None, error))
             raise
-        _hand_over(Path(place) / name, ask, welcome, ended=_settled(result, result.error))
+        _send_back(Path(place) / name, ask, lease, ended=_settled(result, result.error))
         on_engine = any((Path(place) / name / STORE / note).exists() for note in ("volume", "commit"))
     if on_engine:
         for left in leftovers():
@@ -62,19 +62,19 @@ def work(order: Order, name: str, ask: Ask, cancel: threading.Event) -> Result:
 
 
 @dataclass(slots=True)
-class _Telling:
-    """Tells the desk how an attempt stands, of events from any thread."""
+class _StatusReporter:
+    """Reports the status of an attempt to the coordinator. Thread-safe."""
 
     ask: Ask
     name: str
     attempt: int
-    standing: Standing = field(default_factory=Standing)
+    status: InstanceStatus = field(default_factory=InstanceStatus)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def take(self, news: Event | Standing) -> None:
+    def report(self, news: Event | InstanceStatus) -> None:
         with self.lock:
-            self.standing = news if isinstance(news, Standing) else self.standing.after(news)
-            self.ask("stands", self.name, self.attempt, self.standing)
+            self.status = news if isinstance(news, InstanceStatus) else self.status.after(news)
+            self.ask("report_status", self.name, self.attempt, self.status)
 
 
 def _settled(result: Result | None, error: Exception | None) -> bool:
@@ -82,23 +82,23 @@ def _settled(result: Result | None, error: Exception | None) -> bool:
     return not interrupted and state_of(result, error) in ("done", "limit")
 
 
-def _hand_over(run_dir: Path, ask: Ask, welcome: WorkerLease, *, ended: bool) -> None:
+def _send_back(run_dir: Path, ask: Ask, lease: WorkerLease, *, ended: bool) -> None:
     if (run_dir / "journal.jsonl").is_file():
-        parcels.send(run_dir, lambda piece: ask("receive", run_dir.name, welcome.attempt, piece))
-        ask("unpack", run_dir.name, welcome.attempt, ended)
+        transfer.send(run_dir, lambda piece: ask("receive", run_dir.name, lease.attempt, piece))
+        ask("unpack", run_dir.name, lease.attempt, ended)
 
 
 def _log_without_secrets() -> None:
-    """What libraries log goes to a file of Ray's."""
+    """Redact what libraries log, which Ray writes to a file."""
     handler = logging.StreamHandler()
     handler.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
 
 
-def _solved(order: Order, name: str, ask: Ask, welcome: WorkerLease, place: Path, cancel: threading.Event) -> Result:
+def _solved(order: Order, name: str, ask: Ask, lease: WorkerLease, place: Path, cancel: threading.Event) -> Result:
     source = open_source(order.source, place / "clones", reveal=order.reveal)
-    solve = solver_of(source, order.settings, DeskPurse(ask, name, welcome.attempt, time.monotonic() + welcome.left_s))
-    instance = next((each for each in source.instances() if each.id == name), None)
+    solve = solver_of(source, order.settings, RemoteBudget(ask, name, lease.attempt, time.monotonic() + lease.left_s))
+    instance = next((i for i in source.instances() if i.id == name), None)
     if instance is None:
-        raise InstanceBroken(f"{order.source} holds no instance {name} on this machine")
-    return solve(instance, place / name, cancel, _Telling(ask, name, welcome.attempt).take)
+        raise InstanceBroken(f"{order.source} has no instance {name} on this machine")
+    return solve(instance, place / name, cancel, _StatusReporter(ask, name, lease.attempt).report)
