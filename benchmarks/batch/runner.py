@@ -121,7 +121,7 @@ class StopSignal:
 
 
 @contextmanager
-def brakes_on_signals() -> Iterator[StopSignal]:
+def stop_on_signals() -> Iterator[StopSignal]:
     """Yield a stop signal that SIGINT escalates and SIGTERM sets fully. Only in the main thread."""
     brakes = StopSignal()
 
