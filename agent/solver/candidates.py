@@ -84,7 +84,7 @@ class CandidatePool:
         journal. While candidates are compared, states with the same patch share one verification.
 
         Raises:
-            sandboxes.SandboxError: it cannot be made: `StoreFull` where there is no room for it.
+            sandboxes.SandboxError: it cannot be made: `StoreFull` if there is no room.
         """
         if (known := self._known(node.id)) is not None:
             self._twin(node, known["patch"])
@@ -141,31 +141,31 @@ class CandidatePool:
         """Choose the answer and record how the session ended. The answer is the most promising state whose patch passes
         verification; after a comparison, the one with the best facts, and among equals the most preferred. States that
         cannot be verified are skipped."""
-        found = None
+        answer = None
         at_once = stop is Stop.INTERRUPTED and isinstance(self._session.cancel, AtOnce)
         for candidate in self.candidates():
             if at_once and self._known(candidate.id) is None:
                 return self._end_unverified(candidate, stop, error)
             try:
                 if self.stands(candidate):
-                    found = candidate
+                    answer = candidate
                     break
             except StoreFull as full:
                 return self._end_unverified(candidate, Stop.FAILED, error or full)
             except SandboxError as lost:
-                log.warning("node %d cannot be verified, and is no answer: %s", candidate.id, lost)
+                log.warning("node %d cannot be verified and is skipped: %s", candidate.id, lost)
                 error = error or lost
         if self.preferred is not None:
-            found = max(self._standing(self.preferred), key=self.facts, default=found)
-        verdict = self._known(found.id) or {} if found else {}
-        return end(self._session, self.grade(found).status if found else "no_patch", found, stop, error, verdict)
+            answer = max(self._standing(self.preferred), key=self.facts, default=answer)
+        verdict = self._known(answer.id) or {} if answer else {}
+        return end(self._session, self.grade(answer).status if answer else "no_patch", answer, stop, error, verdict)
 
     def _twin(self, node: Node, patch_blob: str) -> Node:
         """The first state that was seen to have this patch; without a comparison, the state itself."""
         return node if self.preferred is None else self._by_patch.setdefault(patch_blob, node)
 
     def _verify(self, node: Node, patch: bytes) -> Mapping[str, Any]:
-        """As `agent.evaluate.verification.verify`, as a note."""
+        """Verify a state's patch (`agent.evaluate.verification.verify`). Returns the verdict as a note."""
         provider = self._session.components.provider
         provider.require_room(to_finish=True)
         verdict = verify(provider, self._run.tree.root, node, patch, self.scorer)
@@ -188,4 +188,5 @@ class CandidatePool:
         return end(self._session, "improved", best, stop, error, note, verified=False)
 
     def _known(self, node_id: NodeId) -> Mapping[str, Any] | None:
+        """The recorded verification of a state, if there is one."""
         return self._run.verdict(node_id)
