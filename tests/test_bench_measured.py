@@ -12,7 +12,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from agent.budget import Usage
-from benchmarks.batch import measured_times as measured
+from benchmarks.batch import measured_times
 from benchmarks.batch.batch import Attempt, Batch, Identity
 from benchmarks.batch.measured_times import Measured, Recorder, outlook, read_measured
 from benchmarks.cli.app import app
@@ -132,7 +132,7 @@ class TestWhatIsKept:
     def test_forgets_the_oldest_when_there_is_too_much(
         self, batch: Batch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(measured, "KEPT_BYTES", 1000)
+        monkeypatch.setattr(measured_times, "KEPT_BYTES", 1000)
         recorder = Recorder(batch, [], tmp_path / "m")
         for number in range(40):
             recorder.ended(TODO[0], ended("1", number=number))
@@ -161,11 +161,11 @@ def test_a_batch_says_what_the_one_before_it_measured(tmp_path: Path, monkeypatc
 
     first = run("first", "--ids", "a")
     assert "1 of 1 instances are in repositories that were never measured like this (example/calc)" in first.stderr
-    (row,) = read_measured(measured.measured_file())
+    (row,) = read_measured(measured_times.measured_file())
     assert (row.repo, row.mode, row.model) == ("example/calc", "revealed", "ramify/mutate/auto+revealed-tests")
     assert row.suite_s is not None
     assert 0 < row.suite_s < row.seconds
     second = run("second")
     assert "that rests on 1 instance of 1 repository, by ramify/mutate/auto+revealed-tests" in second.stderr
     assert "with the same settings" in second.stderr
-    assert len(read_measured(measured.measured_file())) == 3
+    assert len(read_measured(measured_times.measured_file())) == 3

@@ -7,7 +7,7 @@ import sys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.run.tree import aggregates as carried
+from agent.run.tree import aggregates
 from agent.run.tree.aggregates import SubtreeAggregate
 from agent.run.tree.graph import StateGraph
 
@@ -54,7 +54,7 @@ def interrupted(totals, node, at_line):
 
     def trace(frame, event, arg):
         nonlocal lines
-        if frame.f_code.co_filename != carried.__file__:
+        if frame.f_code.co_filename != aggregates.__file__:
             return None
         lines += event == "line"
         if event == "line" and lines == at_line:

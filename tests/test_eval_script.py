@@ -16,7 +16,7 @@ from typing import cast
 
 import pytest
 
-from benchmarks.data import harness_assets as assets
+from benchmarks.data import harness_assets
 from benchmarks.data.harness_logs import START
 from benchmarks.data.instances import Instance, InstanceBroken
 from benchmarks.data.sources import Source, open_source
@@ -110,7 +110,7 @@ def test_what_no_patch_can_carry_is_there_when_the_tests_run(
     seen = instance.hidden.eval_script.replace(f"{START}'", f"{START}'\ntest $(wc -c < 'base/a b.png') = 4 || exit 1")
     wanted = replace(instance.hidden, eval_script=seen, assets=(("base/a b.png", f"{pictures}/a.png"),))
     assert graded(source, replace(instance, hidden=wanted), provider, FIXED).status == "resolved"
-    monkeypatch.setattr(assets, "ALL_BYTES", 6)
+    monkeypatch.setattr(harness_assets, "ALL_BYTES", 6)
     twice = replace(wanted, assets=(*wanted.assets, ("base/a.png", f"{pictures}/a.png")))
     assert "is too large" in graded(source, replace(instance, hidden=twice), provider, FIXED).reason
     for address, reason in (
@@ -148,10 +148,10 @@ def test_a_file_that_breaks_off_or_drips_is_not_had(monkeypatch: pytest.MonkeyPa
         address = f"http://127.0.0.1:{server.server_port}"
         try:
             with pytest.raises(InstanceBroken, match="cannot fetch"):
-                assets.put_in(cast("Sandbox", None), [("a.png", f"{address}/half")], "")
-            monkeypatch.setattr(assets, "ALL_S", -1)
+                harness_assets.put_in(cast("Sandbox", None), [("a.png", f"{address}/half")], "")
+            monkeypatch.setattr(harness_assets, "ALL_S", -1)
             with pytest.raises(InstanceBroken, match="take longer than"):
-                assets.put_in(cast("Sandbox", None), [("a.png", f"{address}/slow")], "")
+                harness_assets.put_in(cast("Sandbox", None), [("a.png", f"{address}/slow")], "")
         finally:
             _Failing.over.set()
             server.shutdown()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent.actions import Edit
-from agent.build import composition as build
+from agent.build import composition
 from agent.learning.export.edits import Edits
 from agent.policy.edit.counts import counted
 from agent.policy.edit.ranking import Likeliest, Uniform
@@ -126,7 +126,7 @@ def search(material: Material, recipe: Recipe, bug: Broken, out: Path) -> tuple[
             "workers": 1,
         }
     )
-    result = build.start(task, settings, out / "run")
+    result = composition.start(task, settings, out / "run")
     with Run.read(out / "run") as run:
         return result.status == "solved", len(run.tree) - 1
 

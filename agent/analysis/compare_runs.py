@@ -1,4 +1,4 @@
-"""Sameness: whether two runs found the same, and if not, where they part.
+"""Compares two runs: whether they found the same, and if not, the first difference.
 
 Compared are the states in their order (parents, what was done, said and paid for in each turn, content, tests, value,
 flags), the edges, what came of every expansion, the result and the patch. Not compared: what commands printed, times,

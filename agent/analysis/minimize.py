@@ -1,4 +1,4 @@
-"""Shortening: what a solved path comes down to when the detours on it are left out, and the proof that it still solves.
+"""Minimises solved paths: leaves their detours out and proves that the rest still solves the task.
 
 After Retro-Search, which looks for shorter ways in traces that were right. Law: what is left was carried out from the
 base state, each call of it failed or not as it had before, and the whole suite, run afresh, says that it is solved.

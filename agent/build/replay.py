@@ -16,7 +16,7 @@ from typing import Any
 from agent.analysis.compare_runs import ends_expansion, first_difference
 from agent.analysis.recorded_model import Archive, Recorded
 from agent.budget import Stop
-from agent.build import composition as build
+from agent.build import composition
 from agent.config import restore
 from agent.errors import UsageError
 from agent.models import Model
@@ -75,7 +75,7 @@ def replay(
         settings = change(started.settings)
         same, stop, archive = settings == restore(started.settings), cancel or threading.Event(), Archive(old)
         _take_reports(source, directory)
-        result = build.start(
+        result = composition.start(
             load_task(started.task),
             _settings(settings, old, same),
             directory,

@@ -15,7 +15,7 @@ from agent.cli import diagnose as cli_diagnose
 from agent.cli import export as cli_export
 from agent.cli import history as cli_history
 from agent.cli import memory as cli_memory
-from agent.cli import red_build as cli_ci
+from agent.cli import red_build
 from agent.cli import replay as cli_replay
 from agent.cli import runs as cli_runs
 from agent.cli import serve as cli_serve
@@ -209,8 +209,8 @@ def go_on(
 
 
 for command in (
-    cli_ci.fix,
-    cli_ci.check_patch,
+    red_build.fix,
+    red_build.check_patch,
     cli_export.export,
     cli_shorten.shorten,
     cli_replay.replay,

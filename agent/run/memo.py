@@ -1,4 +1,4 @@
-"""Once: what a run finds out a single time and reads from its journal after that."""
+"""Memo: facts that a run finds out once and reads from its journal after that."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from agent.evaluate.scorer import StagedScorer
 from agent.run.events import Event
 from agent.run.run import Run
 from agent.run.schedule import Schedule
-from agent.solver import root_state as base
+from agent.solver import root_state
 from agent.solver.candidates import CandidatePool
 from agent.solver.outcome import result_of
 from agent.solver.result import Result
@@ -54,7 +54,7 @@ def solve(
         return result_of(run, run.ended)
     session = Session(task, parts, run, cancel or threading.Event(), on_event or (lambda event: None), known)
     parts.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
-    scorer = base.measure(session, base.make(session, settings or {}))
+    scorer = root_state.measure(session, root_state.make(session, settings or {}))
     answers = CandidatePool(session, scorer)
     grower = (begin or search)(session, scorer)
     with salvaging(session, answers):

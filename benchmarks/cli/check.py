@@ -42,7 +42,7 @@ def check(
     from agent.config import given
     from benchmarks.batch.sandbox_choice import grading_place
     from benchmarks.data.instances import select
-    from benchmarks.grading import validation as checking
+    from benchmarks.grading import validation
     from benchmarks.grading.evidence import Archive
     from sandboxes.docker.pulls import until
 
@@ -53,7 +53,7 @@ def check(
         pool, stopping = stack.enter_context(ThreadPoolExecutor(workers)), threading.Event()
         stack.callback(stopping.set)
         chosen = select(opened.instances(), ids=split(ids), pattern=pattern, part=part)
-        checked = until(stopping)(lambda instance: checking.check(instance, opened, provider, archive))
+        checked = until(stopping)(lambda instance: validation.check(instance, opened, provider, archive))
         checks = list(_shown(pool.map(checked, chosen), len(chosen), as_json=as_json))
     sys.stdout.write(_in_all(checks, as_json=as_json) + "\n")
     raise typer.Exit(0 if all(each.valid for each in checks) else 1)

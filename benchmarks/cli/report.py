@@ -36,18 +36,16 @@ def report(
 
     from benchmarks.batch.batch import read_identity
     from benchmarks.reports import report as reports
-    from benchmarks.reports import round_effects as refinement
-    from benchmarks.reports import selectors
-    from benchmarks.reports import suspicious_files as steering
+    from benchmarks.reports import round_effects, selectors, suspicious_files
 
     if export is not None:
         _submit(batch, export, out, site, paper, authors)
         return
     identity = read_identity(batch)
     attempts, verdicts = reports.read_graded(batch)
-    lines, refined = reports.report(attempts, verdicts), refinement.refinement(attempts, verdicts)
+    lines, refined = reports.report(attempts, verdicts), round_effects.refinement(attempts, verdicts)
     choices = selectors.read_choices(batch, attempts)
-    standings, steered = selectors.standings(choices, verdicts), steering.steering(attempts, verdicts)
+    standings, steered = selectors.standings(choices, verdicts), suspicious_files.steering(attempts, verdicts)
     if as_json:
         found = {"batch": asdict(identity), **reports.as_json(lines), "selectors": [asdict(line) for line in standings]}
         found["steering"] = steered
@@ -58,8 +56,8 @@ def report(
     console.print(reports.headline(lines), markup=False)
     if identity.suite:
         console.print(f"suite {identity.suite} of {identity.source}", markup=False)
-    refined_text = refinement.as_text(refined) if refined else ""
-    sections = (steering.as_text(steered), selectors.summary(choices, standings), refined_text)
+    refined_text = round_effects.as_text(refined) if refined else ""
+    sections = (suspicious_files.as_text(steered), selectors.summary(choices, standings), refined_text)
     for section in filter(None, sections):
         console.print(section, markup=False)
 

@@ -15,7 +15,7 @@ from sandboxes.commit.archives import Files
 from sandboxes.commit.command import FIRST_PROCESS, Command, run
 from sandboxes.commit.manifest import Entry, Manifest, delta
 from sandboxes.commit.states import State, States
-from sandboxes.docker import seccomp as filters
+from sandboxes.docker import seccomp
 from sandboxes.docker.client import is_podman, labels, removed
 from sandboxes.forking.arguments import require_command, require_text
 
@@ -103,7 +103,7 @@ def _hardened(client: DockerClient, limits: Limits, network: str, capabilities: 
 def _filters(client: DockerClient) -> tuple[str, ...]:
     """The seccomp option. Podman reads a filter only from a file on its own machine; some engines support none."""
     supported = any("seccomp" in option for option in client.info().get("SecurityOptions") or ())
-    return (f"seccomp={filters.of_commands()}",) if supported and not is_podman(client) else ()
+    return (f"seccomp={seccomp.of_commands()}",) if supported and not is_podman(client) else ()
 
 
 class Box:

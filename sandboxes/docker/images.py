@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sandboxes import ImageMissing, SandboxUnavailable, Workspace
 from sandboxes.docker.client import labels, sweep
 from sandboxes.docker.pulls import pull
-from sandboxes.forking import disk_space as room
+from sandboxes.forking import disk_space
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -106,7 +106,7 @@ def root_of(client: DockerClient) -> Path | None:
 def _require_space(client: DockerClient, needed_bytes: int, what: str) -> None:
     """Raise StoreFull if the engine is on this machine and its disk has less free space."""
     if root := root_of(client):
-        room.require(root, needed_bytes, what)
+        disk_space.require(root, needed_bytes, what)
 
 
 def base_volume_name(image_id: str) -> str:

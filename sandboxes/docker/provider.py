@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from sandboxes import ImageMissing, Limits, SandboxError, SandboxUnavailable, Workspace
 from sandboxes.cleanup import Leftover
-from sandboxes.docker import seccomp as filters
+from sandboxes.docker import seccomp
 from sandboxes.docker.client import ENVIRONMENTS_VOLUME, connect, is_podman, labels, sweep, translated
 from sandboxes.docker.container_io import Attached, attach
 from sandboxes.docker.images import (
@@ -36,7 +36,7 @@ from sandboxes.docker.images import (
     short_id,
     workdir_of,
 )
-from sandboxes.forking import environment_cache as caching
+from sandboxes.forking import environment_cache
 from sandboxes.forking.guest_bundle import LOADER, STARTED, package
 from sandboxes.forking.launcher import Layout
 from sandboxes.forking.provider import ForkingProvider
@@ -182,7 +182,7 @@ class DockerLauncher:
         and has its own option for an unmasked /proc."""
         if is_podman(self._client):
             return ["seccomp=unconfined", "unmask=ALL"]
-        return [f"seccomp={filters.of_guests()}"]
+        return [f"seccomp={seccomp.of_guests()}"]
 
     def _host_config(self, rootfs: str, network: str) -> dict[str, object]:
         """Everything off that forking and running tests do not need.
@@ -272,7 +272,7 @@ def shared_leftovers(unused_s: float) -> Iterator[Leftover]:
     with tempfile.TemporaryDirectory(prefix="ramify-clean-") as store:
         launcher = DockerLauncher(Path(store), limits=Limits())
         try:
-            yield from caching.leftovers(launcher, launcher.layout(Workspace(mount="/usr")).place, unused_s)
+            yield from environment_cache.leftovers(launcher, launcher.layout(Workspace(mount="/usr")).place, unused_s)
         finally:
             launcher.close()
             launcher.forget()

@@ -19,13 +19,11 @@ from pathlib import Path
 
 from sandboxes import Limits, SandboxError, SandboxUnavailable, Workspace
 from sandboxes.cleanup import Leftover
-from sandboxes.forking import environment_cache as caching
+from sandboxes.forking import environment_cache
 from sandboxes.forking.guest_bundle import LOADER, STARTED, package
 from sandboxes.forking.launcher import Layout
 from sandboxes.forking.provider import ForkingProvider
-from sandboxes.namespace import beneath, cgroups
-from sandboxes.namespace import pythons as programs
-from sandboxes.namespace import rootfs as skeleton
+from sandboxes.namespace import beneath, cgroups, pythons, rootfs
 
 __all__ = ["NamespaceProvider", "probe", "proven", "shared_leftovers"]
 
@@ -103,7 +101,7 @@ def shared_leftovers(unused_s: float) -> Iterator[Leftover]:
         SandboxUnavailable: the namespace sandbox does not work here.
     """
     with tempfile.TemporaryDirectory(prefix="ramify-clean-") as store:
-        yield from caching.leftovers(NamespaceLauncher(Path(store, "own"), Limits(), ()), "", unused_s)
+        yield from environment_cache.leftovers(NamespaceLauncher(Path(store, "own"), Limits(), ()), "", unused_s)
 
 
 class NamespaceLauncher:
@@ -134,13 +132,13 @@ class NamespaceLauncher:
         path = workspace.path.resolve()
         if not path.is_dir():
             raise SandboxError(f"{path} is no directory")
-        found = programs.pythons(path)
-        system = skeleton.system_directories()
+        found = pythons.pythons(path)
+        system = rootfs.system_directories()
         workdir = workspace.mount or str(path)
-        there = (*skeleton.PROGRAMS, workdir)
-        folders = _outermost([*_exposed(self._expose), *programs.folders(found, path)], there)
-        links = [link for link in programs.links(found) if not _inside(str(link), [*there, *folders])]
-        mounts = [("/", str(skeleton.make(self._store, links))), *((name, name) for name in system)]
+        there = (*rootfs.PROGRAMS, workdir)
+        folders = _outermost([*_exposed(self._expose), *pythons.folders(found, path)], there)
+        links = [link for link in pythons.links(found) if not _inside(str(link), [*there, *folders])]
+        mounts = [("/", str(rootfs.make(self._store, links))), *((name, name) for name in system)]
         mounts += [(name, os.path.realpath(name)) for name in folders]
         lowers = [lower for _, lower in mounts[1:]]
         beneath.note(self._store, lowers)
@@ -148,7 +146,7 @@ class NamespaceLauncher:
             place="",
             mounts=tuple(mounts),
             workdir=workdir,
-            env={"PATH": ":".join([*programs.search_path(found, path, workdir)]), "HOME": "/root"},
+            env={"PATH": ":".join([*pythons.search_path(found, path, workdir)]), "HOME": "/root"},
             key=" ".join(
                 [
                     platform.platform(),

@@ -8,8 +8,7 @@ import pytest
 
 from agent.cli import checkout
 from sandboxes import Provider, Workspace
-from sandboxes.git import diff as patches
-from sandboxes.git import foreign
+from sandboxes.git import diff, foreign
 from tests.projects import commit
 
 pytestmark = pytest.mark.namespace
@@ -33,7 +32,7 @@ def test_a_state_is_compared_although_a_rule_keeps_git_busy(
         quick = box.snapshot()
         box.write(NAME, b"\n")
         slow = box.snapshot()
-    monkeypatch.setattr(patches, "IGNORING_S", 0.5)
+    monkeypatch.setattr(diff, "IGNORING_S", 0.5)
     assert b"+x = 2" in provider.diff(base, slow)
     assert "the .gitignore files keep git busy" in caplog.text
     assert b"noise.log" not in provider.diff(base, quick)

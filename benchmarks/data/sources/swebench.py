@@ -13,7 +13,7 @@ from shlex import join
 from typing import cast
 
 from agent.task import Task
-from benchmarks.data import harness_assets as assets
+from benchmarks.data import harness_assets
 from benchmarks.data.instances import EvalType, Hidden, Instance
 from benchmarks.data.sources import changes, classic, columns, images, scripts
 from benchmarks.data.sources.columns import Row
@@ -144,7 +144,7 @@ def hidden_of(
         test_patch=test_patch,
         test_command=test_command,
         eval_script=eval_script,
-        assets=tuple(assets.declared(row)),
+        assets=tuple(harness_assets.declared(row)),
         eval_type=eval_type,
         log_parser=log_parser,
         row=row,

@@ -15,7 +15,7 @@ from functools import partial
 from agent.errors import UsageError
 from agent.measure import SuiteReport
 from agent.measure.logs import ALIASES, PARSERS, parse
-from benchmarks.data import harness_assets as assets
+from benchmarks.data import harness_assets
 from benchmarks.data.clones import GitRefused
 from benchmarks.data.harness_logs import END, EXIT_CODE, LOG, START, read_log
 from benchmarks.data.instances import Hidden, Instance, Reader
@@ -105,7 +105,7 @@ def _text_of(patch: bytes) -> bytes:
 
 def _run(box: Sandbox, hidden: Hidden) -> ExecResult:
     """The eval script; its log is the output."""
-    script = assets.put_in(box, hidden.assets, _recording(hidden.eval_script))
+    script = harness_assets.put_in(box, hidden.assets, _recording(hidden.eval_script))
     box.write(SCRIPT, script.encode("utf-8", "surrogateescape"))
     both = ["/bin/bash", "-c", f"exec /bin/bash {SCRIPT} 2>&1"]
     return box.exec(both, timeout_s=TIMEOUT_S, env=OFFLINE)
