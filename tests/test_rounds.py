@@ -250,7 +250,7 @@ def test_a_round_bears_searches_that_failed_and_other_batches_do_not(namespaces:
 
 def test_which_policy_searches_is_not_for_the_settings_to_say(tmp_path: Path) -> None:
     """It would be the one that searches before and after."""
-    with pytest.raises(UsageError, match=r"policy\.by is for a round to say"):
+    with pytest.raises(UsageError, match=r"policy\.by is chosen by the round itself"):
         turn(Round(tmp_path, tmp_path, Learning(), Conditions(settings=("policy.by=uniform",))), tmp_path / "r")
 
 
