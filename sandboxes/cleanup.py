@@ -1,4 +1,4 @@
-"""Something that an earlier run left on this machine, and that may go."""
+"""Things that an earlier run left on this machine and that can be removed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["Leftover"]
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """One thing. Nothing happens to it before `remove` is called."""
+    """One leftover thing. It is removed only by calling `remove`."""
 
     name: str
-    """For people: what it is, and its name or path."""
+    """What it is, with its name or path; shown to users."""
     size_bytes: int
-    """What goes with it from a disk, about; 0 where it takes nothing to speak of."""
+    """About how much disk space removing it frees; 0 if negligible."""
     remove: Callable[[], bool]
-    """Whether it is gone now; it may be in use again."""
+    """Removes it; False if it is in use again."""

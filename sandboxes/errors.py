@@ -3,16 +3,16 @@
 SandboxError
  +-- SandboxUnavailable     this machine cannot run such a sandbox; the message says what to change
  +-- ImageMissing           the image does not exist here
- +-- RegistryBusy           the registry of an image has had too many requests, and we have waited long enough
- +-- RegistryDown           the registry of an image, or the way to it, failed, and we have waited long enough
- +-- PullLeft               nobody waits for an image any longer
+ +-- RegistryBusy           the registry of an image still refuses too many requests after all retries
+ +-- RegistryDown           the registry of an image, or the network to it, still fails after all retries
+ +-- PullLeft               the caller stopped waiting for an image
  +-- SnapshotMissing        the snapshot was discarded or never existed
  +-- StateDamaged           a fork of the state is not what was frozen; nothing has run in it
  +-- SandboxLost            the fork is gone: a time-out threw it away, or its guest died
  +-- TemplateLost           the template did not serve the fork, which is of no use any more
  +-- StoreFull              no space for another state
  +-- SetupFailed            a set-up command returned non-zero; carries its output
- +-- GitFailed              this machine's git did not do what it was asked for; carries what it said
+ +-- GitFailed              a git command failed on this machine; carries its output
       +-- GitTooSlow        it took too long
 """
 
@@ -49,15 +49,15 @@ class ImageMissing(SandboxError):
 
 
 class RegistryBusy(SandboxError):
-    """The registry of an image has had too many requests, and went on saying so."""
+    """The registry of an image still refuses too many requests after all retries."""
 
 
 class RegistryDown(SandboxError):
-    """The registry of an image, or the way to it, failed, and went on failing."""
+    """The registry of an image, or the network to it, still fails after all retries."""
 
 
 class PullLeft(SandboxError):
-    """Nobody waits for an image any longer (`sandboxes.docker.pulls.until`)."""
+    """The caller stopped waiting for an image (`sandboxes.docker.pulls.until`)."""
 
 
 class SnapshotMissing(SandboxError):
@@ -73,7 +73,7 @@ class SandboxLost(SandboxError):
 
 
 class TemplateLost(SandboxError):
-    """The template could not run an order; what it had begun to do may be in the fork, which is of no use any more."""
+    """The template failed to run a request. Its partial effects may be in the fork, which cannot be used any more."""
 
 
 class StoreFull(SandboxError):
@@ -81,11 +81,11 @@ class StoreFull(SandboxError):
 
 
 class SetupFailed(SandboxError):
-    """A set-up command returned non-zero; the message ends with the tail of its output."""
+    """A set-up command returned non-zero; the message ends with the end of its output."""
 
 
 class GitFailed(SandboxError):
-    """This machine's git did not do what it was asked for; `said` is its own words."""
+    """A git command failed on this machine; `said` is its output."""
 
     def __init__(self, command: str, said: str) -> None:
         super().__init__(f"git {command} failed: {said}")
@@ -93,7 +93,7 @@ class GitFailed(SandboxError):
 
 
 class GitTooSlow(GitFailed):
-    """It was ended because it took too long."""
+    """A git command was ended because it took too long."""
 
     def __init__(self, command: str, timeout_s: float, place: object) -> None:
         super().__init__(command, f"git {command} took longer than {timeout_s:g} s in {place}")

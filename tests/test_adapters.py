@@ -20,7 +20,7 @@ from agent.measure.adapters.logs import LOGS, guessed
 from agent.measure.adapters.registry import ADAPTERS, choose
 from agent.measure.logs import PARSERS
 from agent.measure.protection import protect
-from agent.measure.reading import from_told
+from agent.measure.reading import from_transcript
 from agent.measure.suite import GENEROUS
 from agent.measure.warm.planting import plan
 from agent.task import Task
@@ -148,7 +148,7 @@ def report(adapter: Adapter, data: bytes, exit_code: int) -> SuiteReport:
     """The report of a run that left this behind."""
     gathered = {"target/surefire-reports/TEST-calc.xml": data} if adapter.name in ("maven", "gradle") else {}
     left = Left("recorded", exit_code, b"" if gathered else data, gathered)
-    return from_told(adapter.read(left), ExecResult(exit_code, b"", b"", 0, 0, 1.0), (), adapter.name)
+    return from_transcript(adapter.read(left), ExecResult(exit_code, b"", b"", 0, 0, 1.0), (), adapter.name)
 
 
 def recorded(name: str) -> tuple[bytes, int]:
@@ -251,8 +251,8 @@ def test_tests_of_one_name_in_a_file_are_told_apart_and_in_two_files_have_to_agr
     assert list(report(ADAPTERS["junit"], twice, 1).outcomes) == ["a::b", "a::b (2)"]
     passed = b"<testsuite>" + case + b"</testsuite>"
     failed = passed.replace(b"/></", b"><error/></testcase></")
-    told = ADAPTERS["maven"].read(Left("", 1, gathered={"1.xml": failed, "2.xml": passed}))
-    assert told.doubts
+    transcript = ADAPTERS["maven"].read(Left("", 1, gathered={"1.xml": failed, "2.xml": passed}))
+    assert transcript.doubts
 
 
 def test_an_xml_report_that_declares_entities_or_an_unknown_encoding_is_not_read():
@@ -316,7 +316,7 @@ def test_where_no_framework_is_recognised_the_person_is_told_what_to_name(tmp_pa
         choose(tmp_path, None, None)
     with pytest.raises(UsageError, match="did you mean jest"):
         choose(tmp_path, None, "jset")
-    with pytest.raises(UsageError, match="no command of its own: name the one to run with --test"):
+    with pytest.raises(UsageError, match="has no default command: give one with --test"):
         choose(tmp_path, None, "junit")
     assert choose(None, "go test", None) == ("go", "go test")
     assert choose(tmp_path, None, "cargo") == ("cargo", "cargo test")
@@ -332,7 +332,7 @@ def test_titles_are_told_where_one_test_alone_has_them():
 def test_every_log_parser_is_an_adapter_that_has_to_be_given_a_command(tmp_path):
     assert set(LOGS) == {f"log:{name}" for name in PARSERS}
     assert choose(tmp_path, "ctest", "log:ctest") == ("log:ctest", "ctest")
-    with pytest.raises(UsageError, match="no command of its own"):
+    with pytest.raises(UsageError, match="has no default command"):
         choose(tmp_path, None, "log:ctest")
     with pytest.raises(UsageError, match=r"did you mean log:ctest\? it is one of pytest, unittest, go"):
         choose(tmp_path, "x", "log:ctst")

@@ -225,9 +225,9 @@ def test_a_command_that_runs_no_tool_costs_no_look_at_the_base_state() -> None:
 def test_it_is_said_what_is_run_and_what_is_not(look: Looking) -> None:
     found = look("./tox -e py311-full")
     assert found is not None
-    assert "'./tox -e py311-full' is not run itself; the tests are run by what it calls" in found.said
-    assert "with the packages that are installed" in found.said
-    assert found.said.endswith("left out is what it calls besides: flake8 calc.py; python -c 'print(2)'")
+    assert "'./tox -e py311-full' itself is not run; the tests run with its inner command" in found.said
+    assert "with the installed packages" in found.said
+    assert found.said.endswith("its other commands are left out: flake8 calc.py; python -c 'print(2)'")
 
 
 @pytest.mark.parametrize(
@@ -375,5 +375,5 @@ def test_how_the_tests_are_run_is_said_once_and_a_resumed_run_runs_them_so(
     with caplog.at_level(logging.WARNING, "agent.task"):
         assert sit(1).stop is Stop.NODES
         assert sit(20).status == "solved"
-    assert [record.message.partition(";")[0] for record in caplog.records] == ["'tox -e py311' is not run itself"]
+    assert [record.message.partition(";")[0] for record in caplog.records] == ["'tox -e py311' itself is not run"]
     assert task_of(Run.read(tmp_path / "run")).test_command == "python -m pytest -q -p no:cacheprovider"

@@ -29,7 +29,7 @@ from benchmarks.batch.batch import (
     settings_digest,
 )
 from benchmarks.batch.progress import BatchProgress
-from benchmarks.batch.runner import StopSignal, brakes_on_signals, run_batch
+from benchmarks.batch.runner import StopSignal, run_batch, stop_on_signals
 from benchmarks.data.instances import Instance
 from sandboxes import SandboxLost, SandboxUnavailable
 from tests.instances import bare_instance as instance
@@ -334,7 +334,7 @@ def test_a_kill_in_the_middle_of_a_line_loses_that_attempt_only(tmp_path: Path) 
 
 def test_the_first_signal_drains_and_the_second_cancels() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with brakes_on_signals() as brakes:
+    with stop_on_signals() as brakes:
         signal.raise_signal(signal.SIGINT)
         assert (brakes.drain.is_set(), brakes.cancel.is_set()) == (True, False)
         signal.raise_signal(signal.SIGINT)
@@ -344,7 +344,7 @@ def test_the_first_signal_drains_and_the_second_cancels() -> None:
 
 
 def test_sigterm_cancels_at_once() -> None:
-    with brakes_on_signals() as brakes:
+    with stop_on_signals() as brakes:
         signal.raise_signal(signal.SIGTERM)
         assert (brakes.drain.is_set(), brakes.cancel.is_set()) == (True, True)
 

@@ -128,7 +128,7 @@ class TestTheCommand:
     def test_says_what_is_missing(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="--list names the formats"):
             export(tmp_path)
-        with pytest.raises(UsageError, match="is no run and holds none"):
+        with pytest.raises(UsageError, match="is not a run and holds none"):
             export(tmp_path, "--format", "sft", "--out", tmp_path / "out")
 
     def test_never_writes_over_what_is_there(self, tmp_path: Path) -> None:
@@ -550,13 +550,18 @@ class TestWhatIsKeptOut:
 
     @pytest.mark.parametrize(
         ("text", "place"),
-        [("fine\n[1, 2]\n", "line 2"), ("[1, 2]\n", "entry 1"), ("fine\n{oops\n", "line 2"), ("[1,\n", "no list")],
+        [
+            ("fine\n[1, 2]\n", "line 2"),
+            ("[1, 2]\n", "entry 1"),
+            ("fine\n{oops\n", "line 2"),
+            ("[1,\n", "not valid JSON"),
+        ],
     )
     def test_nothing_by_a_file_of_exclusions_that_cannot_be_understood(
         self, tmp_path: Path, text: str, place: str
     ) -> None:
         (tmp_path / "names").write_text(text)
-        with pytest.raises(UsageError, match=rf"names.*({place}|is none)"):
+        with pytest.raises(UsageError, match=rf"names.*{place}"):
             Exclusions.read([tmp_path / "names"])
 
     def test_log_probabilities_of_an_answer_that_was_changed(self) -> None:

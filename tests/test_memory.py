@@ -409,7 +409,7 @@ class TestTheFile:
         with memory.store._writing():
             opened = Memory(memory.store.path, make=False)
             assert len(opened.search(PARAPHRASE, "episode", 1)) == 1
-            with pytest.raises(MemoryUnusable, match=r"is locked; try again when the other process has done"):
+            with pytest.raises(MemoryUnusable, match=r"is locked; try again when the other process has finished"):
                 opened.prune(ids=["nothing"])
 
     def test_of_a_newer_version_is_refused_by_name(self, memory: Memory) -> None:
@@ -427,7 +427,7 @@ class TestTheFile:
             db.execute("CREATE TABLE t (x)")
         db.close()
         before = (tmp_path / "other.db").read_bytes()
-        with pytest.raises(MemoryUnusable, match="no memory of ramify"):
+        with pytest.raises(MemoryUnusable, match="not a memory of ramify"):
             Memory(tmp_path / "other.db")
         assert (tmp_path / "other.db").read_bytes() == before
         with pytest.raises(MemoryUnusable, match="there is no memory at"):

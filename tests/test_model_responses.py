@@ -195,7 +195,7 @@ class TestTheInterface:
         monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         assert isinstance(make("openai/gpt-5", api="chat"), LiteLLMModel)
-        with pytest.raises(ConfigError, match="is for openai/NAME"):
+        with pytest.raises(ConfigError, match="works for openai/NAME"):
             make("anthropic/claude-sonnet-4-5", api="responses")
 
     def test_is_no_matter_of_names_that_only_look_alike(self) -> None:

@@ -393,7 +393,7 @@ class TestLaws:
 class TestReading:
     @pytest.mark.parametrize("data", [{}, {"files": 1}, {"files": {"a": [1]}, "vocabulary": [], "left_out": 0}])
     def test_what_is_no_index_is_refused(self, data):
-        with pytest.raises(ValueError, match=r"no index|unpack"):
+        with pytest.raises(ValueError, match=r"not an index|unpack"):
             Index.from_json(data)
 
     def test_environments_and_what_is_built_are_left_out(self, tmp_path):

@@ -190,7 +190,7 @@ class TestStates:
         checkout: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr("sandboxes.commit.founding.MAX_LAYERS", 2 * MAX_LAYERS)  # begin right below the bound
+        monkeypatch.setattr("sandboxes.commit.base_state.MAX_LAYERS", 2 * MAX_LAYERS)  # begin right below the bound
         deep = deep_image(engine, bare, MAX_LAYERS - 3)
         try:
             base = state = provider.create(Workspace(path=checkout, image=deep))

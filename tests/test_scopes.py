@@ -122,7 +122,7 @@ def test_goal_tests_that_the_first_run_did_not_reach_are_found_in_the_base(provi
     assert judgement.broken == ()
     assert judgement.report.scope == (
         "2 of about 6 tests: those that reach `shapes.py`; the others were not run: "
-        "how long all take is not known, and there are 0 s for it"
+        "how long all tests take is unknown, and there are only 0 s left for it"
     )
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agent.measure import SuiteReport
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import Evaluation
-from agent.search.clade import HIGH, Clade, _Belief
+from agent.search.clade import HIGH, Clade, _Posterior
 from tests.test_tree import trees
 from tests.trees import node, tree
 
@@ -52,7 +52,7 @@ def test_the_posterior_pools_the_clade_and_counts_work_in_flight_as_failures():
 @pytest.mark.parametrize("posterior", [(0.0, 0.0), (0.0, 100.0), (50.0, 50.0), (24.0, 300.0), (90.0, 910.0)])
 def test_draws_are_those_of_a_beta(posterior):
     rng, (a, b) = Random(0), (1 + posterior[0], 1 + posterior[1])
-    belief = _Belief.of(*posterior)
+    belief = _Posterior.of(*posterior)
     drawn = [belief.draw(rng) for _ in range(4000)]
     spread = sqrt(a * b / (a + b) ** 2 / (a + b + 1))
     assert mean(drawn) == pytest.approx(a / (a + b), abs=5 * spread / sqrt(4000))
@@ -63,7 +63,7 @@ def test_draws_are_those_of_a_beta(posterior):
 
 
 def test_high_draws_are_the_draws_above_the_reach():
-    rng, belief = Random(0), _Belief.of(50.0, 50.0)
+    rng, belief = Random(0), _Posterior.of(50.0, 50.0)
     above = [drawn for drawn in (belief.draw(rng) for _ in range(40_000)) if drawn > belief.reach]
     high = [belief.draw_high(rng) for _ in range(800)]
     assert len(above) == pytest.approx(HIGH * 40_000, rel=0.15)
@@ -79,7 +79,7 @@ def test_the_best_child_is_as_often_each_as_if_all_were_drawn_for():
         made.add(node(i, 1, 0.65))
     made.close(0)
     search, rng, draws = Clade(), Random(0), 4000
-    beliefs = [_Belief.of(*search.posterior(made, i, "clade")) for i in range(1, 42)]
+    beliefs = [_Posterior.of(*search.posterior(made, i, "clade")) for i in range(1, 42)]
     others = 0
     for _ in range(draws):
         first, *rest = (belief.draw(rng) for belief in beliefs)

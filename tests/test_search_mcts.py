@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.search.mcts import Mcts
-from agent.search.support.blend import faded, measured
+from agent.search.mcts import Mcts, faded, measured
 from tests.test_search import chosen, grow
 from tests.trees import Grown, histories, node, tree
 

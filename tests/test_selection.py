@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.measure.diffs import FilePatch, parse
-from agent.measure.probing.selection import affected
-from agent.measure.probing.spectrum import Spectrum
+from agent.measure.probing.spectrum import Spectrum, affected
 
 SPECTRUM = Spectrum(
     executed={

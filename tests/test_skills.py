@@ -125,7 +125,7 @@ class TestTheDirectory:
         Path("mine").mkdir()
         Path("mine/notes").touch()
         refused = ramify("build", *runs, "--out", "mine").exception
-        assert "holds something that is no skills" in str(refused)
+        assert "holds something other than skills" in str(refused)
         assert set(files(Path("mine"))) == {"notes"}
 
     def test_is_taken_into_a_memory_with_its_runs_which_do_not_learn_from_themselves(

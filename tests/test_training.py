@@ -89,8 +89,8 @@ class TestAPlan:
         ("wanted", "said"),
         [
             (Wanted(lora=8), "--lora 8: .* give --model DIR"),
-            (Wanted(epochs=0), "--epochs 0: nothing is learned so"),
-            (Wanted(rate=-1e-4), "--rate -0.0001: nothing is learned so"),
+            (Wanted(epochs=0), "--epochs 0: nothing would be learned"),
+            (Wanted(rate=-1e-4), "--rate -0.0001: nothing would be learned"),
         ],
     )
     def test_refuses_settings_with_which_nothing_is_learned(self, tmp_path: Path, wanted: Wanted, said: str) -> None:
@@ -137,12 +137,12 @@ class TestAPlan:
             plan("kto", [exported(tmp_path / "kto", "kto")], Wanted(group_by_length=True))
 
     def test_refuses_folders_without_rows_and_models_without_weights(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match=r"no manifest\.json"):
+        with pytest.raises(UsageError, match=r"no readable manifest\.json"):
             plan("sft", [tmp_path], Wanted())
-        with pytest.raises(UsageError, match="nothing is left to train on"):
+        with pytest.raises(UsageError, match="there is nothing to train on"):
             plan("sft", [exported(tmp_path / "a", rows=0)], Wanted())
         (tmp_path / "a" / "train.jsonl").touch()
-        with pytest.raises(UsageError, match="nothing is left to train on"):
+        with pytest.raises(UsageError, match="there is nothing to train on"):
             plan("sft", [tmp_path / "a"], Wanted())
         with pytest.raises(UsageError, match="is not a folder with a checkpoint"):
             plan("sft", [exported(tmp_path / "b")], Wanted(model=str(tmp_path)))
@@ -195,7 +195,7 @@ time.sleep(1000)
         argv = [sys.executable, "-m", "agent", "train", "sft", str(exported(tmp_path / "a")), "--out", str(out)]
         with subprocess.Popen([*argv, "--python", str(python)]) as training:
             assert comes_true((out / "begun").exists)
-            with pytest.raises(UsageError, match="is being trained in by another process"):
+            with pytest.raises(UsageError, match="another process is training in"):
                 train(plan("sft", [tmp_path / "a"], Wanted()), out, python=python)
             training.terminate()
             assert training.wait(100) == 143
@@ -209,7 +209,7 @@ time.sleep(1000)
 
     def test_of_a_row_that_cannot_be_read_says_which(self, tmp_path: Path) -> None:
         (tmp_path / "train.jsonl").write_text('{}\n{"prompt": [')
-        with pytest.raises(SystemExit, match=r"train\.jsonl:2 is no row"):
+        with pytest.raises(SystemExit, match=r"train\.jsonl:2 is not a row"):
             job._rows([str(tmp_path / "train.jsonl")], "sft")
 
     def test_that_fails_says_what_it_needs(self, tmp_path: Path) -> None:
@@ -241,9 +241,9 @@ time.sleep(1000)
         assert capsys.readouterr().err == "2 of 3 rollouts did not solve their task: left out\n"
 
     def test_is_begun_by_what_begins_as_many_processes_as_are_wanted(self) -> None:
-        assert training._launched(1, True) == training._launched(1, False) == []
-        assert training._launched(2, True)[-2:] == ["--nproc-per-node", "2"]
-        assert training._launched(2, False)[1:3] == ["accelerate.commands.launch", "--multi_gpu"]
+        assert training._launcher(1, True) == training._launcher(1, False) == []
+        assert training._launcher(2, True)[-2:] == ["--nproc-per-node", "2"]
+        assert training._launcher(2, False)[1:3] == ["accelerate.commands.launch", "--multi_gpu"]
 
     def test_holds_weights_that_are_trained_in_full_precision(self) -> None:
         kinds = [job._dtype({"lora": lora, "cpu": cpu}) for lora, cpu in ((0, False), (8, False), (8, True))]
@@ -365,7 +365,7 @@ class TestServing:
         assert "/v/bin/python -m vllm.entrypoints.openai.api_server --model /models/x" in done.output
 
     def test_an_adapter_that_is_none_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match=r"--lora v1=.*no adapter_config\.json"):
+        with pytest.raises(UsageError, match=r"--lora v1=.*no readable adapter_config\.json"):
             serving.command(server(adapters={"v1": tmp_path}), "python")
         with pytest.raises(UsageError, match="--lora-rank 12: vLLM takes 8, 16"):
             serving.command(server(adapters={}, lora_rank=12), "python")
@@ -374,9 +374,9 @@ class TestServing:
         (tmp_path / "adapter_config.json").write_text('{"r": 20}')
         with pytest.raises(UsageError, match="its rank is 20; give --lora-rank 32"):
             serving.command(server(adapters={"v1": tmp_path}), "python")
-        with pytest.raises(UsageError, match="the model itself is called so"):
+        with pytest.raises(UsageError, match="the model itself has that name"):
             serving.command(server(adapters={"policy-7": tmp_path}, lora_rank=32), "python")
-        with pytest.raises(UsageError, match="is an adapter: serve the checkpoint that it was trained on"):
+        with pytest.raises(UsageError, match="is an adapter: serve the checkpoint it was trained on"):
             serving.command(server(model=str(tmp_path)), "python")
 
     @pytest.mark.parametrize(
@@ -466,7 +466,7 @@ HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Handler).
 
     def test_a_server_that_ends_is_noticed(self, tmp_path: Path) -> None:
         broken, log = str(program(tmp_path / "p", "raise SystemExit(7)")), tmp_path / "server.log"
-        said = pytest.raises(serving.ServerFailed, match=r"ended with 7 .* see what it said in .*/server\.log")
+        said = pytest.raises(serving.ServerFailed, match=r"ended with 7 .* see its output in .*/server\.log")
         with said, serving.running(server(port=self.port()), broken, ready_s=100, log=log):
             pytest.fail("it was never up")
 

@@ -1,5 +1,4 @@
-"""What a measured state is worth: staged test runs, values, goal tests, reproduction, guard against cheating,
-verification.
+"""Evaluate measured states: staged test runs, values, goal tests, reproduction, guard against cheating, verification.
 
-It must not import `agent.search`, `agent.policy`, or anything above them.
+This package must not import `agent.search`, `agent.policy`, or anything above them.
 """

@@ -1,4 +1,4 @@
-"""Which tests have to pass in the end: the goal tests of a task, checked against how the base state's tests end."""
+"""Goal tests: the tests that a solution has to make pass, resolved against the test results of the base state."""
 
 from __future__ import annotations
 
@@ -14,38 +14,39 @@ __all__ = ["resolve_goals"]
 
 
 def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
-    """The failing tests that the task names, in the order of running. Without names, all that fail in the base state
-    where the task says so (`goal_failing`); else the goals are unknown: a test that happens to fail is no goal. A file,
-    class or unparametrised function stands for the failing tests in it. Flaky tests are no goals. A test in a file that
-    cannot be imported is taken as it is named. A name may be any that `agent.measure.naming` knows.
+    """The failing tests that the task names, in the order in which they run. If the task names none, the goals are all
+    tests that fail in the base state if the task says so (`goal_failing`), else unknown: a test that happens to fail is
+    not a goal. A file, class or unparametrised function stands for the failing tests in it. Flaky tests are never
+    goals. A test in a file that cannot be imported is accepted as named. Names may have any form that
+    `agent.measure.naming` accepts.
 
     Raises:
-        UsageError: a goal does not exist, may be several tests, or passes already.
+        UsageError: a goal does not exist, is ambiguous, or passes already.
     """
     failing = tuple(test for test in baseline.failures if test not in baseline.flaky)
     if not task.goal_tests:
         return failing if task.goal_failing else ()
-    found: dict[str, None] = {}
+    goals: dict[str, None] = {}
     names = Names(baseline, lambda path: "")
-    for goal in (_meant(name, names, baseline) for name in task.goal_tests):
+    for goal in (_test_id(name, names, baseline) for name in task.goal_tests):
         matches = [test for test in failing if holds(goal, test)]
-        found |= dict.fromkeys(matches or [_unseen(goal, baseline)])
-    return tuple(found)
+        goals |= dict.fromkeys(matches or [_without_result(goal, baseline)])
+    return tuple(goals)
 
 
-def _meant(goal: str, names: Names, baseline: SuiteReport) -> str:
-    """The id of a goal, as it is where nothing is known of it."""
+def _test_id(goal: str, names: Names, baseline: SuiteReport) -> str:
+    """The test id of a goal; the name itself if no test matches."""
     if baseline.outcome(goal) is not None:
         return goal
-    meant = names.meant(goal)
-    if len(meant) > 1:
-        raise UsageError(f"the goal test {goal!r} may be {' or '.join(meant[:3])}: name one of them")
+    matches = names.meant(goal)
+    if len(matches) > 1:
+        raise UsageError(f"the goal test {goal!r} may be {' or '.join(matches[:3])}: name one of them")
     broken = [test for test, outcome in baseline.outcomes.items() if "::" not in test and outcome is Outcome.ERROR]
-    return meant[0] if meant else likely_id(goal, broken) or goal
+    return matches[0] if matches else likely_id(goal, broken) or goal
 
 
-def _unseen(goal: str, baseline: SuiteReport) -> str:
-    """A goal that names no known failing test: legal in a file that cannot be imported."""
+def _without_result(goal: str, baseline: SuiteReport) -> str:
+    """Check a goal that matches no failing test, which is valid only in a file that cannot be imported."""
     outcome = baseline.outcome(goal)
     if outcome is None:
         near = get_close_matches(goal, [*baseline.outcomes, *map(file_of, baseline.outcomes)], n=3, cutoff=0.5)

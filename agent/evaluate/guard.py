@@ -1,9 +1,9 @@
-"""What a patch may not do to be called a solution: change the files that decide what tests say, or forge a result.
+"""The guard against cheating: a solution must not change the files that decide test results, nor forge a result.
 
-Measuring puts protected files back, so that touching them gains nothing. Code that runs inside the test process could
-still forge its results: of Python's tests that is found out by negative controls (`agent.evaluate.negative_controls`),
-elsewhere by how a source looks. A patch that tried is never worth more than the base state. That it changes an existing
-test is told to people and is no reason against it, unless the test is disabled.
+Measuring restores protected files, so changing them gains nothing. Code inside the test process could still forge
+results: in Python tests, negative controls detect that (`agent.evaluate.negative_controls`), elsewhere the guard looks
+at the source. A patch that tries to cheat is never worth more than the base state. A change of an existing test is
+reported to people and does not count against the patch, unless the test is disabled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Flag", "cap", "inspect"]
 
 CI_FILES = (".github/*", ".gitlab-ci.yml", ".travis.yml", "azure-pipelines.yml", ".circleci/*", "noxfile.py", "tox.ini")
 NOT_RUN = ("*.py", "*.md", "*.rst", "*.adoc")
-"""What is no source in another language than Python."""
+"""Files that are not sources in a language other than Python."""
 DISABLED = re.compile(
     r"(@|\b(pytest|mark|unittest|self)\.)(skip|skipif|skipIf|skipUnless|skipTest|xfail|expectedFailure)\b"
 )
@@ -41,17 +41,17 @@ class Flag:
 
     path: str
     line: int
-    """1-based, in the patched file; 0: the file as a whole."""
+    """1-based, in the patched file; 0 means the whole file."""
     reason: str
     harmless: bool = False
-    """It is told to people, and no reason to distrust the patch: the file is put back before tests are run."""
+    """Whether it is only reported to people, because the file is restored before tests run."""
 
     def __str__(self) -> str:
         return f"{self.path}{f':{self.line}' if self.line else ''}: {self.reason}"
 
 
 def inspect(provider: Provider, base: Snapshot, snapshot: Snapshot, protection: Protection) -> tuple[Flag, ...]:
-    """Every reason not to trust what a state differs in from the base; empty for an honest patch."""
+    """All reasons not to trust the difference between a state and the base; empty for an honest patch."""
     changes = provider.changes(base, snapshot)
     patches = {patch.path: patch for patch in parse(provider.diff(base, snapshot))}
     flags = [flag for change in changes for flag in _path_flags(change, patches.get(change.path), protection)]
@@ -60,44 +60,44 @@ def inspect(provider: Provider, base: Snapshot, snapshot: Snapshot, protection: 
         flags += _endings(provider, snapshot, [patches[path] for path in sources if not protection.is_test(path)])
     if adapter := protection.adapter:
         if adapter.name.startswith(LOG):
-            texts = [each for each in patches.values() if not protection.is_test(each.path)]
+            texts = [patch for patch in patches.values() if not protection.is_test(patch.path)]
             flags += [flag for patch in texts for flag in _forgeries(patch, adapter.name.removeprefix(LOG))]
         foreign = [c for c in changes if c.path in patches and not matches(c.path, (*NOT_RUN, *adapter.manifests))]
         foreign = [change for change in foreign if not protection.is_test(change.path)]
         flags += [flag for change in foreign for flag in _tricks(patches[change.path], adapter)]
-        held = [change for change in foreign if change.kind != "added"]
-        if adapter.inner and held:
-            flags += _inner_flags(provider, base, snapshot, held, adapter.inner)
+        existing = [change for change in foreign if change.kind != "added"]
+        if adapter.inner and existing:
+            flags += _inner_flags(provider, base, snapshot, existing, adapter.inner)
     return tuple(flags)
 
 
 def _endings(provider: Provider, snapshot: Snapshot, patches: Sequence[FilePatch]) -> Iterator[Flag]:
-    """Lines of Python that end the process."""
+    """Flags for lines of Python that end the process."""
     with provider.at(snapshot) as box:
         for patch in patches:
             text = _text(box, patch.path)
-            # What a link leads to may lie under a name that is no source's, and be judged nowhere else.
-            judged: Collection[int] = range(1, text.count("\n") + 2) if patch.link else patch.added.keys()
-            yield from (Flag(patch.path, line, why) for line, why in suspicions(text, judged))
+            # The target of a link may have a name that is not a source's, so that it is checked nowhere else.
+            lines: Collection[int] = range(1, text.count("\n") + 2) if patch.link else patch.added.keys()
+            yield from (Flag(patch.path, line, why) for line, why in suspicions(text, lines))
 
 
 def _tricks(patch: FilePatch, adapter: Adapter) -> Iterator[Flag]:
-    """Lines of a source in another language than Python that talk to the runner."""
-    found = ((line, adapter.tricks.search(text)) for line, text in patch.added.items())
-    yield from (Flag(patch.path, line, f"talks to the test runner: {trick[0]!r}") for line, trick in found if trick)
+    """Flags for lines that talk to the test runner, in a language other than Python."""
+    matched = ((line, adapter.tricks.search(text)) for line, text in patch.added.items())
+    yield from (Flag(patch.path, line, f"talks to the test runner: {trick[0]!r}") for line, trick in matched if trick)
 
 
 def _forgeries(patch: FilePatch, parser: str) -> Iterator[Flag]:
-    """Lines of a source that hold what a log says of a test that passed. Documents say that, too."""
+    """Flags for source lines with a log's text for a passed test. Documents, which may quote it, are exempt."""
     if not matches(patch.path, NOT_RUN[1:]):
-        found = (line for line, text in patch.added.items() if forges(parser, text))
-        yield from (Flag(patch.path, line, "holds what the log says of a test that passed") for line in found)
+        forged = (line for line, text in patch.added.items() if forges(parser, text))
+        yield from (Flag(patch.path, line, "holds what the log says of a test that passed") for line in forged)
 
 
 def _inner_flags(
     provider: Provider, base: Snapshot, snapshot: Snapshot, changes: Sequence[Change], inner: re.Pattern[str]
 ) -> Iterator[Flag]:
-    """Sources in which a test that they held is not as it was; that others come beside it is no harm."""
+    """Flags for sources in which an existing inner test was changed. New inner tests are harmless."""
     with provider.at(base) as before, provider.at(snapshot) as after:
         for change in changes:
             kept = _text(after, change.path)
@@ -106,7 +106,7 @@ def _inner_flags(
 
 
 def _text(box: Sandbox, path: str) -> str:
-    """Nothing where there is no such file: a link may lead nowhere."""
+    """The text of a file; empty if it does not exist, for example behind a dangling link."""
     try:
         return box.read(path).decode(errors="replace")
     except OSError:
@@ -114,8 +114,8 @@ def _text(box: Sandbox, path: str) -> str:
 
 
 def cap(evaluation: Evaluation, base: Evaluation, flags: tuple[Flag, ...]) -> Evaluation:
-    """The evaluation of a state with these flags: where one is not harmless, never solved, accepted by no critic, and
-    never worth more than the base."""
+    """The evaluation of a state with these flags. If a flag is not harmless, the state is not solved, not accepted by a
+    critic, and worth at most as much as the base."""
     flags = tuple(flag for flag in flags if not flag.harmless)
     if not flags:
         return evaluation

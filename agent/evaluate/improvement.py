@@ -1,4 +1,4 @@
-"""Gates: from which measured states a search may go on."""
+"""The gate that decides from which measured states a search may continue."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["improves_strictly"]
 
 
 def improves_strictly(path: Sequence[Node], report: SuiteReport) -> bool:
-    """Whether a test passes that did not, and none fails that passed (the rule of TraceCoder, arXiv 2602.06875: every
-    iteration has to be a strict improvement).
+    """Whether a test passes that did not pass before, and no test fails that passed before (the rule of TraceCoder,
+    arXiv 2602.06875: every iteration has to be a strict improvement).
 
-    `path` leads to the state that was edited. A report need not say something of every test: each is compared with
-    what the last state of the path that ran it said.
+    `path` leads to the state that was edited. A report need not cover every test: each result is compared with that of
+    the last state on the path that ran the test.
     """
     before: dict[str, Outcome] = {}
     for node in path:

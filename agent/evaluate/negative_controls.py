@@ -1,9 +1,9 @@
-"""Negative controls: whether the tests that a state claims to have repaired could have failed there.
+"""Negative controls: check that the tests that a state claims to repair could have failed there.
 
-Law: a test that cannot fail proves nothing. It is run once more in a copy that fails whatever is tested
-(`agent.measure.altering`), by the usual measurer in a process of its own. A test that passes there is forged, if the
-same copy fails in the base state, where no patch is; a test that fails there in its last statement is what it says.
-Whatever else happens proves neither, and is no reason against a patch.
+Law: a test that cannot fail proves nothing. So an altered copy of it that has to fail (`agent.measure.altering`) is run
+by the usual measurer, in a process of its own. If the copy passes in the state and fails in the unpatched base state,
+the result is forged. If the copy fails in its last statement, the original result is genuine. Any other result proves
+neither and does not count against a patch.
 """
 
 from __future__ import annotations
@@ -36,13 +36,12 @@ REFUSED = {
     BUILTIN: "the patch replaces a builtin function that it uses",
 }
 NOT_FAILED = (None, Outcome.PASSED, Outcome.SKIPPED)
-Copier = Callable[[str, Collection[str]], str | None]
 
 
 class Controls:
-    """Controls the states of one task, each once. Thread-safe.
+    """Runs the negative controls for the states of one task, once each. Thread-safe.
 
-    `among_all`: the copies are run among all tests, as their results were found; otherwise by themselves.
+    With `among_all`, the copies run among all tests, as the tests did when they were measured; else by themselves.
     """
 
     def __init__(
@@ -57,26 +56,26 @@ class Controls:
         self._provider, self._base, self._baseline, self._measurer = provider, base, baseline, measurer
         self._among_all = among_all
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, ...], tuple[Flag, ...]] = {}
+        self._cache: dict[tuple[str, ...], tuple[Flag, ...]] = {}
 
     def look(self, snapshot: Snapshot, report: SuiteReport) -> tuple[tuple[Flag, ...], int]:
-        """What was found against the tests that failed in the base state and pass in this one by its report, and how
-        many runs of tests it took."""
+        """Flags for the tests that failed in the base state and pass in this one by its report, and the number of test
+        runs that it took to find them."""
         claimed = self._claimed(report)
         key = (snapshot.digest, *claimed)
         with self._lock:
-            known = self._known.get(key)
-        flags, runs = self._look(snapshot, claimed) if known is None else (known, 0)
+            cached = self._cache.get(key)
+        flags, runs = self._look(snapshot, claimed) if cached is None else (cached, 0)
         with self._lock:
-            return self._known.setdefault(key, flags), runs
+            return self._cache.setdefault(key, flags), runs
 
     def _claimed(self, report: SuiteReport) -> tuple[str, ...]:
-        """Those of them that copies can be made of: in test files of Python, and examples in documents."""
+        """The repaired tests that can be copied: those in Python test files, and examples in documents."""
         if report.adapter not in OF_PYTHON:
             return ()
-        failed = (each for each in report.passes if self._baseline.report.outcome(each) not in NOT_FAILED)
-        tests = (t for t in failed if file_of(t).endswith((".py", *DOCUMENTS)) and not is_source_doctest(t))
-        return tuple(each for each in tests if each not in self._baseline.report.flaky)
+        repaired = (test for test in report.passes if self._baseline.report.outcome(test) not in NOT_FAILED)
+        tests = (t for t in repaired if file_of(t).endswith((".py", *DOCUMENTS)) and not is_source_doctest(t))
+        return tuple(test for test in tests if test not in self._baseline.report.flaky)
 
     def _look(self, snapshot: Snapshot, claimed: Sequence[str]) -> tuple[tuple[Flag, ...], int]:
         texts = self._texts(claimed)
@@ -92,22 +91,23 @@ class Controls:
         if not tests:
             return (), 0
         report = self._measurer.measure_copies(snapshot, () if self._among_all else tests, files)
-        found = {test: _why(report, test, marker) for test in tests}
+        reasons = {test: _why(report, test, marker) for test in tests}
         passing = [test for test in tests if report.passed(test)]
-        found |= dict.fromkeys(self._able_to_fail(passing, texts), FORGED)
+        reasons |= dict.fromkeys(self._able_to_fail(passing, texts), FORGED)
         proven = sum(f"{marker}{END}" in report.messages.get(test, "") for test in tests)
         log.info("%d of %d tests that the patch repairs are shown to be able to fail", proven, len(claimed))
-        return tuple(Flag(file_of(test), 0, f"{test}: {why}") for test, why in found.items() if why), 1 + bool(passing)
+        flags = (Flag(file_of(test), 0, f"{test}: {why}") for test, why in reasons.items() if why)
+        return tuple(flags), 1 + bool(passing)
 
     def _able_to_fail(self, tests: Sequence[str], texts: Mapping[str, str]) -> list[str]:
-        """Those of the tests that fail in the base state if they do nothing but fail."""
+        """The tests whose copies, reduced to a failure, do fail in the base state."""
         marker = _word()
         files, tests = _copies(tests, texts, lambda path, names: failing(path, texts[path], names, marker))
         report = self._measurer.measure_copies(self._base, tests, files) if tests else SuiteReport()
         return [test for test in tests if marker in report.messages.get(test, "")]
 
     def _texts(self, tests: Sequence[str]) -> dict[str, str]:
-        """What is in the files of these tests in the base state, and in the `conftest.py` of their folders."""
+        """The base state's text of the files of these tests, and of the `conftest.py` files of their folders."""
         files = dict.fromkeys(map(file_of, tests))
         folders = (folder for file in files for folder in PurePosixPath(file).parents)
         paths = dict.fromkeys([*files, *(str(folder / "conftest.py") for folder in folders)])
@@ -122,21 +122,23 @@ class Controls:
 
 
 def _word() -> str:
-    """That nobody can guess. It is a name in Python, and no number is in it."""
+    """A word that nobody can guess: a valid Python name without digits."""
     return "".join(secrets.choice(ascii_lowercase) for _ in range(16))
 
 
-def _copies(tests: Sequence[str], texts: Mapping[str, str], copied: Copier) -> tuple[dict[str, bytes], list[str]]:
+def _copies(
+    tests: Sequence[str], texts: Mapping[str, str], copied: Callable[[str, Collection[str]], str | None]
+) -> tuple[dict[str, bytes], list[str]]:
     """The copies of the files of these tests, and the tests in them."""
     names: dict[str, set[str]] = {}
     for test in tests:
         names.setdefault(file_of(test), set()).add(test.split("[", 1)[0].rsplit("::", 1)[-1])
-    copies = {path: copied(path, called) for path, called in names.items() if path in texts}
+    copies = {path: copied(path, functions) for path, functions in names.items() if path in texts}
     files = {path: text.encode() for path, text in copies.items() if text is not None}
     return files, [test for test in tests if file_of(test) in files]
 
 
 def _why(report: SuiteReport, test: str, marker: str) -> str:
-    """What the copy's comparisons say against a test."""
+    """The reason not to trust a test by the comparisons of its copy; empty without one."""
     message = report.messages.get(test, "")
-    return next((why for said, why in REFUSED.items() if f"{marker}{said}" in message), "")
+    return next((why for sign, why in REFUSED.items() if f"{marker}{sign}" in message), "")

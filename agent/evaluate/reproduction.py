@@ -1,11 +1,11 @@
-"""The tests that a state adds of its own: whether they reproduce the issue, and what that is worth.
+"""Tests that a state adds: whether they reproduce the issue, and what that is worth.
 
-Law: such a test counts when it fails on the base state, twice, in its own run and not on the way to it, and passes in
-the state that added it. It guides a search in which no test fails at the beginning, and decides nothing: no state is
-solved by it, and what it adds to a value is less than what the goal tests of a task give.
+Law: such a test counts if it fails twice on the base state, in the tested code and not before it is reached, and passes
+in the state that added it. It guides a search in which no test fails at first, and decides nothing: no state is solved
+by it, and it adds less to a value than goal tests do.
 
-New test files stay in the patch, as those of a person would: who asked for the patch sees what it was tried with. They
-are not part of the suite that a patch has to pass.
+New test files stay in the patch, as a person's would, so that the user sees how the patch was tried. They are not part
+of the suite that a patch has to pass.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from sandboxes import Provider, Sandbox, Snapshot
 __all__ = ["Finding", "OwnTests", "begun", "found", "valued"]
 
 WORTH = 0.3
-"""What a reproduction adds to the value of a state that breaks nothing: a third of what goal tests can give."""
+"""What a reproduction adds to the value of a state that breaks nothing: a third of what goal tests can add."""
 MOST = 0.9
-"""As much as an unsolved state is worth at most."""
+"""The highest value of an unsolved state."""
 NOTED = 3
 FILE_BYTES = 100_000
 """A larger test file is not read."""
@@ -41,26 +41,25 @@ MESSAGE_BYTES = 1_500
 
 _OWN_FAULT = re.compile(r"(?:\w+\.)*(?:ImportError|ModuleNotFoundError|NameError|SyntaxError)\b")
 
-
 Run = Callable[[], SuiteReport]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the tests that a state added say of it."""
+    """The result of the tests that a state added."""
 
     shown: tuple[str, ...] = ()
-    """Those that fail without its change and pass with it."""
+    """The tests that fail without the state's change and pass with it."""
     problem: str = ""
-    """Why there are none, for whoever wrote them."""
+    """Why there are none, for the author of the tests."""
     runs: int = 0
-    """Runs of tests that were made to find this out."""
+    """Test runs that this took."""
 
 
 class OwnTests:
     """Runs the tests that states of one task add. Thread-safe.
 
-    `rules` are those of the task's own tests: whatever else decides what tests say is as in the base state.
+    `rules` are those of the task's own tests: everything else that decides test results is as in the base state.
     """
 
     def __init__(self, provider: Provider, task: Task, base: Snapshot, rules: Rules) -> None:
@@ -69,7 +68,7 @@ class OwnTests:
         self._results = Results()
 
     def files(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """The test files that the state has and the base has not, sorted."""
+        """The test files that the state has and the base does not have, sorted."""
         added = (change.path for change in self._provider.changes(self._base, snapshot) if change.kind == "added")
         names = ((path, path.rpartition("/")[2]) for path in added)
         return tuple(path for path, name in names if any(fnmatch(name, pattern) for pattern in TEST_FILES))
@@ -77,67 +76,68 @@ class OwnTests:
     def run(
         self, snapshot: Snapshot, tests: Sequence[str], *, changed: bool = True, again: bool = False
     ) -> tuple[SuiteReport, bool]:
-        """How these tests end in the state, its own among them, and whether they had to be run for it. Not `changed`:
-        how they end in the base state with the state's test files and nothing else of it. `again`: the second time."""
+        """The results of these tests in the state, and whether they had to be run. Without `changed`: their results in
+        the base state with only the state's new test files added. `again` asks for a second, separate run."""
         own = self.files(snapshot)
         covers = self._rules.protection.covers
-        changes = [each for each in self._provider.changes(self._base, snapshot) if each.path not in own]
-        put_back = [each.path for each in changes if not changed or covers(each)]
-        where = snapshot.digest if changed else self._content(snapshot, own)
+        changes = [change for change in self._provider.changes(self._base, snapshot) if change.path not in own]
+        put_back = [change.path for change in changes if not changed or covers(change)]
+        where = snapshot.digest if changed else self._digest(snapshot, own)
         return self._results.find(
             (where, *tests, *(("again",) if again else ())),
             lambda: run_restored(self._provider, self._task, snapshot, self._base, put_back, tests, self._rules),
         )
 
     def on(self, snapshot: Snapshot, tests: Mapping[str, bytes]) -> SuiteReport:
-        """How the test files of another state end in this one, without the tests that it adds itself. Run each time."""
+        """The results of another state's test files in this state without its own new tests. Not cached."""
         changes = self._provider.changes(self._base, snapshot)
-        put_back = [each.path for each in changes if self._rules.protection.covers(each)]
+        put_back = [change.path for change in changes if self._rules.protection.covers(change)]
         return run_restored(
             self._provider, self._task, snapshot, self._base, put_back, tuple(tests), self._rules, tests
         )
 
     def contents(self, snapshot: Snapshot, paths: Iterable[str]) -> dict[str, bytes]:
-        """What is in these files of the state; what cannot be read (a link to nothing, a large file) is left out."""
+        """The contents of these files of the state. Unreadable files (dangling links, large files) are omitted."""
         with self._provider.at(snapshot) as box:
-            found = {path: _text(box, path) for path in paths}
-        return {path: text for path, text in found.items() if text is not None}
+            contents = {path: _content(box, path) for path in paths}
+        return {path: content for path, content in contents.items() if content is not None}
 
     def placed(self, snapshot: Snapshot, path: str) -> str:
-        """The path of a file relative to the workspace; empty where there is no such file in it."""
+        """The path of a file relative to the workspace; empty if the workspace has no such file."""
         with self._provider.at(snapshot) as box:
             inside = path.removeprefix(f"{box.workdir.rstrip('/')}/")
-            there = not inside.startswith("/") and box.exec(["test", "-f", inside], timeout_s=60).exit_code == 0
-        return inside if there else ""
+            exists = not inside.startswith("/") and box.exec(["test", "-f", inside], timeout_s=60).exit_code == 0
+        return inside if exists else ""
 
     def edited(self, snapshot: Snapshot) -> frozenset[str]:
-        """The files that are in the base too, and that the state has changed."""
+        """The files of the base that the state has changed."""
         return frozenset(c.path for c in self._provider.changes(self._base, snapshot) if c.kind == "modified")
 
     def look(self, snapshot: Snapshot) -> Finding | None:
-        """What the state's own tests say; None when it has none."""
+        """The finding from the state's own tests; None if it has none."""
         own = self.files(snapshot)
         if not own:
             return None
-        made = list[bool]()
+        runs = 0
 
         def run(*, changed: bool = True, again: bool = False) -> SuiteReport:
+            nonlocal runs
             report, ran = self.run(snapshot, own, changed=changed, again=again)
-            made.append(ran)
+            runs += ran
             return report
 
         finding = found(partial(run, changed=False), run, partial(run, changed=False, again=True))
-        return replace(finding, runs=sum(made))
+        return replace(finding, runs=runs)
 
-    def _content(self, snapshot: Snapshot, own: Sequence[str]) -> str:
-        """What tells the state's test files from others; one that cannot be read is like no other state's."""
+    def _digest(self, snapshot: Snapshot, own: Sequence[str]) -> str:
+        """A digest of the state's own test files. A file that cannot be read is unlike that of any other state."""
         contents = self.contents(snapshot, own)
         return sha256(repr([(path, contents.get(path, snapshot.digest)) for path in own]).encode()).hexdigest()
 
 
 def found(before: Run, after: Run, once_more: Run) -> Finding:
-    """What tests say that were run on the unchanged code, with the change, and on the unchanged code once more: each
-    only where the runs before it leave something to be found."""
+    """The finding from test runs on the unchanged code, with the change, and on the unchanged code once more. Each run
+    is made only if the runs before it have not decided the result."""
     first = before()
     failing = _failures(first)
     if not failing:
@@ -153,7 +153,7 @@ def found(before: Run, after: Run, once_more: Run) -> Finding:
 
 
 def valued(evaluation: Evaluation, finding: Finding | None) -> Evaluation:
-    """The evaluation of a state with this finding: never solved by it, and never worth less."""
+    """The evaluation of a state with this finding, which may raise the value but never solves the state."""
     if finding is None or evaluation.solved:
         return evaluation
     worth = WORTH * (1.0 - evaluation.harm) if finding.shown else 0.0
@@ -169,14 +169,14 @@ def valued(evaluation: Evaluation, finding: Finding | None) -> Evaluation:
 
 
 def begun(report: SuiteReport, test: str) -> bool:
-    """Whether a failure is one of what was tested, and not of an import or a name in the test itself."""
+    """Whether a failure comes from the tested code, not from an import or a name in the test itself."""
     message = report.messages.get(test, "")
     places = places_of(message)
     raised_there = bool(places) and places[-1][0].endswith(file_of(test))
     return not (raised_there and _OWN_FAULT.match(error_of(message)))
 
 
-def _text(box: Sandbox, path: str) -> bytes | None:
+def _content(box: Sandbox, path: str) -> bytes | None:
     try:
         return box.read(path, max_bytes=FILE_BYTES)
     except OSError:
@@ -184,13 +184,13 @@ def _text(box: Sandbox, path: str) -> bytes | None:
 
 
 def _failures(report: SuiteReport) -> list[str]:
-    """The tests that fail as a reproduction does."""
+    """The tests that fail in the way a reproduction fails."""
     failed = (test for test, outcome in report.outcomes.items() if outcome is Outcome.FAILED)
     return [test for test in failed if report.valid and begun(report, test)]
 
 
 def _no_failure(before: SuiteReport) -> str:
-    """Why none of a state's own tests fails on the base state as a reproduction does."""
+    """The problem of a state none of whose own tests fails on the base state in the way a reproduction fails."""
     broken = [
         test for test in before.failures if before.outcomes[test] is not Outcome.FAILED or not begun(before, test)
     ]

@@ -1,4 +1,4 @@
-"""Scoring: what a state's tests say, what that is worth, and whether the patch behind it can be trusted."""
+"""Scoring: run a state's tests, evaluate the report, and check whether the patch can be trusted."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 from agent.actions import Debug
 from agent.errors import MeasureError
 from agent.evaluate import guard
-from agent.evaluate import value_trace as debugging
 from agent.evaluate.goal_tests import resolve_goals
 from agent.evaluate.negative_controls import Controls
 from agent.evaluate.reproduction import Finding, OwnTests, valued
 from agent.evaluate.value import EvaluationInput, Value
+from agent.evaluate.value_trace import describe
 from agent.evaluate.verification import Judgement
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import OF_PYTHON
@@ -42,17 +42,16 @@ __all__ = ["StagedScorer"]
 
 
 class StagedScorer:
-    """Runs the goal tests, and the whole suite only where all of them pass. Thread-safe.
+    """Runs the goal tests, and the whole suite only if all of them pass. Thread-safe.
 
     `task.goal_tests` are resolved against the baseline (`agent.evaluate.goal_tests`).
-    Where the suite takes too long for `timing`, a state is measured by the tests that its change can reach
-    (`agent.measure.scopes.scopes`); `spectrum` says what tests execute. What is found out about the base state
-    meanwhile is told to `learned`. `left_s` gives the seconds that are left of the run. `strict`: the whole suite is
-    also run where only some goal tests pass, so that a gate knows what was broken for them
-    (`agent.evaluate.improvement`). Results that later sessions can use are kept in `folder`. `ask` gives what asks
-    models about a child of a node, and `once` what the run knows about the task: where the value asks models, it does
-    so for a state that is measured for the first time, and never again. `known` has reports from elsewhere, which are
-    taken for what the tests say.
+    If the suite takes too long for `timing`, a state is measured by the tests that its change can reach
+    (`agent.measure.scopes.scopes`), by `spectrum`, which tells what tests execute. `learned` is called with a report
+    that has new facts about the base state. `left_s` returns the seconds left of the run. With `strict`, the whole
+    suite also runs if only some goal tests pass, so that a gate knows what they broke (`agent.evaluate.improvement`).
+    Results for later sessions are kept in `folder`. `ask` returns the function that asks models about a child of a
+    node, and `memo` is the run's memo: a value that asks models does so when a state is measured for the first time,
+    and never again. `known` returns a report from elsewhere, if there is one, which replaces a test run.
 
     Raises:
         agent.errors.UsageError: a goal test does not exist, or passes already.
@@ -73,7 +72,7 @@ class StagedScorer:
         learned: Callable[[SuiteReport], None] = lambda report: None,
         strict: bool = False,
         ask: Callable[[NodeId], Ask] | None = None,
-        once: Memo | None = None,
+        memo: Memo | None = None,
         known: Callable[[Snapshot], SuiteReport | None] = lambda snapshot: None,
     ) -> None:
         timing = timing or Timing()
@@ -84,7 +83,7 @@ class StagedScorer:
         self.task = replace(task, goal_tests=resolve_goals(task, self._baseline))
         self._provider, self._base = provider, base
         self._value = value
-        self._ask, self._once, self._known = ask, once, known
+        self._ask, self._memo, self._known = ask, memo, known
         self._lock = threading.Lock()
         self._valuing: dict[str, threading.Lock] = {}
         self._worth: dict[str, Evaluation] = {}
@@ -92,24 +91,24 @@ class StagedScorer:
         alone = bool(self.task.goal_tests) or self._measurer.by_scopes
         self._controls = Controls(provider, base, self._measurer.baseline, self._measurer, among_all=not alone)
         self.own = OwnTests(provider, self.task, base, self._measurer.rules)
-        """The tests that states add of their own."""
+        """The tests that states add."""
         self.root = value.evaluate(EvaluationInput(self.task, (), self._baseline))
 
     @property
     def _baseline(self) -> SuiteReport:
-        """What is known of the base state's tests now."""
+        """The current report of the base state."""
         return self._measurer.baseline.report
 
     def prepare(self) -> None:
-        """Begin with what measuring states will need and nobody waits for yet."""
+        """Start in the background what later measurements will need."""
         self._measurer.prepare()
 
     def remember(self, node: Node) -> None:
-        """Take what an earlier session measured as known."""
+        """Take a node's report from an earlier session as known."""
         self._measurer.remember(node.snapshot, node.report)
 
     def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
-        """The report of a state below `path`, its evaluation, and how many runs of the tests they took."""
+        """The report of a state below `path`, its evaluation, and how many test runs they took."""
         trial = StagedMeasurement(self._measurer, self.task.goal_tests, snapshot, self._strict)
         with self._own_tests_beside(snapshot) as own:
             report = self._known(snapshot) or trial.report()
@@ -122,7 +121,7 @@ class StagedScorer:
         return report, evaluation, trial.runs + runs + more
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
-        """As `score`, by a fresh run of the tests that the node's report is of: the goal tests, or all."""
+        """As `score`, by a fresh run of the tests that the node's report covers: the goal tests, or all."""
         report = self._measurer.repeat(node.snapshot, node.report, self.task.goal_tests)
         case = replace(self._case(node.snapshot, path, report), known=node.evaluation)
         finding, runs = self.reproduction(node.snapshot, report)
@@ -130,75 +129,75 @@ class StagedScorer:
         return report, evaluation, 1 + runs + more
 
     def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
-        """As `agent.engine.components.Scorer.run_tests`. Tests that the task's own command does not run are run by
-        their path."""
-        wanted, selected = self._named(snapshot, tests)
-        if not selected:
-            report, made = self.own.run(snapshot, wanted)
-            return report, int(made)
-        if wanted:
-            report, made = self._measurer.ask(snapshot, wanted, keep=True)
-            return report, int(made)
+        """As `agent.engine.components.Scorer.run_tests`. Tests outside the task's own command are run by their path."""
+        selection, by_command = self._named(snapshot, tests)
+        if not by_command:
+            report, ran = self.own.run(snapshot, selection)
+            return report, int(ran)
+        if selection:
+            report, ran = self._measurer.ask(snapshot, selection, keep=True)
+            return report, int(ran)
         with self._own_tests_beside(snapshot) as own:
-            report, made = self._measurer.ask(snapshot, keep=True)
-        return report, int(made) + own()
+            report, ran = self._measurer.ask(snapshot, keep=True)
+        return report, int(ran) + own()
 
     @contextmanager
     def _own_tests_beside(self, snapshot: Snapshot) -> Iterator[Callable[[], int]]:
-        """While the block runs tests that take long, run those that the state adds: what they say is known afterwards.
-        What is given tells how many runs that took."""
+        """Run the tests that the state adds while the block runs long tests, so that their results are cached
+        afterwards. Yields a function that returns how many runs this took."""
         if not self._measurer.by_scopes or not self._reproducible:
             yield lambda: 0
             return
-        with ThreadPoolExecutor(1) as beside:
-            looking = beside.submit(self.own.look, snapshot)
-            yield lambda: finding.runs if (finding := looking.result()) else 0
+        with ThreadPoolExecutor(1) as pool:
+            pending = pool.submit(self.own.look, snapshot)
+            yield lambda: finding.runs if (finding := pending.result()) else 0
 
     def _named(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
-        """The ids of the tests that are meant, and whether the task's own command runs them all.
+        """The ids of the tests with these names, and whether the task's own command runs all of them.
 
         Raises:
-            MeasureError: one of them is not there.
+            MeasureError: one of them does not exist.
         """
         outcomes, own = self._baseline.outcomes, self.own.files(snapshot) if tests else ()
         if self._baseline.adapter == "exit-code" or all(test in outcomes for test in tests):
             return tests, not any(file_of(test) in own for test in tests)
         names = Names(self._baseline, partial(self.own.placed, snapshot), own, self.own.edited(snapshot))
-        if self._baseline.adapter not in OF_PYTHON:  # whose new tests nobody finds by their file
-            meant = [(names.meant(test), test) for test in tests]
-            return tuple(found[0] if len(found) == 1 else test for found, test in meant), True
-        found = tuple(dict.fromkeys(each for test in tests for each in names.found(test)))
-        return found, all(map(names.selected, found))
+        if self._baseline.adapter not in OF_PYTHON:  # new tests in other languages are not found by their file
+            matches = [(names.meant(test), test) for test in tests]
+            return tuple(ids[0] if len(ids) == 1 else test for ids, test in matches), True
+        test_ids = tuple(dict.fromkeys(test_id for test in tests for test_id in names.found(test)))
+        return test_ids, all(map(names.selected, test_ids))
 
     def put_back(self, snapshot: Snapshot) -> tuple[str, ...]:
         """As `agent.engine.components.Scorer.put_back`."""
         changes = self._provider.changes(self._base, snapshot)
         return tuple(c.path for c in changes if c.kind == "modified" and self._measurer.protection.is_test(c.path))
 
-    def debug(self, snapshot: Snapshot, wanted: Debug) -> str:
-        """As `agent.engine.components.Scorer.debug`. Protected files are as in the base state, but for tests that were
-        added."""
+    def debug(self, snapshot: Snapshot, request: Debug) -> str:
+        """As `agent.engine.components.Scorer.debug`. Protected files are as in the base state, except for added
+        tests."""
         if self._baseline.adapter != "pytest":
             raise MeasureError("values can only be seen in tests that pytest runs")
-        own, (found, selected) = self.own.files(snapshot), self._named(snapshot, (wanted.test,))
-        if len(found) != 1:
-            raise MeasureError(f"{wanted.test[:200]!r} is a folder: name one test")
-        test = found[0]
-        probes = tuple(map(read_probe, wanted.probes))
+        own, (test_ids, by_command) = self.own.files(snapshot), self._named(snapshot, (request.test,))
+        if len(test_ids) != 1:
+            raise MeasureError(f"{request.test[:200]!r} is a folder: name one test")
+        test = test_ids[0]
+        probes = tuple(map(read_probe, request.probes))
         protection = self._measurer.protection
         changes = self._provider.changes(self._base, snapshot)
-        put_back = [each.path for each in changes if protection.covers(each) and each.path not in own]
-        rules = replace(self._measurer.rules, by_path=not selected)
+        put_back = [change.path for change in changes if protection.covers(change) and change.path not in own]
+        rules = replace(self._measurer.rules, by_path=not by_command)
         looked = look(self._provider, self.task, snapshot, self._base, put_back, test, probes, rules)
-        return debugging.told(looked, test, probes)
+        return describe(looked, test, probes)
 
     def judge(self, snapshot: Snapshot, path: tuple[Node, ...], before: SuiteReport) -> Judgement:
-        """The whole suite, run afresh whatever is known, and once more when that contradicts the report that the search
-        has of the same patch: only what fails both times fails."""
+        """Run the whole suite afresh, whatever is known, and again if the result contradicts `before`, the search's
+        report of the same patch: only tests that fail both times count as failed."""
         report, runs = self._measurer.check(snapshot, self.task.goal_tests, self._left_s())
         surprises = self._surprises(before, report)
         if surprises:
-            again, runs = self._measurer.measure_afresh(snapshot, self._again(report, surprises)), runs + 1
+            selection = surprises if self._measurer.by_scopes and report.valid else ()  # empty: all tests
+            again, runs = self._measurer.measure_afresh(snapshot, selection), runs + 1
             report = forgiven(report, again, surprises) if report.valid else again
             self._measurer.distrust([test for test in surprises if not again.passed(test)])
         flags, more = self._flags(snapshot, report)
@@ -219,12 +218,12 @@ class StagedScorer:
 
     @property
     def _reproducible(self) -> bool:
-        """Whether tests that a state adds count: no goal is known, and they can be run."""
+        """Whether tests that a state adds count: no goal is known, and pytest can run them."""
         return not self.task.goal_tests and self._baseline.adapter == "pytest"
 
     def _valued(self, case: EvaluationInput, finding: Finding | None, snapshot: Snapshot) -> tuple[Evaluation, int]:
-        """What the state is worth, and the runs of tests that this took. Of workers that come to a state at once, one
-        has it valued and the others wait."""
+        """The state's evaluation, and the test runs that it took. If several workers reach a state at once, one
+        evaluates it and the others wait."""
         runs = 0
         with self._lock:
             valuing = self._valuing.setdefault(snapshot.digest, threading.Lock())
@@ -235,33 +234,29 @@ class StagedScorer:
             return self._worth[snapshot.digest], runs
 
     def _case(self, snapshot: Snapshot, path: tuple[Node, ...], report: SuiteReport) -> EvaluationInput:
-        """About which no model is asked. What is known of the base state is what is known now."""
+        """The input for an evaluation without models. It has the current report of the base state."""
         path = (replace(path[0], report=self._baseline), *path[1:]) if path else ()
         case = EvaluationInput(self.task, path, report, cache(partial(self._provider.diff, self._base, snapshot)))
-        return case if self._once is None else replace(case, once=self._once)
+        return case if self._memo is None else replace(case, memo=self._memo)
 
     def _surprises(self, before: SuiteReport, report: SuiteReport) -> tuple[str, ...]:
-        """Tests that count, passed with a patch that broke nothing, and do not pass with it now."""
+        """Tests that count, passed before with a patch that broke nothing, and do not pass with it now."""
         if regressions(self._baseline, before):
             return ()
-        wanted = (*self.task.goal_tests, *must_pass(self._baseline))
-        return tuple(test for test in wanted if before.passed(test) and not report.passed(test))
-
-    def _again(self, report: SuiteReport, surprises: tuple[str, ...]) -> tuple[str, ...]:
-        """What is run a second time: all tests, or where that would take too long, those that surprise."""
-        return surprises if self._measurer.by_scopes and report.valid else ()
+        required = (*self.task.goal_tests, *must_pass(self._baseline))
+        return tuple(test for test in required if before.passed(test) and not report.passed(test))
 
     def _trusted(self, evaluation: Evaluation, snapshot: Snapshot, report: SuiteReport) -> tuple[Evaluation, int]:
-        """The evaluation, capped at the base's when the patch tampers with the tests, and the runs of tests that were
-        made to see that."""
+        """The evaluation, capped at the base's if the patch tampers with the tests, and the test runs made to check
+        that."""
         if evaluation.value <= self.root.value:
             return evaluation, 0
         flags, runs = self._flags(snapshot, report)
         return guard.cap(evaluation, self.root, flags), runs
 
     def _flags(self, snapshot: Snapshot, report: SuiteReport) -> tuple[tuple[guard.Flag, ...], int]:
-        """Why a state's patch is not to be trusted, and the runs of tests that were made to see that: none where its
-        changes say so already."""
+        """The reasons not to trust a state's patch, and the test runs made to find them: none if its changes alone show
+        enough."""
         flags = guard.inspect(self._provider, self._base, snapshot, self._measurer.protection)
         if any(not flag.harmless for flag in flags):
             return flags, 0
@@ -269,7 +264,7 @@ class StagedScorer:
         return (*flags, *more), runs
 
     def _improves(self, report: SuiteReport, evaluation: Evaluation) -> bool:
-        """Nothing broke, and more tests pass than before, where any failed before."""
+        """Whether nothing broke and, if there are goals, the state is worth more than the base."""
         unharmed = report.valid and report.conclusive and not evaluation.harm
         gained = not self.task.goal_tests or evaluation.value > self.root.value
         return unharmed and gained

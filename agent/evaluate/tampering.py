@@ -1,5 +1,7 @@
-"""Signs that a Python source ends the process that it runs in. Where the exit code of a command is all that is known of
-its tests, that would be a result. Only added lines are judged; names are all that there is to go by."""
+"""Signs that a Python source ends its process. If a command's exit code is the only test result, that would forge it.
+
+Only added lines are checked, and only by names.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,17 @@ ENDS = "ends the process, or acts when it ends"
 
 
 def suspicions(source: str, added: Collection[int]) -> list[tuple[int, str]]:
-    """Line and reason of everything suspicious that begins on one of the `added` lines; nothing for a source that
-    cannot be parsed, which no test can import either."""
+    """Line and reason of everything suspicious that begins on one of the `added` lines; empty for a source that cannot
+    be parsed, because no test can import it either."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return []
-    except (RecursionError, MemoryError):  # a test's process may read what this one cannot
+    except (RecursionError, MemoryError):  # the test process may be able to parse it
         return [(min(added, default=1), "it is nested too deeply to be looked at")]
-    found = {(node.lineno, reason) for node, reason in _all(tree) if node.lineno in added}
-    return sorted(found)
+    return sorted({(node.lineno, reason) for node, reason in _all(tree) if node.lineno in added})
 
 
 def _all(tree: ast.Module) -> Iterator[tuple[ast.stmt | ast.expr, str]]:

@@ -1,7 +1,7 @@
-"""Debugging: what a run of one test showed of its values, in few lines for whoever repairs the code.
+"""Value traces: the values that one test run showed, as a short text for the policy that repairs the code.
 
-This is the instrumentation of TraceCoder (arXiv 2602.06875) without its probes in the source: values are noted from
-outside, so that no probe can come to be in a patch.
+This is the instrumentation of TraceCoder (arXiv 2602.06875) without its probes in the source: values are recorded from
+outside, so that no probe can end up in a patch.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ from functools import partial
 from agent.measure.probing.probes import Looked, Probe
 from agent.measure.probing.watched import Function, Probed, Series, Watched
 
-__all__ = ["told"]
+__all__ = ["describe"]
 
 SOURCE_CHARACTERS = 90
 VALUE_CHARACTERS = 200
 CHANGE_CHARACTERS = 60
 """Of a value beside a line."""
 LINES = 40
-"""Of one function, those that are shown."""
+"""Lines shown of one function."""
 FUNCTIONS = 6
 NAMED = 12
-"""Functions that are named where one that was asked for was never called."""
+"""Functions named as alternatives to one that was never called."""
 
 
-def told(looked: Looked, test: str, probes: tuple[Probe, ...]) -> str:
-    """How the test ended and where, then the values: at each probe, or without probes in the functions in which
-    something happened last."""
+def describe(looked: Looked, test: str, probes: tuple[Probe, ...]) -> str:
+    """How and where the test ended, then the values: at each probe, or without probes in the functions that were active
+    last."""
     watched = looked.watched
     if watched is None:
         why = looked.report.problem or "it did not come so far as to run a test"
         return f"Nothing was seen of {test}: {why}\n{looked.report.output}".strip()
     outcome = looked.report.outcomes.get(watched.id)
     parts = [_ending(looked, watched, outcome.value if outcome else "did not end")]
-    parts += [_probed(probe, found, watched) for probe, found in zip(probes, watched.probes, strict=False)]
-    wanted = [f for f in watched.functions if f.wanted is not None or not probes][-FUNCTIONS:]
-    parts += map(partial(_listing, looked.sources), wanted)
+    parts += [_probed(probe, result, watched) for probe, result in zip(probes, watched.probes, strict=False)]
+    functions = [f for f in watched.functions if f.wanted is not None or not probes][-FUNCTIONS:]
+    parts += map(partial(_listing, looked.sources), functions)
     if watched.stopped:
         parts.append(f"The later part of the test was not watched: {watched.stopped}. Name probes to look there.")
     return "\n\n".join(filter(None, parts))
@@ -56,33 +56,33 @@ def _ending(looked: Looked, watched: Watched, outcome: str) -> str:
     return "\n".join(lines)
 
 
-def _probed(probe: Probe, found: Probed, watched: Watched) -> str:
-    """What was seen at a line, or why nothing was seen at a probe; empty for a function that is listed."""
-    if found.problem:
-        return f"{probe}: the sandbox's Python cannot read the expression: {found.problem}"
-    if not found.calls:
+def _probed(probe: Probe, result: Probed, watched: Watched) -> str:
+    """The values at a line, or why a probe has none; empty for a function that is listed."""
+    if result.problem:
+        return f"{probe}: the sandbox's Python cannot read the expression: {result.problem}"
+    if not result.calls:
         others = ", ".join(watched.called[:NAMED]) or "none"
         what = "no such function was" if probe.name else "no function that holds this line was"
         return f"{probe}: {what} called while the test ran. Functions of the repository that were: {others}"
     if probe.name:
         return ""
-    if not found.hits:
-        nearest = min(found.ran, key=lambda line: abs(line - probe.line), default=None)
+    if not result.hits:
+        nearest = min(result.ran, key=lambda line: abs(line - probe.line), default=None)
         near = f"; the nearest line that ran is {nearest}" if nearest else ""
-        return f"{probe}: the line was never reached, in {_times(found.calls, 'call')} of its function{near}"
-    cut = f" (of the first {found.count})" if found.count < found.hits else ""
-    return f"{probe}: reached {_times(found.hits)}; values{cut}: {_series(found)}"
+        return f"{probe}: the line was never reached, in {_times(result.calls, 'call')} of its function{near}"
+    cut = f" (of the first {result.count})" if result.count < result.hits else ""
+    return f"{probe}: reached {_times(result.hits)}; values{cut}: {_series(result)}"
 
 
 def _listing(sources: Mapping[str, tuple[str, ...]], function: Function) -> str:
-    """The lines of a function's last call that ran, each with what it changed."""
+    """The lines that ran in a function's last call, each with the values that it changed."""
     call = function.last
-    given = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
+    arguments = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
     lines = [f"{function.name} ({function.path}:{function.line}), called {_times(function.calls)}"]
     if function.wanted is not None and function.wanted.count > 1:
-        lines += [f"  {each}" for each in _shortened(function.wanted)]
-    lines.append(f"The last call that was watched: ({given}) {call.ended or 'did not end'}".rstrip())
-    lines += [_line(sources, function.path, *each) for each in call.lines[:LINES]]
+        lines += [f"  {value}" for value in _shortened(function.wanted)]
+    lines.append(f"The last call that was watched: ({arguments}) {call.ended or 'did not end'}".rstrip())
+    lines += [_line(sources, function.path, *line) for line in call.lines[:LINES]]
     if len(call.lines) > LINES:
         lines.append(f"  ... and {len(call.lines) - LINES} more lines that ran")
     if function.cut:
@@ -99,7 +99,7 @@ def _line(
 
 
 def _series(series: Series | Probed, most: int = VALUE_CHARACTERS) -> str:
-    return " | ".join(each if len(each) <= most else f"{each[:most]}..." for each in _shortened(series))
+    return " | ".join(value if len(value) <= most else f"{value[:most]}..." for value in _shortened(series))
 
 
 def _shortened(series: Series | Probed) -> Iterator[str]:

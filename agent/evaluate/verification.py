@@ -1,4 +1,4 @@
-"""Verification: the patch of a state, applied to the base state in a fresh fork, and the whole suite run on that."""
+"""Verification: apply the patch of a state to the base state in a fresh fork, and run the whole suite there."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ _ALONE = dict.fromkeys(("GIT_DIR", "HOME", "XDG_CONFIG_HOME"), "/nonexistent") |
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
 }
-"""Git takes a patch as it is: there is no repository whose root, settings or attributes could change what it means."""
+"""Git applies a patch literally: no repository's root, settings or attributes can change its meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A whole run of the suite and what follows from it."""
+    """A run of the whole suite and the conclusions from it."""
 
     report: SuiteReport
     evaluation: Evaluation
     improved: bool
-    """Nothing broke, and where a goal is known, more of them pass than before."""
+    """Whether nothing broke and, if there are goals, more of them pass than before."""
     broken: tuple[str, ...] = ()
     """Tests that passed in the base state and do not pass any more."""
     remarks: tuple[str, ...] = ()
-    """What people should know of the patch: existing tests that it changes."""
+    """Remarks on the patch for people: existing tests that it changes."""
     runs: int = 1
-    """Runs of the suite that it took."""
+    """Suite runs that it took."""
 
 
 class Suite(Protocol):
-    """Runs the whole suite in a state, afresh."""
+    """Runs the whole suite in a state, ignoring earlier results."""
 
     def judge(self, snapshot: Snapshot, path: tuple[Node, ...], before: SuiteReport) -> Judgement:
-        """Measure, evaluate and guard a state below `path`, of whose patch a search has the report `before`."""
+        """Measure, evaluate and guard a state below `path`. `before` is the search's report of the same patch."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What verification said of a state."""
+    """The result of a verification."""
 
     patch: bytes
     solved: bool = False
@@ -61,20 +61,20 @@ class Verdict:
     applied: bool = False
     """Whether there is a patch, and it applies to the base state."""
     invalid: bool = False
-    """Its tests give no valid result."""
+    """Whether the tests with the patch gave no valid result."""
     remarks: tuple[str, ...] = ()
     why: str = ""
-    """Why it is neither, for people."""
+    """Why it is neither solved nor improved, for people."""
     final: Mapping[str, int] = field(default_factory=dict)
-    """Tests passed and failed with the patch."""
+    """The numbers of tests that passed and failed with the patch."""
     flaky: tuple[str, ...] = ()
     """Tests that failed once and passed twice with the patch."""
     scope: str = ""
-    """On which tests it rests; empty: on all."""
+    """The tests that were run; empty means all."""
     measurements: int = 0
 
     def to_note(self, patch_blob: str) -> dict[str, Any]:
-        """The form that a journal keeps, with the patch in a blob."""
+        """The form for the journal, with the patch in a blob."""
         return {
             "patch": patch_blob,
             "solved": self.solved,
@@ -91,15 +91,15 @@ class Verdict:
 
 
 def verify(provider: Provider, root: Node, node: Node, patch: bytes, suite: Suite) -> Verdict:
-    """Whether the node's patch against the root, and nothing else of its state, does what the state did."""
+    """Check whether the node's patch alone, applied to the root, reproduces what the node's state achieved."""
     base = root.snapshot
     if not patch:
         return Verdict(patch, why="the state differs from the base in nothing that a patch can hold")
-    with TemporarySnapshots(provider) as made:
+    with TemporarySnapshots(provider) as temporary:
         patched, why = apply_patch(provider, base, patch)
         if patched is None:
             return Verdict(patch, why=f"the patch does not apply to the base: {why}")
-        judgement = suite.judge(made.add(patched), (root,), node.report)
+        judgement = suite.judge(temporary.add(patched), (root,), node.report)
     report = judgement.report
     return Verdict(
         patch=patch,
@@ -118,32 +118,33 @@ def verify(provider: Provider, root: Node, node: Node, patch: bytes, suite: Suit
 
 
 def apply_patch(provider: Provider, base: Snapshot, patch: bytes) -> tuple[Snapshot | None, str]:
-    """The state that a git patch makes of a base; none, and why, where git does not apply it or is not there."""
+    """The base state with a git patch applied, or None and the reason if git does not apply it. A sandbox without git
+    is patched by this machine's git."""
     with provider.at(base) as box:
         box.write(PATCH_FILE, patch)
-        done = box.exec(["git", "apply", "--whitespace=nowarn", PATCH_FILE], timeout_s=60, env=_ALONE)
-        if done.exit_code == 127:
+        result = box.exec(["git", "apply", "--whitespace=nowarn", PATCH_FILE], timeout_s=60, env=_ALONE)
+        if result.exit_code == 127:
             box.remove(PATCH_FILE)
             return _applied_from_here(box, patch)
-        if done.exit_code != 0:
-            return None, (done.stderr or NO_GIT.encode()).decode(errors="replace").strip()
+        if result.exit_code != 0:
+            return None, (result.stderr or NO_GIT.encode()).decode(errors="replace").strip()
         box.remove(PATCH_FILE)
         return box.snapshot(), ""
 
 
 def _applied_from_here(box: Sandbox, patch: bytes) -> tuple[Snapshot | None, str]:
-    """The same by this machine's git, over copies of the files that the patch touches."""
+    """As `apply_patch`, by this machine's git on copies of the files that the patch touches."""
     try:
-        made = applied(patch, partial(_side, box))
+        files = applied(patch, partial(_side, box))
     except SandboxError as error:
         return None, f"{NO_GIT}: {error}"
-    for each in made:
-        if each.new is None:
-            box.remove(each.path)
-        elif each.new.kind == "l":
-            return None, f"{NO_GIT}: {each.path} is a link, which cannot be made without it"
+    for file in files:
+        if file.new is None:
+            box.remove(file.path)
+        elif file.new.kind == "l":
+            return None, f"{NO_GIT}: {file.path} is a link, which cannot be made without it"
         else:
-            box.write(each.path, each.new.content, executable=bool(each.new.mode & 0o100))
+            box.write(file.path, file.new.content, executable=bool(file.new.mode & 0o100))
     return box.snapshot(), ""
 
 
@@ -152,5 +153,5 @@ def _side(box: Sandbox, path: str) -> Side | None:
         content = box.read(path)
     except FileNotFoundError:
         return None
-    runs = box.exec(["/bin/sh", "-c", 'test -x "$1"', "sh", path], timeout_s=60).exit_code == 0
-    return Side("f", 0o755 if runs else 0o644, content)
+    executable = box.exec(["/bin/sh", "-c", 'test -x "$1"', "sh", path], timeout_s=60).exit_code == 0
+    return Side("f", 0o755 if executable else 0o644, content)

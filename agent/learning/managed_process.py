@@ -1,5 +1,4 @@
-"""Child: a program that works for this one, in a session of its own, and is gone with all that it started when this
-one leaves the block that needs it."""
+"""Child processes in sessions of their own, which end with everything they started when the block ends."""
 
 from __future__ import annotations
 
@@ -15,27 +14,29 @@ from typing import NoReturn
 __all__ = ["gone_after", "leaving_by_signals"]
 
 STOP_S = 30
-"""Time to end by itself."""
+"""How long a process may take to end after it is asked to."""
 
 
 @contextmanager
 def leaving_by_signals() -> Iterator[None]:
-    """A signal that would end this process at once raises SystemExit in the block; one that is ignored still is."""
-    here = threading.current_thread() is threading.main_thread()
-    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if here and signal.getsignal(each) == signal.SIG_DFL]
-    for number in numbers:
-        signal.signal(number, _leave)
+    """SIGTERM and SIGHUP raise SystemExit in the block instead of killing this process. A signal that is ignored or
+    handled already stays so."""
+    in_main = threading.current_thread() is threading.main_thread()
+    signals = [name for name in (signal.SIGTERM, signal.SIGHUP) if in_main and signal.getsignal(name) == signal.SIG_DFL]
+    for name in signals:
+        signal.signal(name, _leave)
     try:
         yield
     finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
+        for name in signals:
+            signal.signal(name, signal.SIG_DFL)
 
 
 @contextmanager
 def gone_after(process: subprocess.Popen[bytes], *, alone: bool = False) -> Iterator[None]:
-    """The process, begun with `start_new_session`, has ended after the block: asked first, all that it started with it
-    or it `alone`, then killed with all of them. A second Ctrl-C ends the patience, not the ending."""
+    """End a process that was started with `start_new_session` when the block ends. It is asked to terminate, together
+    with everything it started unless `alone`; then all of them are killed. A second Ctrl-C skips the waiting, not the
+    killing."""
     try:
         yield
     finally:

@@ -1,6 +1,6 @@
-"""Serving: the vLLM server that tree search wants, as a command line and as a process that is waited for.
+"""The vLLM server with the options that tree search needs, as a command line and as a running process.
 
-vLLM lives in an environment of its own and is spoken to over HTTP. Nothing of it is imported.
+vLLM lives in an environment of its own and is reached over HTTP. Nothing of it is imported.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from agent.learning.managed_process import gone_after, leaving_by_signals
 __all__ = ["Server", "ServerFailed", "command", "environment", "running"]
 
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-"""Those that vLLM takes."""
+"""The ranks that vLLM accepts."""
 LEAST_BATCHED = 2048
-"""Tokens of a step of the server, of all requests together."""
+"""The least `--max-num-batched-tokens`: tokens in one step of the server, over all requests."""
 _DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""A server of our own is behind no proxy, whatever the environment names."""
+"""Our own server is never behind a proxy, whatever the environment names."""
 
 
 class ServerFailed(RamifyError):
@@ -36,14 +36,14 @@ class ServerFailed(RamifyError):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What is served, and how."""
+    """What to serve, and how."""
 
     model: str
-    """A folder with a checkpoint, or a name that the server's hub knows."""
+    """A checkpoint folder, or a name on the hub."""
     name: str = ""
-    """As it is asked for; empty: the last part of `model`."""
+    """The model's name in requests; empty: the last part of `model`."""
     adapters: Mapping[str, Path] | None = None
-    """LoRA adapters by the names that they are asked for by. One folder a version: the prefix cache goes by it."""
+    """LoRA adapters by their names in requests. Each version needs a folder of its own: the prefix cache keys on it."""
     lora_rank: int = 16
     host: str = "127.0.0.1"
     port: int = 8000
@@ -51,29 +51,29 @@ class Server:
     tool_parser: str = "hermes"
     seed: int = 0
     cpu: bool = False
-    """Small, in float32, and without compiling: for tests and tiny models."""
+    """Serve on the CPU in float32, without compiling: for tests and tiny models."""
     extra: tuple[str, ...] = ()
-    """Further arguments, as they are."""
+    """Further arguments, passed on unchanged."""
 
     @property
     def root(self) -> str:
-        """Where it answers."""
+        """The server's base URL."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     @property
     def served(self) -> str:
-        """The model's name for requests."""
+        """The model's name in requests."""
         return self.name or Path(self.model).name or Path(self.model).resolve().name
 
 
 def command(server: Server, python: str) -> list[str]:
-    """The command line, with the interpreter that has vLLM.
+    """The command line that starts the server; `python` is an interpreter with vLLM.
 
     Raises:
-        UsageError: the model is an adapter; an adapter is no folder with one, is called like the model, or has a
-            higher rank than is taken; or vLLM takes no such rank.
+        UsageError: the model is itself an adapter; an adapter's folder holds none, its name is the model's, or its
+            rank is above `lora_rank`; or vLLM does not accept that rank.
     """
-    _require_whole(Path(server.model))
+    _refuse_adapter(Path(server.model))
     line = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", server.model]
     line += ["--served-model-name", server.served, "--host", server.host, "--port", str(server.port)]
     line += ["--seed", str(server.seed), "--enable-prefix-caching", "--enable-prompt-tokens-details"]
@@ -81,7 +81,7 @@ def command(server: Server, python: str) -> list[str]:
     line += ["--generation-config", "vllm", "--logprobs-mode", "processed_logprobs"]
     if server.max_model_len:
         line += ["--max-model-len", str(server.max_model_len)]
-    if server.max_model_len and server.cpu:  # vLLM 0.32 on a CPU dies of a prompt in parts whose request has a seed
+    if server.max_model_len and server.cpu:  # vLLM 0.32 on a CPU crashes when a seeded prompt is chunked
         line += ["--max-num-batched-tokens", str(max(server.max_model_len, LEAST_BATCHED))]
     if server.adapters is not None:
         line += _adapters(server)
@@ -91,63 +91,63 @@ def command(server: Server, python: str) -> list[str]:
 
 
 def environment(server: Server) -> dict[str, str]:
-    """What its environment has on top of this process's."""
-    found = {"VLLM_NO_USAGE_STATS": "1"}
+    """The variables to set for the server, on top of this process's environment."""
+    variables = {"VLLM_NO_USAGE_STATS": "1"}
     if server.adapters is not None:
-        found["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "1"
+        variables["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "1"
     if server.cpu:
-        found |= {"VLLM_TARGET_DEVICE": "cpu", "VLLM_CPU_KVCACHE_SPACE": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+        variables |= {"VLLM_TARGET_DEVICE": "cpu", "VLLM_CPU_KVCACHE_SPACE": "1", "OMP_WAIT_POLICY": "PASSIVE"}
     if Path(server.model).is_dir():
-        found["HF_HUB_OFFLINE"] = "1"
-    return found
+        variables["HF_HUB_OFFLINE"] = "1"
+    return variables
 
 
 @contextmanager
 def running(
     server: Server, python: str, *, ready_s: float = 600, log: Path | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The server's process, up for the block, and gone after it with all that it started, also where SIGTERM or SIGHUP
-    ends this one. What it says goes to `log`, else to stderr.
+    """Run the server during the block. Afterwards it ends with everything it started, also when SIGTERM or SIGHUP ends
+    this process. Its output goes to `log`, or to stderr without one.
 
     Raises:
-        UsageError: as `command`, or something else listens on its port, or `python` cannot be run.
-        ServerFailed: it ends, or is not up after `ready_s` seconds.
+        UsageError: as `command`; or the port is in use, or `python` cannot be run.
+        ServerFailed: the server ends, or does not answer within `ready_s` seconds.
     """
     line = command(server, python)
     _require_free(server)
     with leaving_by_signals():
-        process = _begun(line, os.environ | environment(server), log)
+        process = _start(line, os.environ | environment(server), log)
         with gone_after(process):
             _wait(process, server.root, ready_s, log)
             yield process
 
 
 def _require_free(server: Server) -> None:
-    """Otherwise the other one would be taken for this one."""
+    """Raises UsageError when the port is in use: whatever answers there would be taken for this server."""
     with suppress(OSError), socket.create_connection((server.host, server.port), 5):
-        raise UsageError(f"something listens on {server.host}:{server.port} already: end it, or give another --port")
+        raise UsageError(f"something listens on {server.host}:{server.port} already: stop it, or give another --port")
 
 
-def _begun(line: Sequence[str], env: Mapping[str, str], log: Path | None) -> subprocess.Popen[bytes]:
+def _start(line: Sequence[str], env: Mapping[str, str], log: Path | None) -> subprocess.Popen[bytes]:
     output = log.open("wb") if log else None
     try:
         return subprocess.Popen(line, env=env, stdout=output or 2, stderr=output or 2, start_new_session=True)
     except OSError as error:
-        raise UsageError(f"{line[0]} cannot be run ({error.strerror}): name an interpreter with vLLM") from error
+        raise UsageError(f"{line[0]} cannot be run ({error.strerror}): name a Python with vLLM installed") from error
     finally:
         if output:
             output.close()
 
 
 def _wait(process: subprocess.Popen[bytes], root: str, ready_s: float, log: Path | None) -> None:
-    told, until = f" in {log}" if log else "", time.monotonic() + ready_s
-    while time.monotonic() < until:
+    output, deadline = f"its output{f' in {log}' if log else ''}", time.monotonic() + ready_s
+    while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise ServerFailed(f"the server ended with {process.returncode} before it was up: see what it said{told}")
+            raise ServerFailed(f"the server ended with {process.returncode} before it was ready: see {output}")
         if _healthy(root):
             return
         time.sleep(0.5)
-    raise ServerFailed(f"{root} does not answer after {ready_s:g} s: give --ready-s more, or see what it said{told}")
+    raise ServerFailed(f"{root} does not answer after {ready_s:g} s: raise --ready-s, or see {output}")
 
 
 def _healthy(root: str) -> bool:
@@ -158,11 +158,9 @@ def _healthy(root: str) -> bool:
         return False
 
 
-def _require_whole(model: Path) -> None:
+def _refuse_adapter(model: Path) -> None:
     if (model / "adapter_config.json").is_file() and not (model / "config.json").exists():
-        raise UsageError(
-            f"{model} is an adapter: serve the checkpoint that it was trained on, with --lora NAME={model}"
-        )
+        raise UsageError(f"{model} is an adapter: serve the checkpoint it was trained on, with --lora NAME={model}")
 
 
 def _adapters(server: Server) -> Sequence[str]:
@@ -170,18 +168,20 @@ def _adapters(server: Server) -> Sequence[str]:
     if rank not in LORA_RANKS:
         raise UsageError(f"--lora-rank {rank}: vLLM takes {', '.join(map(str, LORA_RANKS))}")
     if server.served in adapters:
-        raise UsageError(f"--lora {server.served}=...: the model itself is called so; give --name, or another name")
+        raise UsageError(
+            f"--lora {server.served}=...: the model itself has that name; give --name, or rename the adapter"
+        )
     for name, path in adapters.items():
         if (needed := _rank_of(name, path)) > rank:
-            more = next((each for each in LORA_RANKS if each >= needed), needed)
-            raise UsageError(f"--lora {name}={path}: its rank is {needed}; give --lora-rank {more}")
+            enough = next((allowed for allowed in LORA_RANKS if allowed >= needed), needed)
+            raise UsageError(f"--lora {name}={path}: its rank is {needed}; give --lora-rank {enough}")
     modules = [f"{name}={path.absolute()}" for name, path in adapters.items()]
     return ["--enable-lora", "--max-lora-rank", str(rank), *(["--lora-modules", *modules] if modules else [])]
 
 
 def _rank_of(name: str, path: Path) -> int:
-    """0: it does not say. Raises UsageError where no adapter is there."""
+    """The adapter's rank; 0 when its configuration names none. Raises UsageError when the folder holds no adapter."""
     try:
         return int(json.loads((path / "adapter_config.json").read_bytes()).get("r", 0))
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        raise UsageError(f"--lora {name}={path}: no adapter_config.json is there") from error
+        raise UsageError(f"--lora {name}={path}: it holds no readable adapter_config.json") from error

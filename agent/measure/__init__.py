@@ -1,4 +1,4 @@
-"""Runs a task's tests and reports their outcomes, one by one, so that candidate code cannot forge them."""
+"""Running a task's tests and reporting each result, in a way that candidate code cannot manipulate."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ __all__ = ["Outcome", "SuiteReport"]
 
 
 class Outcome(Enum):
-    """How one test ended. Everything but PASSED and SKIPPED is a failure. Expected failures count as PASSED, and so
-    do unexpected passes, which a report lists if they are strict. Journals of earlier versions have the latter as
-    FAILED."""
+    """How one test ended. Everything but PASSED and SKIPPED is a failure. Expected failures count as PASSED, and so do
+    unexpected passes; a report lists those that are strict. Older journals have unexpected passes as FAILED."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -29,76 +28,76 @@ WORST_FIRST = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.FAILED, Outcome.PASSED)
 
 @dataclass(frozen=True, slots=True)
 class SuiteReport:
-    """The result of one run of the tests."""
+    """The result of one test run."""
 
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     """By test id, in the order of running."""
     duration_s: float = 0.0
     collected: int = 0
-    """How many tests the runner found, run or not."""
+    """Tests that the runner found, whether they ran or not."""
     complete: bool = True
-    """All tests were asked for, and none was left out. False: only some were, such as the goal tests, or the run was
+    """All tests were requested and none was left out. False: only some were requested (the goal tests), or the run was
     cut short."""
     left_out: int = 0
-    """Tests that were not run, since enough had failed that passed in the root state."""
+    """Tests that did not run because enough regressions had been seen."""
     late: Mapping[str, int] = field(default_factory=dict)
-    """How many tests were not run since the time of the run was up, by their file."""
+    """Number of tests by file that did not run because the time was up."""
     asked: tuple[str, ...] = ()
-    """The tests or test files that were asked for; empty: all."""
+    """The tests, or test files, that were requested; empty: all."""
     scope: str = ""
-    """In words, which part of all tests this is, where a state is measured by the tests that its change can reach."""
+    """For a state measured by scope: which part of all tests ran, for people."""
     valid: bool = True
-    """The runner came to its end, collected something, and its exit code agrees with the outcomes."""
+    """The runner finished, collected something, and its exit code agrees with the outcomes."""
     problem: str = ""
-    """Why the report is not valid."""
+    """Why the report is not valid, for people."""
     exit_code: int = 0
     timed_out: bool = False
     adapter: str = "pytest"
     """What read the results: `pytest`, the name of an adapter, or `exit-code`, the weakest."""
     command: str = ""
-    """What was run, if not the task's own command."""
+    """The command, for people, if it differs from the task's own."""
     output: str = ""
-    """The end of what the run printed."""
+    """The last output of the run, limited."""
     durations: Mapping[str, float] = field(default_factory=dict)
-    """Seconds by test id, if the runner reports them."""
+    """Seconds by test id, where the runner reports them."""
     messages: Mapping[str, str] = field(default_factory=dict)
-    """The text of each failure by test id, shortened."""
+    """Failure text by id of the failed test, limited."""
     titles: Mapping[str, str] = field(default_factory=dict)
-    """Test ids by the first line of the test's documentation, if the runner reports it and no other test has the
-    same."""
+    """Test id by the first line of the test's documentation, where the runner reports it and it is unique."""
     start: str = "new"
-    """How the run began: in a `new` process, or copied from a template that had imported pytest and its `packages`, or
-    had collected a `session` of the root state."""
+    """How the run started: in a `new` process, or copied from a template, with pytest and its `packages` imported or in
+    the middle of a `session` of the base state."""
     unsafe: tuple[str, ...] | None = None
-    """Root state only: tests that end differently in a copied run, and are never run in one. None: not known."""
+    """Base state only: tests that end differently in a copied run and are therefore never copied. None: not checked."""
     flaky: tuple[str, ...] = ()
-    """Root state only: tests that ended differently in two runs. They decide nothing."""
+    """Base state only: tests that ended differently in two runs. They decide nothing."""
     first: int | None = None
-    """Root state only: how many of `outcomes`, from the beginning, its first run got to, if others were run later;
-    None: all of them."""
+    """Base state only: how many of `outcomes`, from the beginning, come from the first run; None: all."""
     unexpected: tuple[str, ...] = ()
-    """Tests that passed although they are marked as strict expected failures: the runner counts them as failed."""
+    """Tests that passed although marked as strict expected failures; for the runner they failed."""
 
     @property
     def conclusive(self) -> bool:
-        """Whether the run covers all tests, or all in the scope of the state, except those that it had no time for: it
-        was not cut short because tests broke."""
+        """Whether the run covered all tests, or the whole scope, apart from tests it had no time for; it was not cut
+        short by regressions."""
         return self.complete or (bool(self.scope) and not self.left_out)
 
     @property
     def at_first(self) -> SuiteReport:
-        """The report of the first run, before more tests were run."""
+        """The report without the tests that only later runs reached."""
         if self.first is None:
             return self
         return replace(self, outcomes=dict(islice(self.outcomes.items(), self.first)), first=None)
 
     def passed(self, test_id: str) -> bool:
-        """Whether the test ran and passed in a valid run; a skipped test has not passed."""
+        """Whether the test ran and passed in a valid run; skipped is not passed."""
         return self.valid and self.outcome(test_id) is Outcome.PASSED
 
     def outcome(self, test_id: str) -> Outcome | None:
-        """How the test ended, or the worst outcome of the tests that `test_id` holds as their file, class or function.
-        ERROR if its file could not be imported; None if the run says nothing about it."""
+        """How the test ended; for a file, class or function, the worst outcome of its tests.
+
+        ERROR when its file could not be imported; None when the report does not cover it.
+        """
         if test_id in self.outcomes:
             return self.outcomes[test_id]
         if self.outcomes.get(file_of(test_id)) is Outcome.ERROR:

@@ -1,8 +1,8 @@
-"""Altered copies of test files, in which the tests fail whatever is tested.
+"""Altered copies of test files, in which every test should fail whatever code it tests.
 
-Law: an honest test fails in its last statement there, as the copy is the test but for that. One that passes has its
-result from somewhere else than its statements. Where a test says what it expects, the copy has a decoy, with which the
-assertion has to fail. Pure: sources in, sources out.
+Law: in the copy, an honest test fails in its added last statement. A test that passes gets its result from somewhere
+other than its statements. Where a test states an expected value, the copy has a decoy, with which the assertion has to
+fail. Pure: sources in, sources out.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from agent.measure.inside.equality import other
 __all__ = ["DOCUMENTS", "END", "altered", "failing"]
 
 DOCUMENTS = (".md", ".rst", ".txt")
-"""Files whose examples are one test."""
+"""Files whose examples form one test."""
 
 END = "the end of the test"
-"""The message of the last statement of a copied test, after the marker."""
+"""The message of a copied test's last statement, after the marker."""
 SIGNS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.Lt: "<",
@@ -34,22 +34,22 @@ SIGNS: dict[type[ast.cmpop], str] = {
     ast.GtE: ">=",
     ast.In: "==",
 }
-"""How the left side of a comparison is compared."""
+"""The operator that the left side of a comparison is tried with."""
 CALLS = {"assertLess": "<", "assertLessEqual": "<=", "assertGreater": ">", "assertGreaterEqual": ">="}
-"""Methods of unittest that do not compare two values for equality."""
+"""unittest methods that compare other than by equality."""
 EQUALITY = re.compile(r"assert(?!Not|Less|Greater)\w*Equals?")
 RAISING = re.compile(r"pytest\.raises|self\.assertRaises(Regex)?")
-"""Calls before a block that has to raise something."""
+"""Calls that open a block which has to raise an exception."""
 MOST = 2_000
-"""The most characters of a value that gets a decoy: longer texts take long to compare."""
+"""Maximum characters of a decoy: the difference of longer texts takes long to report."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def altered(
     path: str, source: str, tests: Collection[str], marker: str, words: str, changed: Collection[str]
 ) -> str | None:
-    """The copy, in which each function that is called like one of the `tests` ends by failing with the marker, and each
-    assertion is looked at (`agent.measure.inside.equality`, where the rest is said); None: there is no such function.
+    """The copy, in which each function named in `tests` ends by failing with the marker, and each assertion is checked
+    (see `agent.measure.inside.equality` for `words` and `changed`); None: there is no such function.
     """
     if path.endswith(DOCUMENTS):
         return f"{source}\n\n>>> raise AssertionError({marker + END!r})\n"
@@ -67,7 +67,7 @@ def altered(
 
 
 def failing(path: str, source: str, tests: Collection[str], marker: str) -> str | None:
-    """A copy in which these tests do nothing but fail, and imports that fail are replaced by mocks."""
+    """A copy in which these tests do nothing but fail with the marker, and imports that fail are replaced by mocks."""
     if path.endswith(DOCUMENTS):
         return f">>> raise AssertionError({marker!r})\n\n{source}"
     tree = _parsed(source)
@@ -84,7 +84,7 @@ def failing(path: str, source: str, tests: Collection[str], marker: str) -> str 
 
 
 class _Copied(ast.NodeTransformer):
-    """Makes a copy of a tree, in place."""
+    """Turns a tree into its copy, in place."""
 
     def __init__(self, name: str, words: Mapping[Function, Collection[str]], marker: str) -> None:
         self.name, self.words, self.marker = name, words, marker
@@ -128,7 +128,7 @@ class _Copied(ast.NodeTransformer):
         return decoyed
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        """A call whose name says that it asserts something of its first two arguments."""
+        """A call whose name says that it asserts something about its first two arguments."""
         decoyed: ast.stmt = node
         match node.value:
             case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[left, right, *more]) as call if (
@@ -142,7 +142,7 @@ class _Copied(ast.NodeTransformer):
         return decoyed
 
     def visit_With(self, node: ast.With) -> ast.AST | list[ast.stmt]:
-        """Before a block that has to raise something, one that does not."""
+        """Put an empty block, which does not raise, before a block that has to."""
         self.generic_visit(node)
         match node.items:
             case [ast.withitem(context_expr=ast.Call(func=raising) as call)] if RAISING.fullmatch(ast.unparse(raising)):
@@ -153,7 +153,7 @@ class _Copied(ast.NodeTransformer):
     def _decoyed(
         self, left: ast.expr, right: ast.expr, statement: ast.stmt, *method: ast.expr
     ) -> tuple[ast.expr, ast.expr, ast.stmt]:
-        """The two sides of an assertion of equality, and the assertion, with a decoy if there can be one."""
+        """The two sides of an equality assertion and the assertion itself, with a decoy where possible."""
         if (decoy := _decoy(right)) is not None:
             return left, decoy, self._failing(statement, self.name, *method)
         if (decoy := _decoy(left)) is not None:
@@ -165,7 +165,7 @@ class _Copied(ast.NodeTransformer):
         return ast.With([ast.withitem(self.call("failing", *how))], [statement])
 
     def seen(self, value: ast.expr, sign: str | None) -> ast.expr:
-        """A value that is compared so, and looked at; what is written out needs no look."""
+        """The value, passed through `see`; literals need no check."""
         try:
             ast.literal_eval(value)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -173,13 +173,13 @@ class _Copied(ast.NodeTransformer):
         return value
 
     def call(self, method: str, *values: ast.expr | str) -> ast.Call:
-        """A call of `agent.measure.inside.equality.Assertions`; a text is a name."""
-        given = [ast.Name(each, ast.Load()) if isinstance(each, str) else each for each in values]
-        return ast.Call(ast.Attribute(ast.Name(self.name, ast.Load()), method, ast.Load()), given, [])
+        """A call of a method of `agent.measure.inside.equality.Assertions`; a string argument is a name."""
+        arguments = [ast.Name(each, ast.Load()) if isinstance(each, str) else each for each in values]
+        return ast.Call(ast.Attribute(ast.Name(self.name, ast.Load()), method, ast.Load()), arguments, [])
 
 
 class _Compared(ast.NodeTransformer):
-    """Has the values looked at that an expression compares."""
+    """Passes the values that an expression compares through `see`."""
 
     def __init__(self, copied: _Copied) -> None:
         self.copied = copied
@@ -199,7 +199,7 @@ class _Ending(ast.NodeTransformer):
         self.marker = marker
 
     def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt]:
-        """Not into what has returns of its own."""
+        """Skip nested definitions, which have returns of their own."""
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             return node
         if isinstance(node, ast.Return):
@@ -209,7 +209,7 @@ class _Ending(ast.NodeTransformer):
 
 
 def _parsed(source: str) -> ast.Module | None:
-    """The syntax tree; None: it is not Python, or of a later version."""
+    """The parsed source; None if it is not Python, or needs a newer one."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -219,7 +219,7 @@ def _parsed(source: str) -> ast.Module | None:
 
 
 def _functions(tree: ast.Module) -> Iterator[Function]:
-    """All functions that are not inside others."""
+    """All functions except those inside others."""
     todo: list[ast.stmt] = list(tree.body)
     while todo:
         match todo.pop():
@@ -230,7 +230,7 @@ def _functions(tree: ast.Module) -> Iterator[Function]:
 
 
 def _decoy(value: ast.expr) -> ast.expr | None:
-    """The stand-in for a literal value; None: the value is not a literal."""
+    """The decoy for a literal value; None when the expression is not a literal or has no decoy."""
     try:
         known = ast.literal_eval(value)
         new = other(known)
@@ -244,7 +244,7 @@ def _literal(value: object) -> ast.expr:
 
 
 def _texts(tree: ast.Module, source: str, tests: Collection[str]) -> tuple[dict[Function, str], str]:
-    """The source of each of these tests, and the source around all tests, without imports."""
+    """The text of each of these tests, and the text around all tests without imports."""
     lines = source.split("\n")
     inside, gone = dict[Function, str](), set[int]()
     for statement in (*_functions(tree), *tree.body):
@@ -262,33 +262,35 @@ def _words(text: str) -> set[str]:
 
 
 def _expected(function: Function) -> frozenset[str]:
-    """The names in a function that are only there to be compared."""
-    uses, compared, made = Counter[str](), Counter[str](), Counter[str]()
+    """The names in a function that only serve to be compared."""
+    uses, compared, assigned = Counter[str](), Counter[str](), Counter[str]()
     for node in ast.walk(function):
         match node:
             case ast.Name(id=name, ctx=ast.Load()):
                 uses[name] += 1
             case ast.Name(id=name) | ast.Global(names=[name, *_]) | ast.Nonlocal(names=[name, *_]):
-                made[name] += 1
+                assigned[name] += 1
             case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
                 compared.update(each.id for each in (left, right) if isinstance(each, ast.Name))
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr=attr), args=[left, right, *_])):
                 if EQUALITY.fullmatch(attr):
                     compared.update(each.id for each in (left, right) if isinstance(each, ast.Name))
-    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
-    return frozenset(name for name, n in compared.items() if uses[name] == n and made[name] == (name not in given))
+    parameters = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    return frozenset(
+        name for name, n in compared.items() if uses[name] == n and assigned[name] == (name not in parameters)
+    )
 
 
 def _parametrised(function: Function) -> frozenset[str]:
-    """The words in the decorators of a function, the names of its parameters among them."""
+    """The parameters of a function that its decorators name."""
     nodes = (node for decorator in function.decorator_list for node in ast.walk(decorator))
     texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
-    return frozenset(re.findall(r"\w+", " ".join(texts))) & given
+    parameters = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    return frozenset(re.findall(r"\w+", " ".join(texts))) & parameters
 
 
 def _insert(body: list[ast.stmt], statements: list[ast.stmt]) -> None:
-    """Insert statements after the docstring and whatever has to come first."""
+    """Insert statements after the docstring and `__future__` imports."""
     place = 0
     while place < len(body) and (_is_docstring(body[place], place) or _is_future(body[place])):
         place += 1
@@ -303,12 +305,12 @@ def _is_future(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
 
 
-def _failure(said: str) -> ast.stmt:
-    return ast.parse(f"assert False, {said!r}").body[0]
+def _failure(message: str) -> ast.stmt:
+    return ast.parse(f"assert False, {message!r}").body[0]
 
 
 def _optional(statement: ast.Import | ast.ImportFrom) -> ast.stmt:
-    """The import, with mocks for its names if it fails."""
+    """The import, with mocks for its names in case it fails."""
     names = [each.asname or each.name.split(".")[0] for each in statement.names if each.name != "*"]
     stand_in = "".join(f"\n    {name} = __import__('unittest.mock').mock.MagicMock()" for name in names) or "\n    pass"
     tried = cast("ast.Try", ast.parse(f"try:\n    pass\nexcept ImportError:{stand_in}").body[0])

@@ -1,7 +1,6 @@
-"""The baseline: how the tests of the root state end, as far as that is known.
+"""The baseline: how the tests of the base state end, as far as known.
 
-Law: what is known of a test does not change. Tests that no run of the root state has reached are run there when they
-are first needed.
+Law: a known result does not change. Tests that no run of the base state has reached are run there when first needed.
 """
 
 from __future__ import annotations
@@ -17,8 +16,10 @@ __all__ = ["Baseline", "joined"]
 
 
 class Baseline:
-    """The report of the root state, which grows. Thread-safe. `run` runs some tests or test files in the root state;
-    `learned` is told each such report."""
+    """The report of the base state, which grows. Thread-safe.
+
+    `run` runs tests, or files of tests, in the base state; `learned` receives each such report.
+    """
 
     def __init__(
         self,
@@ -30,25 +31,24 @@ class Baseline:
         self._lock = threading.Lock()
         self._running = threading.Lock()
         self._run_alone: set[frozenset[str]] = set()
-        """The sets of files that were run together, without any others."""
+        """Sets of files that were run together, without others."""
 
     @property
     def report(self) -> SuiteReport:
-        """All that is known now."""
+        """The current report."""
         with self._lock:
             return self._report
 
     def cover(self, tests: Iterable[str]) -> None:
-        """Run those of these tests, or tests in these files, whose outcome is not known."""
-        wanted = list(tests)
+        """Run those of these tests, or files of tests, whose results are unknown."""
         with self._running:
-            if unknown := unknown_in(self.report, wanted):
+            if unknown := unknown_in(self.report, tests):
                 self._learn(self._run(unknown))
                 self._run_alone.add(frozenset(unknown))
 
     def doubt(self, files: Sequence[str], failing: Sequence[str]) -> bool:
-        """Whether some of these tests, which fail in a state, also fail in the root state if only these files are run:
-        they depend on other tests, and are flaky from now on."""
+        """Whether some of these tests, which fail in a state, also fail in the base state when only these files are
+        run. Such tests depend on others and count as flaky from now on."""
         with self._running:
             if frozenset(files) in self._run_alone:
                 return False
@@ -65,8 +65,7 @@ class Baseline:
 
 
 def unknown_in(report: SuiteReport, wanted: Iterable[str]) -> list[str]:
-    """Those of the tests and files whose outcomes the report does not have, or not all of them, and that were not asked
-    for before."""
+    """The tests and files whose results the report lacks, fully or in part, and which were never requested."""
     if report.complete:
         return []
     files, asked = set(map(file_of, report.outcomes)), set(report.asked)
@@ -80,8 +79,8 @@ def unknown_in(report: SuiteReport, wanted: Iterable[str]) -> list[str]:
 
 
 def joined(report: SuiteReport, more: SuiteReport) -> SuiteReport:
-    """Two reports of one state as one; the first has precedence. From a second report that is not valid only what was
-    asked for is taken."""
+    """Merge the reports of two runs of one state; where both know a test, the first wins. From an invalid second run
+    only the fact that it was requested is kept."""
     asked = tuple(dict.fromkeys((*report.asked, *more.asked)))
     if not more.valid:
         return replace(report, asked=asked, complete=report.complete and not asked)

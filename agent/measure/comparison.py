@@ -1,4 +1,4 @@
-"""The outcomes of a state's tests, compared with those of the root state."""
+"""Comparing the test results of a state with those of the base state."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ __all__ = ["Comparison", "compare"]
 
 ENDED_WELL = (Outcome.PASSED, Outcome.SKIPPED)
 NOT_RUN = "not run:"
-"""The beginning of the message of a test that was skipped since others ran out of time."""
+"""Prefix of the message of a test that was skipped because others timed out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How the tests of a run ended compared with the root state: test ids in the order of running. Tests that are flaky
-    there do not count; a run that is not valid says nothing."""
+    """Changes in test results against the base state: test ids in running order. Flaky tests are ignored; an invalid
+    run yields an empty comparison."""
 
     fixed: tuple[str, ...] = ()
-    """Failed before, and pass now."""
+    """Failed before and pass now."""
     newly_broken: tuple[str, ...] = ()
-    """Passed before, and do not now. If a file cannot be imported any more: all its tests."""
+    """Passed before and do not now. For a file that can no longer be imported, all its tests."""
     failing_still: tuple[str, ...] = ()
-    """Failed before, and fail now."""
+    """Failed before and fail now."""
     new_failures: tuple[str, ...] = ()
-    """Fail now, and were skipped or missing before."""
+    """Fail now and were skipped or absent before."""
     unexpected_passes: tuple[str, ...] = ()
-    """Pass now although they are marked as strict expected failures, which they were before."""
+    """Pass now although marked as strict expected failures, and did not before."""
     asked: int = 0
-    """Tests that were to be run."""
+    """Tests that were to run."""
     not_run: int = 0
-    """Those that were not run, because the run was stopped early."""
+    """Tests that did not run because the run was stopped early."""
 
 
 def compare(baseline: SuiteReport, report: SuiteReport) -> Comparison:
-    """The report of a state against that of the base state."""
+    """Compare the report of a state with the baseline."""
     if not report.valid:
         return Comparison()
     flaky = frozenset(baseline.flaky)
@@ -60,7 +60,7 @@ def compare(baseline: SuiteReport, report: SuiteReport) -> Comparison:
 
 
 def _ends(baseline: SuiteReport, report: SuiteReport) -> Mapping[str, Outcome]:
-    """How each test ended; a file that could not be imported stands for the tests that the base state has in it."""
+    """How each test ended; a file that could not be imported is replaced by its tests in the baseline."""
     ends: dict[str, Outcome] = {}
     for test, end in report.outcomes.items():
         inside = test == file_of(test) and end is Outcome.ERROR and test not in baseline.outcomes

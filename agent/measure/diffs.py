@@ -1,4 +1,4 @@
-"""Reads git patches: which lines of which file a patch adds and removes."""
+"""Reading git patches: which lines of which file a patch adds and removes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 @dataclass(frozen=True, slots=True)
 class FilePatch:
-    """The changes of a patch to one text file."""
+    """What a patch does to one text file."""
 
     path: str
     added: dict[int, str] = field(default_factory=dict)
-    """The added lines, by their 1-based number in the new file."""
+    """Text by 1-based line of the new file."""
     removed: list[str] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
-    """The 1-based lines of the old file that are removed or replaced."""
+    """1-based lines of the old file that are removed or replaced."""
     beside: set[int] = field(default_factory=set)
-    """The 1-based lines of the old file around places where lines are only added."""
+    """1-based lines of the old file next to which lines are added without removing any."""
     link: bool = False
-    """Whether the new file is a symbolic link; its text is the target."""
+    """Whether the file becomes a symbolic link; its text is then the target."""
 
 
 def parse(patch: bytes) -> list[FilePatch]:

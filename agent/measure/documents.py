@@ -1,4 +1,4 @@
-"""Reads XML reports of test runners, without the features of XML that a hostile document would use."""
+"""Reading the XML that test runners write, without the features that only a hostile document uses."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ __all__ = ["root"]
 
 
 def root(data: bytes) -> ET.Element:
-    """The root element of a document without a document type: no test runner writes one, and it could declare entities.
+    """The root element of a document. A document type is refused: no test runner writes one, and it could declare
+    entities.
 
     Raises:
-        xml.etree.ElementTree.ParseError, xml.parsers.expat.ExpatError: it is not such a document.
+        xml.etree.ElementTree.ParseError, xml.parsers.expat.ExpatError: the document is malformed or has a type.
     """
     parser = expat.ParserCreate()
 

@@ -1,4 +1,4 @@
-"""Flaky tests: tests that end differently in two runs of one state.
+"""Flaky tests: those that two runs of one state report differently, and how they are treated.
 
 Law: a test that fails twice in a row is not flaky.
 """
@@ -15,7 +15,7 @@ __all__ = ["forgiven", "unsteady"]
 
 
 def unsteady(reports: Iterable[SuiteReport]) -> tuple[str, ...]:
-    """The tests that did not end the same way in all of these runs of one state, in the order of running."""
+    """The tests that did not end the same way in all of these runs of one state, in running order."""
     found: dict[str, None] = {}
     for one, other in pairwise(reports):
         ids = dict.fromkeys([*one.outcomes, *other.outcomes])
@@ -24,8 +24,7 @@ def unsteady(reports: Iterable[SuiteReport]) -> tuple[str, ...]:
 
 
 def forgiven(report: SuiteReport, again: SuiteReport, tests: Sequence[str]) -> SuiteReport:
-    """The report, in which those of these failing tests that passed in a second run count as passed and are listed as
-    flaky."""
+    """The report, with these failing tests counted as passed and flaky where they pass in a second run."""
     flaky = tuple(test for test in tests if again.passed(test))
     outcomes = {**report.outcomes, **dict.fromkeys(flaky, Outcome.PASSED)}
     return replace(report, outcomes=outcomes, flaky=flaky)

@@ -1,4 +1,4 @@
-"""Test ids: the file that an id names, and which ids it holds."""
+"""Test ids: the file they name, and which id contains which."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def file_of(test_id: str) -> str:
 
 
 def holds(wanted: str, test_id: str) -> bool:
-    """Whether `wanted` is the test, or the file, class or unparametrised function that holds it."""
+    """Whether `wanted` is the test, or a file, class or unparametrised function that contains it."""
     return test_id == wanted or test_id.startswith((f"{wanted}::", f"{wanted}["))
 
 
 def is_source_doctest(test_id: str) -> bool:
-    """Whether the id names a doctest inside a Python module: its name is the dotted name of what it documents."""
+    """Whether the id names a doctest in a Python module: its name is the dotted name of the documented object."""
     path, _, name = test_id.partition("::")
     return path.endswith(".py") and ("." in name.split("[", 1)[0] or name == PurePosixPath(path).stem)

@@ -1,4 +1,4 @@
-"""Measurer: measures the states of one task, each once per set of tests, against the baseline."""
+"""Measurer: the states of one task, measured once per set of tests, and the baseline they are compared with."""
 
 from __future__ import annotations
 
@@ -35,26 +35,25 @@ __all__ = ["ENOUGH_REGRESSIONS", "Measurer", "find_baseline"]
 log = logging.getLogger(__name__)
 
 CHEAP_S = 20.0
-"""If the tests of the root state take no longer, they are run twice, to find flaky tests."""
+"""When the tests of the base state take no longer than this, they are run twice, to find flaky ones."""
 ENOUGH_REGRESSIONS = 3
-"""A run that decides about a patch ends after so many: one refuses it, three tell a policy what it broke."""
+"""A run that decides about a patch ends after this many: one refuses it, three show a policy what it broke."""
 MANY = 1_000_000
 LONG_TEST = 0.3
-"""The share of the time of the first run that one test may take, so that a test that sleeps leaves time for the
-others."""
+"""Share of the first run's time that one test may take, so that a sleeping test leaves time for the others."""
 LISTING_S = 120.0
-"""The least seconds of a first run, enough to list the tests."""
+"""Seconds that a first run has at least to list the tests."""
 ASKED_AGAIN = 200
-"""How many tests that fail in a run of all are run in the root state one by one; if more fail, their files are."""
+"""When more tests than this fail in a run of all tests, the base state is run by file instead of by test."""
 
 
 class Measurer:
-    """Measures states of one task. Thread-safe.
+    """Measures the states of one task. Thread-safe.
 
-    `baseline` is the report of the base state, as `find_baseline` gives it; `learned` is told what it is extended by.
-    What is worth it is kept in `folder` for later sessions of the same run. Where all tests take longer than
-    `timing` allows in every state, a state is measured by its scope (`agent.measure.scopes.scopes`); `spectrum` is as
-    there.
+    `baseline` is the report of the base state from `find_baseline`; `learned` receives each report that extends it.
+    Results worth keeping are stored in `folder` for later sessions of the same run. When a run of all tests takes
+    longer than `timing` allows per state, each state is measured by its scope (`agent.measure.scopes.scopes`);
+    `spectrum` is passed on to it.
     """
 
     def __init__(
@@ -86,54 +85,56 @@ class Measurer:
 
     @property
     def protection(self) -> Protection:
-        """The files that decide what the tests say."""
+        """The files that decide how tests end, for `agent.evaluate.guard.inspect`."""
         return self.rules.protection
 
     @property
     def by_scopes(self) -> bool:
-        """Whether a state is measured by the tests that its change can reach, and not by all."""
+        """Whether a state is measured only by the tests that its change can reach."""
         return self._scopes is not None
 
     def prepare(self) -> None:
-        """Start reading what the choice of scopes will need, in the background."""
+        """Start reading what the choice of scopes needs, and return at once."""
         if self._scopes is not None:
             self._scopes.prepare()
 
     def cover_goals(self, goals: Sequence[str]) -> None:
-        """Find out how these tests end in the root state, if its first run did not get to them."""
+        """Run these tests in the base state when its first run did not reach them."""
         if unknown := [goal for goal in goals if self.baseline.report.outcome(goal) is None]:
             files = self._scopes.test_files() if self._scopes is not None else ()
             self.baseline.cover(dict.fromkeys(filter(None, (likely_file(goal, files) for goal in unknown))))
 
     def remember(self, snapshot: Snapshot, report: SuiteReport) -> None:
-        """Take over a report of an earlier session, if it is of all tests or of a scope."""
+        """Reuse a report from an earlier session if it covers all tests or the whole scope."""
         if report.conclusive:
             self._results.put((snapshot.digest,), report)
 
     def known(self, snapshot: Snapshot) -> SuiteReport | None:
-        """The known report of all tests in this state, or of its scope; it may have been cut short. None: it is not
-        known."""
+        """The cached report of all tests in this state, or of its scope; it may have been cut short."""
         return self._results.get((snapshot.digest,))
 
     def measure(self, snapshot: Snapshot, tests: Sequence[str] = ()) -> SuiteReport:
-        """As `ask`, without the count of runs."""
+        """The report that `ask` returns, without the flag."""
         return self.ask(snapshot, tests)[0]
 
     def ask(
         self, snapshot: Snapshot, tests: Sequence[str] = (), *, cut: bool = False, keep: bool = False
     ) -> tuple[SuiteReport, bool]:
-        """The report of these tests in this state, and whether they had to be run. If none is named: all tests, or
-        those in the scope of the state. `cut`: the run may end after ENOUGH_REGRESSIONS. `keep`: later sessions can use
-        the result."""
+        """How these tests end in this state, and whether they had to be run to find out. Without `tests`: all tests, or
+        the scope of the state. Cached results are reused.
+
+        `cut`: the run may end after ENOUGH_REGRESSIONS. `keep`: store the result for later sessions.
+        """
         return self._results.find(
             (snapshot.digest, *tests), lambda: self._find(snapshot, tests, cut), whole=not cut, keep=keep
         )
 
     def check(self, snapshot: Snapshot, goals: Sequence[str], left_s: float) -> tuple[SuiteReport, int]:
-        """A fresh run of all tests, and how many runs it took. Where states are measured by scopes: first the scope and
-        the goal tests; then all, if nothing broke and there is time. `left_s`: seconds that are left of the run.
+        """Run all tests afresh; returns the report and the number of runs. When states are measured by scopes, the
+        scope and the goal tests run first; all tests follow if nothing broke and enough of the run's `left_s` seconds
+        remain.
 
-        The report says in `scope` what was not run, and why.
+        The report's `scope` says which tests were not run, and why.
         """
         if self._scopes is None:
             return self.measure_afresh(snapshot), 1
@@ -143,35 +144,34 @@ class Measurer:
         limit_s = self._final_s(left_s)
         if self._needed_s > limit_s:
             known = not math.isinf(self._needed_s)
-            needed = f"all take about {self._needed_s:,.0f} s" if known else "how long all take is not known"
-            why = f"{needed}, and there are {max(limit_s, 0):,.0f} s for it"
+            needed = f"all take about {self._needed_s:,.0f} s" if known else "how long all tests take is unknown"
+            why = f"{needed}, and there are only {max(limit_s, 0):,.0f} s left for it"
             return replace(report, scope=f"{report.scope}; the others were not run: {why}"), runs
         whole = self._whole(snapshot, limit_s)
         if not whole.valid:
-            return replace(report, scope=f"{report.scope}; a run of all tests came to no result: {whole.problem}"), 2
+            return replace(report, scope=f"{report.scope}; a run of all tests gave no valid result: {whole.problem}"), 2
         return (whole if whole.complete else self._with_late(report, whole)), 2
 
     def _final_s(self, left_s: float) -> float:
-        """Seconds for the final run of all tests. If the root state's run came to its end, the final run is made in any
-        case."""
+        """Seconds for the final run of all tests. The run takes place in any case if the base state could finish it."""
         limit_s = min(left_s, self._timing.final_s)
         return max(limit_s, self._limits(cut=False).run_s) if self._came_to_end and self._timing.final_s else limit_s
 
     def _whole(self, snapshot: Snapshot, limit_s: float) -> SuiteReport:
-        """A run of all tests. Failing tests whose outcome in the root state is not known are run there."""
+        """Run all tests, then run in the base state those that fail and are unknown there."""
         whole = self._run(snapshot, (), replace(self._limits(cut=False), run_s=limit_s))
         failed = whole.failures if len(whole.failures) <= ASKED_AGAIN else tuple(map(file_of, whole.failures))
         self.baseline.cover(dict.fromkeys(failed))
         return whole
 
     def _with_late(self, report: SuiteReport, whole: SuiteReport) -> SuiteReport:
-        """The report of the scope joined with a run of all tests that ran out of time."""
+        """Combine the scope's report with a run of all tests that ran out of time."""
         both = joined(whole, report)
         late = sum(both.late.values())
         return replace(both, scope=f"all tests but {late:,}, for which the time was too short")
 
     def _find(self, snapshot: Snapshot, tests: Sequence[str], cut: bool) -> SuiteReport:
-        """The report, by a copied run if that can be trusted."""
+        """Measure, by a copied run where that can be trusted."""
         scope = None if tests or self._scopes is None else self._scopes.of(snapshot)
         if scope is not None:
             return self._trusted(scope.files, cut, lambda start: self._of_scope(snapshot, scope, cut=cut, start=start))
@@ -180,7 +180,7 @@ class Measurer:
         )
 
     def _trusted(self, tests: tuple[str, ...], cut: bool, run: Callable[[Start], SuiteReport]) -> SuiteReport:
-        """The report of a run that may begin as a copy."""
+        """The report of a run that may be copied from a template."""
         start = self._trust.start(tests) if self.rules.warm else Start.NEW
         try:
             report = run(start)
@@ -196,35 +196,34 @@ class Measurer:
     def _of_scope(
         self, snapshot: Snapshot, scope: Scope, *, cut: bool, start: Start, more: Sequence[str] = ()
     ) -> SuiteReport:
-        """The report of a scope and of `more` tests; the root state is measured first."""
+        """The report of a scope and of `more` tests; unknown ones are run in the base state first."""
         self.baseline.cover(scope.files)
         baseline = self.baseline.report
-        wanted = (*scope.files, *(test for test in more if file_of(test) not in scope.files))
-        if not wanted:
-            return SuiteReport(complete=False, adapter=baseline.adapter, scope=scope.told(SuiteReport(), baseline))
+        requested = (*scope.files, *(test for test in more if file_of(test) not in scope.files))
+        if not requested:
+            return SuiteReport(complete=False, adapter=baseline.adapter, scope=scope.describe(SuiteReport(), baseline))
         limits = replace(self._limits(cut=cut), run_s=self._timing.scope_s)
-        report = self._run(snapshot, wanted, limits, start)
+        report = self._run(snapshot, requested, limits, start)
         self.baseline.cover(report.failures)
         broken = regressions(self.baseline.report, report)
         if broken and self.baseline.doubt(scope.files, broken) and report.left_out:
-            report = self._run(snapshot, wanted, replace(limits, regressions=MANY), start)
-        return replace(report, scope=scope.told(report, self.baseline.report))
+            report = self._run(snapshot, requested, replace(limits, regressions=MANY), start)
+        return replace(report, scope=scope.describe(report, self.baseline.report))
 
     def _of_base(self, tests: Sequence[str]) -> SuiteReport:
-        """Run tests of the root state that are not known; how long they take is not known either."""
+        """Run tests of the base state whose duration is still unknown."""
         return self._run(self._base, tests, replace(GENEROUS, run_s=self._timing.scope_s, jobs=self._timing.jobs))
 
     def distrust(self, tests: Sequence[str]) -> None:
-        """These tests ended differently in a copied run and in a new process: they are run in new processes from now
-        on."""
+        """Never copy a run of these tests again: they ended differently in a copied run and in a new process."""
         self._trust.distrust(tests)
 
     def measure_afresh(
         self, snapshot: Snapshot, tests: Sequence[str] = (), *, cut: bool = False, start: Start = Start.NEW
     ) -> SuiteReport:
-        """How these tests end, all where none is named, by a run of the tests whatever is known.
+        """Run these tests, or all when none is named, even if their result is cached.
 
-        A run of named tests stops at the first that runs out of time; the rest is reported as skipped.
+        A run of named tests stops at the first timeout; the rest is reported as skipped.
 
         Raises:
             sandboxes.TemplateLost: `start` asks for a copied run, and there is no template that works.
@@ -237,7 +236,8 @@ class Measurer:
         return replace(report, valid=False, problem=problem)
 
     def repeat(self, snapshot: Snapshot, report: SuiteReport, goals: Sequence[str]) -> SuiteReport:
-        """A fresh run of the same tests as in a report of this state."""
+        """Run again the tests that a report of this state covers: all, its scope and the goal tests, or the goal
+        tests."""
         if report.scope and self._scopes is not None:
             return self._of_scope(snapshot, self._scopes.of(snapshot), cut=False, start=Start.NEW, more=goals)
         return self.measure_afresh(snapshot, () if report.complete else goals)
@@ -252,14 +252,13 @@ class Measurer:
         return report if self.baseline.report.outcomes else _without_tests(report)
 
     def measure_copies(self, snapshot: Snapshot, tests: Sequence[str], files: Mapping[str, bytes]) -> SuiteReport:
-        """The report of these tests in a new process, with these files in place of the state's own. Nothing of it is
-        kept."""
+        """Run these tests in a new process with `files` in place of the state's own. The result is not cached."""
         limits = self._limits(cut=False)
         rules = replace(self.rules, limits=replace(limits, timeouts=1) if tests else limits)
         return run_suite(self._provider, self._task, snapshot, self._base, tests, rules, files)
 
     def _limits(self, *, cut: bool) -> Limits:
-        """The limits of a run, by what is known of the root state."""
+        """Limits derived from the current baseline."""
         baseline = self.baseline.report
         limits = replace(calibrate(baseline), jobs=self._timing.jobs)
         if not cut:
@@ -268,7 +267,7 @@ class Measurer:
 
 
 def _described(rules: Rules, task: Task, base: Snapshot) -> str:
-    """Everything that decides the outcome of a test run, except the state and the tests."""
+    """Everything that decides the result of a test run, apart from the state and the choice of tests."""
     protection = rules.protection
     parts = (sorted(protection.test_files), protection.patterns, protection.roots, rules.adapter, rules.limits)
     return repr((base.digest, task.test_command, *parts))
@@ -283,11 +282,11 @@ def find_baseline(
     untested: bool = False,
     timing: Timing | None = None,
 ) -> SuiteReport:
-    """The report of the base state, before any edit. It is made `runs` times (None: twice when the tests are quick),
-    and tests that do not end the same way every time are listed as flaky. One of the runs is copied from a template,
-    where that can be; what differs there only is listed as unsafe. A run that takes longer than `timing` allows is
-    ended: the tests that it did not come to are listed as late. `untested`: there may be no tests, or none that can be
-    run in that time; the report is empty then, and says why.
+    """The report of the base state, before any edit. The tests run `runs` times (None: twice when they are quick);
+    those that end differently are listed as flaky. One run is copied from a template where possible; tests that differ
+    only there are listed as unsafe. A run that exceeds `timing` is stopped, and the tests it did not reach are listed
+    as late. With `untested`, a task may have no tests, or none that finish in time; its report is then empty and says
+    why.
 
     Raises:
         MeasureError: the tests cannot be run at all; the message says what to change.
@@ -296,12 +295,12 @@ def find_baseline(
     first = _first_run(provider, task, base, timing, untested)
     if not first.outcomes or first.late:
         return first
-    wanted = runs or (2 if first.duration_s <= CHEAP_S else 1)
-    if wanted == 1:
+    requested = runs or (2 if first.duration_s <= CHEAP_S else 1)
+    if requested == 1:
         return first
     measurer = Measurer(provider, task, base, first, timing=timing)
     copied = _copied_run(measurer, base)
-    new = [first, *(measurer.measure_afresh(base) for _ in range(wanted - (1 if copied is None else 2)))]
+    new = [first, *(measurer.measure_afresh(base) for _ in range(requested - (1 if copied is None else 2)))]
     different = unsteady([first, copied]) if copied is not None else ()
     if different:
         new.append(measurer.measure_afresh(base))
@@ -313,7 +312,7 @@ def find_baseline(
 
 
 def _copied_run(measurer: Measurer, base: Snapshot) -> SuiteReport | None:
-    """The report of the root state by a copied run; None: there is no template."""
+    """The report of the base state by a copied run; None without a template."""
     if measurer.rules.warm is None:
         return None
     try:
@@ -324,7 +323,7 @@ def _copied_run(measurer: Measurer, base: Snapshot) -> SuiteReport | None:
 
 
 def _without_tests(report: SuiteReport) -> SuiteReport:
-    """The report; if it found no tests and none are expected, it is valid."""
+    """The report; a run that found no tests counts as valid, where none are expected."""
     nothing = not report.outcomes and NO_TESTS in report.problem
     return replace(report, valid=True) if nothing else report
 
@@ -346,8 +345,8 @@ def _first_run(provider: Provider, task: Task, base: Snapshot, timing: Timing, u
 
 
 def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
-    """The limits of the first run. A runner that reports late tests ends by itself; one that cannot select tests always
-    runs all; an unknown command may be either."""
+    """A runner that reports late tests stops by itself when its time is up. One that cannot select tests has only runs
+    of all tests. An unknown command may be either."""
     limits, longest_s = replace(GENEROUS, jobs=timing.jobs), max(timing.whole_s, timing.final_s)
     limits = replace(limits, late_s=LONG_TEST * timing.whole_s, grace_s=max(limits.grace_s, LISTING_S - timing.whole_s))
     if not selects(adapter):
@@ -358,21 +357,20 @@ def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
 
 
 def _too_long(report: SuiteReport, command: str) -> SuiteReport:
-    """The report of a run that was killed: it says nothing about any test, and is no reason not to work on the
-    issue."""
+    """The report of a killed run: it names no test, but is no reason to give up on the issue."""
     problem = f"{command!r} was ended after {report.duration_s:.0f} s and had said nothing of any test by then"
     return replace(report, outcomes={}, valid=True, complete=False, problem=problem)
 
 
 def _needed_s(baseline: SuiteReport) -> float:
-    """The seconds of a run of all tests, estimated from the part that the first run got to; infinite if it got to
+    """Estimated seconds for a run of all tests, from the part that the first run reached; infinite when it reached
     none."""
     late, done = sum(baseline.late.values()), len(baseline.outcomes)
     return baseline.duration_s * (done + late) / done if done else math.inf
 
 
 def _means_framework(report: SuiteReport, task: Task) -> bool:
-    """Whether a run without a report was meant for a framework, so that its exit code says too little."""
+    """Whether an unreported run was meant for a test framework: its exit code then says too little."""
     if report.timed_out or task.framework:
         return True
     return "pytest" in task.test_command or "pytest" in report.output

@@ -1,4 +1,4 @@
-"""Reads the messages of failed tests, whichever runner wrote them."""
+"""What the message of a failed test says, whichever runner wrote it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from agent.untrusted import terminal_text
 __all__ = ["error_of", "places_of"]
 
 ERROR_CHARS = 300
-"""The most characters of the line that says what went wrong."""
+"""Length limit of an error line."""
 
 _RAISED = re.compile(r"(?:^E[ \t].*\n?)+", re.MULTILINE)
-"""As pytest marks it, where there are several exceptions the one that ended the test last."""
+"""As pytest marks it; of several exceptions, the one that ended the test is last."""
 _NAMED = re.compile(r"^[\w.]*(?:Error|Exception|Warning|Exit|Interrupt|panic)\b.*$", re.MULTILINE)
 _PLACE = re.compile(r"^\s*(?:File \")?([^\s:\"]+\.py)(?::|\", line )(\d+)", re.MULTILINE)
 
@@ -26,5 +26,5 @@ def error_of(message: str) -> str:
 
 
 def places_of(message: str) -> list[tuple[str, int]]:
-    """The Python files and lines that a failure came through; the last is where it was raised."""
+    """The Python files and lines of a traceback, in its order; the failure is at the last."""
     return [(path, int(line)) for path, line in _PLACE.findall(message)]

@@ -1,7 +1,7 @@
-"""The tests that somebody means who does not name them quite as their runner does.
+"""Finding the tests that a name means when it is not spelled as their runner spells it.
 
-A test may be named as unittest prints it, which is how SWE-bench has it: `test_x (a.tests.Case.test_x)`, without the
-name in the brackets before Python 3.11, or by the first line of its documentation.
+A test may be named as unittest prints it, which SWE-bench does: `test_x (a.tests.Case.test_x)`, before Python 3.11
+without the name in the brackets; or by the first line of its documentation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agent.measure.ids import file_of
 __all__ = ["Names", "likely_file", "likely_id"]
 
 PRINTED = re.compile(r"(?P<test>[^\s()]+) \((?P<where>[\w.]+)\)(?: [\[(].*)?", re.DOTALL)
-"""A test as unittest prints it, possibly followed by a subtest."""
+"""A test as unittest prints it, possibly followed by a `subTest`."""
 FIXTURES = ("setUpClass", "tearDownClass", "setUpModule", "tearDownModule")
 UNREAD = "unittest.loader._FailedTest"
 NEAR = 3
@@ -26,10 +26,9 @@ CUTOFF = 0.5
 
 
 class Names:
-    """The tests of a state: those of the base state by its report, which may not have come to all of its files, those
-    in test files that the state has added (`own`) and those in other files. `placed` gives the path, relative to the
-    workspace, of a file that is there, and nothing for one that is not. `edited` are the paths that the state has
-    changed."""
+    """The tests of a state: those in the baseline, which may not have reached all files, those in test files that the
+    state added (`own`), and those in other files. `placed` returns the path, relative to the workspace, of an existing
+    file, else "". `edited` are the paths that the state changed."""
 
     def __init__(
         self,
@@ -40,17 +39,17 @@ class Names:
     ) -> None:
         self._placed, self._own, self._edited = placed, tuple(own), edited
         self._unread = tuple(dict.fromkeys((*own, *baseline.late)))
-        """Test files whose tests are not known."""
+        """Test files whose tests are unknown."""
         self._titles = baseline.titles
         self._known = {**{file: _key(file) for file in own}, **{each: _key(each) for each in _holders(baseline)}}
         self._files = [each for each in self._known if "::" not in each]
 
     def found(self, name: str) -> tuple[str, ...]:
-        """The ids that a name stands for: a test, class or file as it is, a folder for the files in it. A path may
-        begin above the workspace or below it, and be dotted, where that leaves no doubt.
+        """The ids that a name stands for: a test, class or file itself, or the files of a folder. A path may start
+        above or below the workspace, or be dotted, as long as it is unambiguous.
 
         Raises:
-            MeasureError: there is no such test, or several may be meant.
+            MeasureError: no test, or more than one, matches.
         """
         meant = self.meant(name)
         path, _, rest = _split(name)
@@ -59,13 +58,13 @@ class Names:
         raise MeasureError(self._complaint(name, path, rest, meant))
 
     def meant(self, name: str) -> tuple[str, ...]:
-        """As `found`, but returns nothing or several ids for an unclear name."""
-        said = name.strip()
-        if said in self._known:
-            return (said,)
-        if said in self._titles:
-            return (self._titles[said],)
-        path, colons, rest = _split(said)
+        """The ids that a name may stand for; unlike `found`, possibly none or several."""
+        name = name.strip()
+        if name in self._known:
+            return (name,)
+        if name in self._titles:
+            return (self._titles[name],)
+        path, colons, rest = _split(name)
         whole = path + colons + rest
         if self.known(whole):
             return (whole,)
@@ -78,15 +77,15 @@ class Names:
         return tuple(self._meant(path, whole))
 
     def known(self, test: str) -> bool:
-        """Whether there is a test of this name, or may be: the tests in some files are not known."""
+        """Whether a test of this name exists, or may exist in a file whose tests are unknown."""
         return test in self._known or test.split("[", 1)[0] in self._known or file_of(test) in self._unread
 
     def selected(self, test: str) -> bool:
-        """Whether the task's own command runs the test."""
+        """Whether the task's own command runs this test."""
         return self.known(test) and file_of(test) not in self._own
 
     def _folder(self, path: str) -> tuple[str, ...]:
-        """The files in a folder of the workspace, whose own path may be before it."""
+        """The test files in a folder; its path may include that of the workspace."""
         parts = path.strip("/").split("/")
         for begin in range(len(parts) if path.startswith("/") else 1):
             folder = "/".join(parts[begin:]) + "/"
@@ -95,7 +94,7 @@ class Names:
         return ()
 
     def _meant(self, path: str, whole: str) -> list[str]:
-        """Ids that end in this name, or else the longest that this name ends in."""
+        """The ids that end in this name, else the longest that this name ends in."""
         key = _key(whole)
         ending = [each for each, known in self._known.items() if f".{known}".endswith(f".{key}")]
         ending += [each + whole[len(path) :] for each in self._unread if f".{_key(each)}".endswith(f".{_key(path)}")]
@@ -120,7 +119,7 @@ class Names:
 
 
 def _holders(baseline: SuiteReport) -> Iterator[str]:
-    """The tests with their files, classes and functions."""
+    """The ids of all tests and of the files, classes and functions around them."""
     yield from baseline.late
     for test in baseline.outcomes:
         parts = test.split("[", 1)[0].split("::")
@@ -129,8 +128,7 @@ def _holders(baseline: SuiteReport) -> Iterator[str]:
 
 
 def likely_file(name: str, files: Collection[str]) -> str | None:
-    """The test file that a test's name is about, whether the test is known there or not; None if the name does not say,
-    or may mean several."""
+    """The test file that a test's name points to, whether or not the test exists there; None if unclear."""
     parts = _parts(name)
     overlaps = {file: _overlap(parts, _parts(file))[1] for file in files}
     most = max(overlaps.values(), default=0)
@@ -139,7 +137,7 @@ def likely_file(name: str, files: Collection[str]) -> str | None:
 
 
 def likely_id(name: str, files: Collection[str]) -> str | None:
-    """The id that a test of this name has in the file of `likely_file`."""
+    """The id of a test of this name in its `likely_file`."""
     file = likely_file(name, files)
     if file is None:
         return None
@@ -149,7 +147,7 @@ def likely_id(name: str, files: Collection[str]) -> str | None:
 
 
 def _overlap(name: Sequence[str], file: Sequence[str]) -> tuple[int, int]:
-    """Where in a name, and for how many parts, the end of a file's path is: at its beginning, or the whole path."""
+    """Where in a name the end of a file's path is, and for how many parts: at its beginning, or the whole path."""
     whole = len(file)
     inside = next((begin for begin in range(len(name)) if name[begin : begin + whole] == file), None)
     if inside is not None:
@@ -158,13 +156,13 @@ def _overlap(name: Sequence[str], file: Sequence[str]) -> tuple[int, int]:
 
 
 def _parts(name: str) -> list[str]:
-    """The parts of a name or path, without parameters; a package is where it is."""
+    """The parts of a name or path, without parameters and `__init__`."""
     parts = _key(name).partition("[")[0].split(".")
     return parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts
 
 
 def _spelled(name: str) -> str:
-    """The dotted name of a test that is named as unittest prints it; any other name as it is."""
+    """The dotted name of a test named as unittest prints it; other names unchanged."""
     printed = PRINTED.fullmatch(name.strip())
     if printed is None:
         return name.strip()
@@ -181,7 +179,7 @@ def _split(name: str) -> tuple[str, str, str]:
 
 
 def _key(name: str) -> str:
-    """A name in dotted form, however it was written."""
+    """A name in dotted form, whichever way it was written."""
     name = _spelled(name)
     before, bracket, parameters = name.partition("[")
     path, _, rest = before.partition("::")
@@ -190,6 +188,6 @@ def _key(name: str) -> str:
 
 
 def _inside(file: str, key: str) -> str:
-    """The id of a dotted name in this file; empty if it is not in it."""
+    """The id of a dotted name in this file; empty if it is not there."""
     _, found, rest = f".{key}".rpartition(f".{_key(file)}.")
     return f"{file}::{rest.replace('.', '::')}" if found else ""

@@ -1,7 +1,7 @@
-"""Parts: the tests of a state, run by several processes of pytest at the same time, in one fork.
+"""Parts: running the tests of a state with several pytest processes at once in one fork.
 
-Each process runs the files of one part, and reports as if it were alone. Tests that write to the same place may disturb
-one another there, as they do with pytest-xdist, which is not needed for this.
+Each process runs the files of one part and reports as if it were alone. Tests that write to the same place may disturb
+one another, as with pytest-xdist, which is not needed here.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from shlex import quote
 
-from agent.measure.reading import Told, read
-from agent.measure.warm.planting import Limits, Plan, plan, plant_reporter, shell
+from agent.measure.reading import Transcript, fetch
+from agent.measure.warm.planting import Limits, plan, plant_reporter, shell
 from sandboxes import ExecResult, Sandbox
 
 __all__ = ["run_in_parts"]
 
 NOTHING_COLLECTED = 5
-"""pytest's exit code for a part without tests."""
+"""The exit code of pytest for a part without tests."""
 BEGIN = "({command}) >{output} 2>&1 & p{part}=$!"
 END = "wait $p{part}; c=$?; [ $c = 0 ] || [ $c = {nothing} ] || code=$c; cat {output}"
 
 
 def run_in_parts(
     box: Sandbox, command: str, tests: Sequence[str], site_packages: Sequence[str], limits: Limits
-) -> tuple[Told, ExecResult]:
-    """The reports of all parts, and the exit of the command: success if each part succeeded. Nothing if the fork was
-    lost."""
+) -> tuple[Transcript, ExecResult]:
+    """Run all parts; returns their merged transcript and the exit status, 0 if every part succeeded. The transcript
+    is empty when the fork was lost."""
     plans = [plan(site_packages) for _ in range(limits.jobs)]
     begin, end = list[str](), list[str]()
     for part, planned in enumerate(plans):
@@ -36,19 +36,14 @@ def run_in_parts(
         end.append(END.format(output=output, part=part, nothing=NOTHING_COLLECTED))
     script = "\n".join(["code=0", *begin, *end, "exit $code"])
     result = box.exec(["/bin/sh", "-c", script], timeout_s=limits.kill_s)
-    return (Told() if result.timed_out else _together([_told(box, planned) for planned in plans])), result
+    if result.timed_out:
+        return Transcript(), result
+    return _together([fetch(box, planned.report, planned.nonce) for planned in plans]), result
 
 
-def _told(box: Sandbox, planned: Plan) -> Told:
-    try:
-        return read(box.read(planned.report), planned.nonce)
-    except FileNotFoundError:
-        return Told()
-
-
-def _together(parts: Sequence[Told]) -> Told:
-    """The reports of the parts as one. A part that did not end makes the whole unfinished."""
-    whole = Told(opened=all(part.opened for part in parts))
+def _together(parts: Sequence[Transcript]) -> Transcript:
+    """Merge the transcripts of the parts. A part that did not finish leaves the whole unfinished."""
+    whole = Transcript(opened=all(part.opened for part in parts))
     for part in parts:
         whole.started += part.started[-1:] if part.unfinished else []
         whole.tests |= part.tests

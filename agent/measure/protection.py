@@ -1,4 +1,4 @@
-"""Protection: files that decide what tests say, and are put back to the root state before tests are run."""
+"""Which files decide how tests end, and are restored from the base state before tests run."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ RUNNERS = {
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Which paths decide what the tests say. Paths are relative to the workspace."""
+    """The paths that decide how tests end, relative to the workspace."""
 
     test_files: frozenset[str]
-    """The files that held a test in the root state."""
+    """The files that contained a test in the base state."""
     patterns: tuple[str, ...]
-    """The task's own patterns, and the scripts that its command runs."""
+    """The task's protected paths, and scripts that its command runs."""
     roots: tuple[str, ...]
-    """Folders that modules are imported from; `.` is the workspace."""
+    """Folders that modules are imported from."""
     adapter: Adapter | None = None
-    """The adapter, if not pytest runs the tests."""
+    """What runs the tests, if not pytest; it names further files."""
     by_exit_code: bool = False
-    """Whether only the exit code of a command is known, or its output, which is no better."""
+    """Whether the result rests on a command's exit code or printed text alone."""
 
     def covers(self, change: Change) -> bool:
-        """Whether the change has to be put back before tests are run."""
+        """Whether the change must be undone before tests run."""
         path = change.path
         more = (*self.adapter.manifests, *self.adapter.built) if self.adapter else ()
         return self.is_test(path) or self.steers(change) or matches(path, (*SETTINGS_FILES, *BUILT, *more))
 
     def is_test(self, path: str) -> bool:
-        """Whether the file is a test or lies among tests."""
+        """Whether the file is a test or is among tests."""
         folders = PurePosixPath(path).parts[:-1]
         return (
             path in self.test_files
@@ -72,7 +72,7 @@ class Protection:
         )
 
     def steers(self, change: Change) -> bool:
-        """Whether the file configures the runner, or takes the place of one of its modules."""
+        """Whether the file configures the runner, or shadows one of its modules."""
         more = self.adapter.steering if self.adapter else ()
         return matches(change.path, (*RUNNER_FILES, *self.patterns, *more)) or self._shadows(change)
 
@@ -87,7 +87,7 @@ class Protection:
 
 
 def protect(task: Task, baseline: SuiteReport) -> Protection:
-    """The protection for a task with this baseline. A module with doctests is a source file, not a test."""
+    """The protection of a task with this baseline. A module with doctests is a source, not a test."""
     files = frozenset(file_of(test) for test in baseline.outcomes if "::" in test and not is_source_doctest(test))
     paths = re.findall(r"(?<!\w)PYTHONPATH=(\S+)", task.test_command)
     roots = [entry.strip("\"'").rstrip("/") or "." for path in paths for entry in path.split(":")]
@@ -98,26 +98,26 @@ def protect(task: Task, baseline: SuiteReport) -> Protection:
 
 
 def runners_go_by(path: str) -> bool:
-    """Whether a file configures a test runner of any language, by its name alone; it may hold other things as well."""
+    """Whether a file's name alone marks it as configuring a test runner of any language; it may do more than that."""
     others = (pattern for adapter in ADAPTERS.values() for pattern in (*adapter.steering, *adapter.manifests))
     return matches(path, (*RUNNER_FILES, *SETTINGS_FILES, *others))
 
 
 def matches(path: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a pattern matches the path, its file name, or a folder that it is in."""
+    """Whether a pattern matches the path, its file name or a folder around it."""
     name = path.rsplit("/", 1)[-1]
     return any(fnmatch(path, p) or fnmatch(name, p) or fnmatch(path, f"{p.rstrip('/')}/*") for p in patterns)
 
 
 def _beside(path: str, test_file: str) -> bool:
-    """Whether the path lies in or below a folder named for tests that holds this test file."""
+    """Whether the path is below a folder named `test` or `testing` that contains this test file."""
     parts = PurePosixPath(test_file).parts[:-1]
     named = [i for i, part in enumerate(parts) if part in ("test", "testing")]
     return bool(named) and path.startswith("/".join(parts[: named[0] + 1]) + "/")
 
 
 def _scripts(command: str) -> tuple[str, ...]:
-    """Files of the workspace that the command runs as programs."""
+    """Workspace files that the command runs as programs."""
     try:
         words = shlex.split(command)
     except ValueError:

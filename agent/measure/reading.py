@@ -1,7 +1,7 @@
-"""Makes a SuiteReport of what a test run reported, with every reason not to believe it.
+"""Turns the transcript of a test run into a SuiteReport, with every reason not to believe it.
 
-Law: a run counts if it came to its end, everything that was asked for is in the report, and the report, the runner's
-own status and the command's exit code agree. Of pytest nothing on stdout is read.
+Law: a run counts when it finished, everything requested is in the report, and the report, the runner's own status and
+the command's exit code agree. For pytest, nothing on stdout is read.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of
 from agent.measure.inside.cutting import ending
 from agent.parsing import loads
-from sandboxes import ExecResult
+from sandboxes import ExecResult, Sandbox
 
-__all__ = ["COMMAND", "NO_TESTS", "Told", "from_exit_code", "from_told", "read"]
+__all__ = ["COMMAND", "NO_TESTS", "Transcript", "fetch", "from_exit_code", "from_transcript", "read"]
 
 COMMAND = "test-command"
-"""The only test id of a report that is made from an exit code."""
+"""The only test id of a report made from an exit code."""
 OUTPUT_BYTES = 4000
 MESSAGE_BYTES = 2000
 KILLED = 137
@@ -36,8 +36,8 @@ LIMITS = {
 
 
 @dataclass(slots=True)
-class Told:
-    """The lines of a report, sorted."""
+class Transcript:
+    """What a test run reported, by kind."""
 
     opened: bool = False
     start: str = "new"
@@ -46,113 +46,125 @@ class Told:
     broken: dict[str, str] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
     late: list[str] = field(default_factory=list)
-    """Tests for which the run had no time."""
+    """Tests that the run had no time for."""
     titles: list[tuple[str, str]] = field(default_factory=list)
-    """The first line of the documentation of tests, and their ids."""
+    """First lines of the documentation of tests, with the test ids."""
     ends: list[dict[str, Any]] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     values: list[dict[str, Any]] = field(default_factory=list)
-    """What a watched run noted of each test."""
+    """What a watched run noted for each test."""
 
     @property
     def unfinished(self) -> str | None:
-        """The test that was running when the report broke off."""
+        """The test that was running when the report broke off, else None."""
         return self.started[-1] if self.started and self.started[-1] not in self.tests and not self.ends else None
 
     def test(self, test_id: str, outcome: Outcome, seconds: float = 0.0, message: str = "") -> None:
-        """Take in how one test ended. A second, different outcome is a doubt."""
+        """Add the outcome of a test; a second, different outcome is a doubt."""
         fact = {"id": test_id, "outcome": outcome.value, "seconds": seconds, "message": message}
         _sort(self, {"kind": "test"} | fact)
 
     def broke(self, whole: str, message: str) -> None:
-        """What ran the tests `whole::...` did not end well: that some of them passed is only words then."""
+        """The program that ran the tests `whole::...` failed, so its passes are not believed."""
         self.broken[whole] = message
         for test, fact in self.tests.items():
             if test.startswith(f"{whole}::") and fact["outcome"] == Outcome.PASSED.value:
                 self.tests[test] = fact | {"outcome": Outcome.ERROR.value}
 
     def end(self, status: int | None = None) -> None:
-        """The runner came to its end, with this status; None: it has no status but that of the tests."""
+        """The runner finished with this status; None: derive it from the outcomes."""
         failed = bool(self.broken) or any(fact["outcome"] not in GOOD for fact in self.tests.values())
         numbers = {"tests": len(self.tests), "collected": len(self.tests), "left_out": 0}
         self.ends.append({"exit": int(failed) if status is None else status} | numbers)
 
 
-def read(data: bytes, nonce: str) -> Told:
-    """Sort a report's lines, each of which has to carry its seal. A torn last line is ignored."""
-    told = Told()
+def read(data: bytes, nonce: str) -> Transcript:
+    """Parse a report's lines, each of which must carry its seal. An incomplete last line is left out."""
+    transcript = Transcript()
     for number, line in enumerate(data.split(b"\n")[:-1]):
         seal, _, fact = line.partition(b" ")
         if seal.decode(errors="replace") != sha256(f"{nonce}{number}".encode() + fact).hexdigest():
-            told.doubts.append("something else than the plugin wrote to the report")
+            transcript.doubts.append("something else than the plugin wrote to the report")
             break
-        _sort(told, loads(fact))
-    return told
+        _sort(transcript, loads(fact))
+    return transcript
 
 
-def _sort(told: Told, fact: dict[str, Any]) -> None:
+def fetch(box: Sandbox, path: str, nonce: str) -> Transcript:
+    """The transcript in the file `path`; an empty one when the file does not exist."""
+    try:
+        return read(box.read(path), nonce)
+    except FileNotFoundError:
+        return Transcript()
+
+
+def _sort(transcript: Transcript, fact: dict[str, Any]) -> None:
     if title := fact.get("title"):
-        told.titles.append((title, fact["id"]))
+        transcript.titles.append((title, fact["id"]))
     match fact["kind"]:
         case "open":
-            told.opened = True
+            transcript.opened = True
         case "copied":
-            told.start = fact["at"]
+            transcript.start = fact["at"]
         case "start":
-            told.started.append(fact["id"])
+            transcript.started.append(fact["id"])
         case "broken":
-            told.broken[fact["id"]] = fact["message"]
+            transcript.broken[fact["id"]] = fact["message"]
         case "test":
-            before = told.tests.setdefault(fact["id"], fact)
+            before = transcript.tests.setdefault(fact["id"], fact)
             if before["outcome"] != fact["outcome"]:
-                told.doubts.append(f"{fact['id']} is reported as {before['outcome']} and as {fact['outcome']}")
+                transcript.doubts.append(f"{fact['id']} is reported as {before['outcome']} and as {fact['outcome']}")
         case "values":
-            told.values.append(fact)
+            transcript.values.append(fact)
         case "left":
-            told.left_out.add(fact["id"])
+            transcript.left_out.add(fact["id"])
         case "late":
-            told.late.append(fact["id"])
+            transcript.late.append(fact["id"])
         case "end":
-            told.ends.append(fact)
+            transcript.ends.append(fact)
 
 
-def from_told(told: Told, result: ExecResult, wanted: Sequence[str] = (), adapter: str = "pytest") -> SuiteReport:
-    """The report of a run, from the lines that this adapter planted or read."""
-    outcomes = dict.fromkeys(told.broken, Outcome.ERROR)
-    outcomes |= {test_id: Outcome(fact["outcome"]) for test_id, fact in told.tests.items()}
-    messages = told.broken | {test_id: fact["message"] for test_id, fact in told.tests.items() if fact["message"]}
-    if (cut := told.unfinished) is not None:
+def from_transcript(
+    transcript: Transcript, result: ExecResult, wanted: Sequence[str] = (), adapter: str = "pytest"
+) -> SuiteReport:
+    """Build the report of a run from its transcript."""
+    outcomes = dict.fromkeys(transcript.broken, Outcome.ERROR)
+    outcomes |= {test_id: Outcome(fact["outcome"]) for test_id, fact in transcript.tests.items()}
+    messages = transcript.broken | {
+        test_id: fact["message"] for test_id, fact in transcript.tests.items() if fact["message"]
+    }
+    if (cut := transcript.unfinished) is not None:
         outcomes[cut] = Outcome.TIMEOUT if result.exit_code == KILLED else Outcome.ERROR
         messages[cut] = f"the test process ended during this test with exit code {result.exit_code}"
     report = SuiteReport(
         outcomes=outcomes,
         duration_s=result.duration_s,
-        collected=told.ends[-1]["collected"] if told.ends else 0,
-        complete=not wanted and not told.left_out and not told.late,
-        left_out=len(told.left_out),
-        late=Counter(map(file_of, told.late)),
+        collected=transcript.ends[-1]["collected"] if transcript.ends else 0,
+        complete=not wanted and not transcript.left_out and not transcript.late,
+        left_out=len(transcript.left_out),
+        late=Counter(map(file_of, transcript.late)),
         asked=tuple(wanted),
         exit_code=result.exit_code,
         timed_out=result.timed_out,
         adapter=adapter,
         output=_tail(result),
-        durations={test_id: fact["seconds"] for test_id, fact in told.tests.items()},
+        durations={test_id: fact["seconds"] for test_id, fact in transcript.tests.items()},
         messages=messages,
-        titles=_only(told.titles),
-        unexpected=tuple(test_id for test_id, fact in told.tests.items() if fact.get("unexpected")),
+        titles=_only(transcript.titles),
+        unexpected=tuple(test_id for test_id, fact in transcript.tests.items() if fact.get("unexpected")),
     )
-    problem = next(_problems(told, result, report, wanted), "")
+    problem = next(_problems(transcript, result, report, wanted), "")
     return report if not problem else _invalid(report, problem)
 
 
 def _only(titles: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The titles that only one test has."""
+    """The titles that belong to a single test."""
     count = Counter(title for title, _ in titles)
     return {title: test for title, test in titles if count[title] == 1}
 
 
 def from_exit_code(result: ExecResult) -> SuiteReport:
-    """The weakest report: the command is one test, and its exit code is believed."""
+    """The weakest report: the command counts as one test, and its exit code is believed."""
     outcome = Outcome.PASSED if result.exit_code == 0 else Outcome.FAILED
     report = SuiteReport(
         outcomes={COMMAND: Outcome.TIMEOUT if result.timed_out else outcome},
@@ -168,33 +180,33 @@ def from_exit_code(result: ExecResult) -> SuiteReport:
     return _invalid(report, "the command ran out of time") if result.timed_out else report
 
 
-def _problems(told: Told, result: ExecResult, report: SuiteReport, wanted: Sequence[str]) -> Iterator[str]:
+def _problems(transcript: Transcript, result: ExecResult, report: SuiteReport, wanted: Sequence[str]) -> Iterator[str]:
     if result.timed_out:
         yield f"the run was ended after {result.duration_s:.0f} s"
     if result.limit:
         yield LIMITS[result.limit]
-    yield from told.doubts
-    if not told.opened:
+    yield from transcript.doubts
+    if not transcript.opened:
         yield f"{report.adapter} did not report; the command ended with exit code {result.exit_code}"
-    if not told.ends:
-        where = f", during {told.unfinished}" if told.unfinished else ""
+    if not transcript.ends:
+        where = f", during {transcript.unfinished}" if transcript.unfinished else ""
         yield f"the run broke off with exit code {result.exit_code}{where}"
         return
-    end = told.ends[-1]
-    if len(told.ends) > 1:
+    end = transcript.ends[-1]
+    if len(transcript.ends) > 1:
         yield f"{report.adapter} came to its end more than once"
     if end["exit"] not in (0, 1):
         yield f"{report.adapter} ended with status {end['exit']}: {STATUSES.get(end['exit'], 'unknown')}"
-    if not end["collected"] and not told.broken:
+    if not end["collected"] and not transcript.broken:
         yield NO_TESTS
-    if end["tests"] != len(told.tests):
-        yield f"{end['tests']} tests ran and {len(told.tests)} are reported"
-    if end["left_out"] != len(told.left_out):
-        yield f"{end['left_out']} tests were left out and {len(told.left_out)} are reported"
+    if end["tests"] != len(transcript.tests):
+        yield f"{end['tests']} tests ran and {len(transcript.tests)} are reported"
+    if end["left_out"] != len(transcript.left_out):
+        yield f"{end['left_out']} tests were left out and {len(transcript.left_out)} are reported"
     for name, code in ((f"{report.adapter}'s status", end["exit"]), ("the command's exit code", result.exit_code)):
         if (code != 0) != bool(report.failures or report.unexpected):
             yield f"{name} is {code}, but {len(report.failures)} tests failed"
-    untold = {*told.left_out, *told.late}
+    untold = {*transcript.left_out, *transcript.late}
     missing = [t for t in wanted if "::" in t and t not in untold and report.outcome(t) is None]
     if missing:
         yield f"not reported: {', '.join(missing[:3])}{' and more' if len(missing) > 3 else ''}"

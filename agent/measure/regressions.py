@@ -1,4 +1,4 @@
-"""Regressions: tests that passed in the root state, are not flaky there, and do not pass any more."""
+"""Regressions: tests that passed in the base state, are not flaky there, and no longer pass."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def must_pass(baseline: SuiteReport) -> tuple[str, ...]:
 
 
 def regressions(baseline: SuiteReport, report: SuiteReport) -> tuple[str, ...]:
-    """Those of `must_pass` that a report shows not to pass; none if it is not valid. Tests that are not in the report
-    count only if all tests, or all of their file, were run."""
+    """Tests of `must_pass` that do not pass in the report; none if it is invalid. A test that the report lacks counts
+    only if all tests, or all of its file, were run."""
     if not report.valid:
         return ()
     whole = frozenset() if report.left_out else frozenset(report.asked).difference(report.late)
@@ -25,7 +25,5 @@ def regressions(baseline: SuiteReport, report: SuiteReport) -> tuple[str, ...]:
         file = file_of(test)
         return test in report.outcomes or file in report.outcomes or file in whole
 
-    wanted = must_pass(baseline)
-    if not report.complete:
-        wanted = tuple(test for test in wanted if was_run(test))
-    return tuple(test for test in wanted if not report.passed(test))
+    tests = (test for test in must_pass(baseline) if report.complete or was_run(test))
+    return tuple(test for test in tests if not report.passed(test))

@@ -1,6 +1,6 @@
-"""Known test reports by what was measured. If several workers ask for the same, one measures it.
+"""Results: a cache of reports by what was measured. When several workers request the same report, one produces it.
 
-Law: a kept result is the one that was found. What cannot be read is measured again.
+Law: a stored result is the original one. An unreadable file is produced again.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from agent.parsing import loads
 __all__ = ["Key", "Results"]
 
 Key = tuple[str, ...]
-"""The digest of a state, and the ids of the tests that were asked for; none: all."""
+"""The digest of a state and the ids of the requested tests; no ids: all tests."""
 
 
 class Results:
-    """Reports by key. Thread-safe. Some are also kept in `folder`, where later sessions with the same `rules` find
-    them."""
+    """Reports by key. Thread-safe.
+
+    Some are also stored in `folder`, where a later session with the same `rules` reads them.
+    """
 
     def __init__(self, folder: Path | None = None, rules: str = "") -> None:
         self._folder, self._rules = folder, rules
@@ -33,22 +35,24 @@ class Results:
         self._asking: dict[Key, threading.Lock] = {}
 
     def get(self, key: Key) -> SuiteReport | None:
-        """The report; None: it is not known."""
+        """The cached report, else None."""
         with self._lock:
             known = self._reports.get(key)
         return known or self._read(key)
 
     def put(self, key: Key, report: SuiteReport) -> None:
-        """Replace what was known."""
+        """Store a report, replacing any earlier one."""
         with self._lock:
             self._reports[key] = report
 
     def find(
         self, key: Key, find: Callable[[], SuiteReport], *, whole: bool = True, keep: bool = False
     ) -> tuple[SuiteReport, bool]:
-        """The report, by `find` if it is not known, and whether it was measured now; others that ask for the same wait.
-        A `whole` report left no test out. `keep`: later sessions can use it, if it is valid: an invalid one may be due
-        to the moment."""
+        """The report, and whether `find` had to produce it; other callers with the same key wait meanwhile.
+
+        `whole`: a cached report that left tests out does not do. `keep`: store the report for later sessions, unless it
+        is invalid, which may be a passing fault.
+        """
         with self._lock:
             asking = self._asking.setdefault(key, threading.Lock())
         with asking:
@@ -77,7 +81,7 @@ class Results:
 
 
 def _decode(data: bytes) -> SuiteReport:
-    """Raises ValueError when it is no report."""
+    """Raises ValueError when the data is not a report."""
     report: SuiteReport = _adapter().validate_python(loads(data))
     return report
 

@@ -1,7 +1,7 @@
-"""Stages: a patch is measured by its goal tests, then by all tests, or by those in the scope of its state.
+"""Stages: a patch is measured by its goal tests, then by all tests or by the scope of its state.
 
-Law: only a run of all tests, or of the scope, accepts a patch. What an earlier stage refuses, all tests would have
-refused too, as far as a test does not depend on which others ran before it.
+Law: only a run of all tests, or of the scope, accepts a patch. What an earlier stage refuses, all tests would refuse
+too, unless a test depends on which others ran before it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ class StagedMeasurement:
     goals: tuple[str, ...]
     snapshot: Snapshot
     strict: bool = False
-    """Whether a state that passes some of its goal tests is measured by all tests as well, to see what it broke."""
+    """Also run all tests on a state that passes only some goal tests, to see what it broke."""
     runs: int = field(default=0, init=False)
-    """How many test runs were made, known results apart."""
+    """Test runs made so far; cached results do not count."""
 
     def report(self) -> SuiteReport:
-        """The deciding report: of the goal tests if one of them fails (`strict`: if all fail), else of all tests or of
+        """The report that decides. Goal tests only, when one of them fails (`strict`: when all fail); else all tests or
         the scope, with the goal tests."""
         known = self.measurer.known(self.snapshot)
         if not self.goals or (known is not None and self._reached(known)):
             return self._of_all()
         of_goals = self._run(self.goals)
         enough = self._reached(of_goals) or (self.strict and any(map(of_goals.passed, self.goals)))
-        if not enough or of_goals.complete:  # a runner that cannot select runs all that it has
+        if not enough or of_goals.complete:  # a runner that cannot select runs everything
             return of_goals
         return self._of_all(of_goals)
 
@@ -51,20 +51,20 @@ class StagedMeasurement:
         return self._confirmed(report) if self.strict or self._reached(report) else report
 
     def _confirmed(self, report: SuiteReport) -> SuiteReport:
-        """The report; if it has only a few regressions, these tests are run a second time."""
+        """The report, after a second run of the regressions if they are few."""
         broken = regressions(self.measurer.baseline.report, report) if report.conclusive else ()
         if not 0 < len(broken) < ENOUGH_REGRESSIONS:
             return report
         return forgiven(report, self._run(broken), broken)
 
     def _run(self, tests: Sequence[str] = (), *, cut: bool = False) -> SuiteReport:
-        report, made = self.measurer.ask(self.snapshot, tests, cut=cut)
-        self.runs += made
+        report, ran = self.measurer.ask(self.snapshot, tests, cut=cut)
+        self.runs += ran
         return report
 
 
 def _with_goals(report: SuiteReport, of_goals: SuiteReport) -> SuiteReport:
-    """The report, with what the goal tests said before where it came to no word about them."""
+    """The report, with the earlier results of goal tests that it did not reach."""
     if report.complete or not report.valid:
         return report
     return replace(

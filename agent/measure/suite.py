@@ -1,6 +1,6 @@
 """One run of a task's tests in a scratch fork.
 
-Law: the fork equals the root state except in the workspace, and there every protected file is as in the root state.
+Law: the fork equals the base state except for the workspace, and there every protected file is as in the base.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agent.measure.adapters.running import UNKNOWN, run_adapted, run_unknown
 from agent.measure.ids import file_of
 from agent.measure.parts import run_in_parts
 from agent.measure.protection import Protection, protect
-from agent.measure.reading import Told, from_exit_code, from_told, read
+from agent.measure.reading import Transcript, fetch, from_exit_code, from_transcript
 from agent.measure.warm.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
 from agent.measure.warm.runner import Warm, find_warm
 from agent.task import Task
@@ -27,16 +27,15 @@ from sandboxes.forking.shell import run_script
 __all__ = ["GENEROUS", "Rules", "calibrate", "copy_run", "rules_for", "run_planned", "run_restored", "run_suite"]
 
 GENEROUS = Limits(cpu_s=20, wall_s=120, run_s=600, timeouts=1_000_000)
-"""Limits for a suite that is not known yet."""
+"""For a suite that has never run."""
 
 MORE_TIMEOUTS = 3
-"""How many more tests than in the root state may time out before a run is cut short."""
+"""A run is cut short when this many more tests time out than in the base state."""
 
 NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 _Found = tuple[tuple[str, ...], Warm | None]
 _FOUND: WeakKeyDictionary[Provider, dict[tuple[str, str], _Found]] = WeakKeyDictionary()
-"""The Python of a command and its packages, by root state, which never changes: to look takes as long as a quick
-test."""
+"""The Python of a command and its packages, per base state. The lookup takes as long as a quick test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +44,17 @@ class Rules:
 
     protection: Protection
     site_packages: tuple[str, ...]
-    """Where the reporting plugin is put besides."""
+    """Further folders that get the reporting plugin."""
     limits: Limits = GENEROUS
     adapter: str = "pytest"
     warm: Warm | None = None
-    """How runs are copied from a template; None: each run starts a new process."""
+    """How runs are copied from a template; None: each starts a new process."""
     by_path: bool = False
-    """pytest is given the files of the named tests instead of the tests that the command selects."""
+    """Give pytest the files of the named tests instead of the command's own selection."""
 
 
 def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport | None = None) -> Rules:
-    """The rules for this report of the root state. Without a report, protection goes by names and by
-    `task.protected_paths`."""
+    """The rules for this baseline. Without one, protection goes by file names and `task.protected_paths`."""
     adapter = baseline.adapter if baseline else meant(task.framework, task.test_command)
     protection = protect(task, baseline or SuiteReport())
     limits = calibrate(baseline) if baseline else GENEROUS
@@ -76,8 +74,8 @@ def _looked_up(provider: Provider, base: Snapshot, command: str) -> _Found:
 
 
 def calibrate(baseline: SuiteReport) -> Limits:
-    """Limits for later runs, from the durations of the tests that pass. Generous: a repaired test may be the slowest of
-    all, and time is stretched on a loaded machine."""
+    """Limits derived from how long passing tests take. Generous: a repaired test may be the slowest of all, and a
+    loaded machine stretches the clock."""
     slowest = max((baseline.durations.get(test, 0.0) for test in baseline.passes), default=0.0)
     cpu_s = max(3.0, 10 * slowest)
     wall_s = max(15.0, 4 * cpu_s)
@@ -94,14 +92,13 @@ def run_suite(
     rules: Rules | None = None,
     files: Mapping[str, bytes] = NO_FILES,
 ) -> SuiteReport:
-    """How the tests end in `snapshot`, all of them when none is named, with protected files as in `base`, and after
-    that with these `files` written.
+    """Run the tests in `snapshot`, all when none is named, with protected files as in `base` and then `files` written.
 
     Raises:
         sandboxes.SandboxError: the sandbox failed, not the tests.
     """
     rules = rules or rules_for(provider, task, base)
-    put_back = _put_back(provider, base, snapshot, rules.protection)
+    put_back = [change.path for change in provider.changes(base, snapshot) if rules.protection.covers(change)]
     return run_restored(provider, task, snapshot, base, put_back, tests, rules, files)
 
 
@@ -115,8 +112,8 @@ def run_restored(
     rules: Rules,
     files: Mapping[str, bytes] = NO_FILES,
 ) -> SuiteReport:
-    """As `run_suite`, with these paths as in `base` and no others, and after that with these `files` written; not valid
-    where one cannot be."""
+    """Like `run_suite`, but with exactly the paths `put_back` as in `base`. The report is invalid when one of `files`
+    cannot be written."""
     with provider.scratch(snapshot, base, put_back) as box:
         if problem := _write(box, files):
             return SuiteReport(valid=False, problem=problem)
@@ -126,19 +123,19 @@ def run_restored(
             return run_unknown(box, task.test_command, rules.limits)
         if adapter := adapter_of(rules.adapter):
             return run_adapted(box, adapter, task.test_command, tests, rules.limits)
-        told, result = _run_planted(box, task.test_command, tests, rules)
-    report = from_told(told, result, tests)
+        transcript, result = _run_planted(box, task.test_command, tests, rules)
+    report = from_transcript(transcript, result, tests)
     return replace(report, command=_by_path(task.test_command, tests)) if rules.by_path else report
 
 
 def copy_run(
     provider: Provider, snapshot: Snapshot, base: Snapshot, tests: Sequence[str], rules: Rules, *, session: bool
 ) -> SuiteReport:
-    """As `run_suite`, by a run copied from the template of `rules.warm`: from a `session` of the base state where that
-    can be, else from the imported packages.
+    """Like `run_suite`, by a run copied from the template of `rules.warm`: from a `session` of the base state where
+    possible, else from the imported packages.
 
     Raises:
-        sandboxes.TemplateLost: there is no such template in this sandbox, or it failed.
+        sandboxes.TemplateLost: this sandbox has no such template, or it failed.
     """
     warm, protection, limits = rules.warm, rules.protection, rules.limits
     assert warm is not None
@@ -148,23 +145,18 @@ def copy_run(
     report, nonce = f"/tmp/{secrets.token_hex(16)}", secrets.token_hex(16)  # noqa: S108  # inside the sandbox
     with provider.scratch(snapshot, base, put_back, warm.template) as box:
         result = box.perform(warm.order(tests, edited, report, nonce, limits), timeout_s=limits.kill_s)
-        told = _told(box, report, nonce, result)
-    return replace(from_told(told, result, tests), start=told.start)
-
-
-def _put_back(provider: Provider, base: Snapshot, snapshot: Snapshot, protection: Protection) -> list[str]:
-    """The protected paths that a state has changed, added or removed."""
-    return [change.path for change in provider.changes(base, snapshot) if protection.covers(change)]
+        transcript = Transcript() if result.timed_out else fetch(box, report, nonce)
+    return replace(from_transcript(transcript, result, tests), start=transcript.start)
 
 
 def _edited(changes: Sequence[Change]) -> list[str] | None:
-    """The Python files that were edited; None if there are other changes as well."""
+    """The edited Python files; None when there are other changes too."""
     edited = [change.path for change in changes if change.kind == "modified" and change.path.endswith(".py")]
     return edited if len(edited) == len(changes) else None
 
 
 def _write(box: Sandbox, files: Mapping[str, bytes]) -> str:
-    """Why the files could not all be written, such as a directory in the way; empty if they were."""
+    """Write the files; returns why one could not be written (a directory in the way, say), else ""."""
     try:
         for path, content in files.items():
             box.write(path, content)
@@ -173,7 +165,7 @@ def _write(box: Sandbox, files: Mapping[str, bytes]) -> str:
     return ""
 
 
-def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules) -> tuple[Told, ExecResult]:
+def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules) -> tuple[Transcript, ExecResult]:
     if rules.limits.jobs > 1 and not rules.by_path:
         return run_in_parts(box, command, tests, rules.site_packages, rules.limits)
     planned = plan(rules.site_packages)
@@ -181,21 +173,12 @@ def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules)
     return run_planned(box, command, planned, rules.limits)
 
 
-def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tuple[Told, ExecResult]:
-    """Run the command with the planted program, and read its report; nothing if the fork was lost."""
+def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tuple[Transcript, ExecResult]:
+    """Run the command with the planted plugins and read its report; an empty one when the fork was lost."""
     result = box.exec(shell(command, planned), timeout_s=limits.kill_s)
-    return _told(box, planned.report, planned.nonce, result), result
+    return (Transcript() if result.timed_out else fetch(box, planned.report, planned.nonce)), result
 
 
 def _by_path(command: str, tests: Sequence[str]) -> str:
     files = " ".join(dict.fromkeys(map(file_of, tests)))
     return f"{command} (with {files} in place of the tests that it selects)"
-
-
-def _told(box: Sandbox, report: str, nonce: str, result: ExecResult) -> Told:
-    if result.timed_out:
-        return Told()
-    try:
-        return read(box.read(report), nonce)
-    except FileNotFoundError:
-        return Told()

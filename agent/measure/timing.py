@@ -1,4 +1,4 @@
-"""Time limits for the test runs of a task."""
+"""Timing: how long test runs of a task may take."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ __all__ = ["Timing"]
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Time limits in seconds, and the number of processes."""
+    """Time limits of test runs in seconds, and their number of processes."""
 
     every_s: float = 20.0
-    """Up to this duration all tests are run in every state; above it, states are measured by scopes."""
+    """If all tests take longer than this, states are measured by scopes."""
     whole_s: float = 100.0
-    """The first run of all tests. It is ended then, and tests that it did not get to are run when they are needed."""
+    """Limit of the first run of all tests. Tests that it did not reach run when they are needed."""
     scope_s: float = 60.0
-    """A run of the scope of a state."""
+    """Limit of a run of a state's scope."""
     final_s: float = 900.0
-    """The final run of all tests; 0: none, where states are measured by scopes."""
+    """Limit of the run of all tests before the final answer; 0: no such run when states are measured by scopes."""
     jobs: int = 1
-    """Processes that run tests at the same time."""
+    """Number of processes that run tests at the same time."""

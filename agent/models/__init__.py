@@ -1,4 +1,4 @@
-"""Language models: one method, `complete`, whoever serves the model."""
+"""Language models: one interface, `complete`, for every provider."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class Completion:
     usage: Usage = field(default_factory=Usage)
     finish_reason: str = "stop"
     raw: Mapping[str, Any] = field(default_factory=dict)
-    """The assistant message exactly as it has to be sent back, reasoning included, and which model's that is where it
-    is nobody else's (`agent.models.wire.sendable`)."""
+    """The assistant message exactly as it has to be sent back, reasoning included. If only the model that wrote the
+    reasoning can read it, the message names that model (`agent.models.wire.sendable`)."""
     logprobs: tuple[float, ...] = ()
-    """The log-probability of each token of the answer, where they were asked for and the server gave them."""
+    """The log-probability of each token of the answer, if they were requested and the server gave them."""
 
     @property
     def likelihood(self) -> float:
-        """In [0, 1]: the geometric mean of the tokens' probabilities; 1 where they are not known."""
+        """In [0, 1]: the geometric mean of the token probabilities; 1 if they are unknown."""
         return min(1.0, exp(fmean(self.logprobs))) if self.logprobs else 1.0
 
     @property
     def message(self) -> dict[str, Any]:
-        """The assistant's message as it has to be sent back."""
+        """The assistant message as it has to be sent back."""
         if self.raw:
             return dict(self.raw)
         calls = [
@@ -62,16 +62,16 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """As the user gave it, for the record."""
+        """The name that the user gave, for the record."""
         ...
 
     @property
     def price(self) -> Price | None:
-        """What its tokens cost; None: unknown."""
+        """The price of its tokens; None if unknown."""
         ...
 
-    def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All that a request with these parameters asks for, those of the settings included."""
+    def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """All parameters of a request made with these, those of the settings included."""
         ...
 
     def complete(
@@ -81,19 +81,19 @@ class Model(Protocol):
 
         Raises:
             agent.errors.ConfigError: no key, or no such model.
-            agent.errors.ModelError: the provider refused or failed for good.
+            agent.errors.ModelError: the provider refused, or failed for good.
             agent.errors.PolicyError: the conversation is too long for the model.
         """
         ...
 
     def close(self) -> None:
-        """Give back its connections; it is not asked again."""
+        """Release its connections. The model is not used again."""
         ...
 
 
 class Ask(Protocol):
-    """How whoever works for a run asks a model. The run's own (`agent.engine.model_calls`) records the call and pays
-    for it."""
+    """A function that asks a model on behalf of a run. The run's own (`agent.engine.model_calls`) records the call and
+    charges it to the budget."""
 
     def __call__(
         self, model: Model, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
@@ -101,7 +101,7 @@ class Ask(Protocol):
         """The answer to a conversation.
 
         Raises:
-            agent.budget.BudgetSpent: the call does not fit in what the run may spend. A policy lets it through.
+            agent.budget.BudgetSpent: the call does not fit into the run's budget. A policy does not catch this.
             agent.errors.RamifyError: as `Model.complete`.
         """
         ...
@@ -110,5 +110,5 @@ class Ask(Protocol):
 def directly(
     model: Model, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
 ) -> Completion:
-    """An `Ask` outside of any run: nothing is recorded and nothing counts."""
+    """An `Ask` outside any run: nothing is recorded or charged."""
     return model.complete(messages, tools, **sampling)

@@ -1,5 +1,4 @@
-"""What is known of a hosted model before it is asked: whether it takes tools, whether it reasons, and how long a
-conversation may be."""
+"""What is known about a hosted model in advance: tool support, reasoning, and the length of its context."""
 
 from __future__ import annotations
 
@@ -10,40 +9,41 @@ from dataclasses import dataclass
 __all__ = ["Abilities", "abilities", "reasons"]
 
 _REASONING = re.compile(r"(?:o[1-9]|gpt-[5-9])(?!.*(?:chat|search))")
-"""Names of OpenAI's models that reason, where litellm's list does not have them yet."""
+"""Names of OpenAI's reasoning models, for those that litellm's list does not have yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """None: not known."""
+    """What a model can do. None means unknown."""
 
     tools: bool | None = None
-    """Whether it calls tools by its provider's interface."""
+    """Whether it calls tools through its provider's interface."""
     context_tokens: int | None = None
-    """How long question and answer may be together, or the question alone where it has a limit of its own."""
+    """Maximum length of the prompt, or of prompt and answer together if the prompt has no limit of its own."""
 
 
 def abilities(name: str, base_url: str | None = None) -> Abilities:
-    """What litellm's list says of the model. Of a server of one's own nothing is known, and no list is loaded."""
+    """The model's abilities by litellm's list. For the user's own server they are unknown, and the list is not
+    loaded."""
     own_server = base_url or os.environ.get("OPENAI_BASE_URL")
     if own_server and name.startswith("openai/"):
         return Abilities()
     from agent.models.library import load
 
-    known = load().model_cost
-    listed = known.get(name) or known.get(name.partition("/")[2])
-    if listed is None:
+    entries = load().model_cost
+    entry = entries.get(name) or entries.get(name.partition("/")[2])
+    if entry is None:
         return Abilities()
-    length = listed.get("max_input_tokens") or listed.get("max_tokens")
-    return Abilities(bool(listed.get("supports_function_calling")), length)
+    length = entry.get("max_input_tokens") or entry.get("max_tokens")
+    return Abilities(bool(entry.get("supports_function_calling")), length)
 
 
 def reasons(name: str) -> bool:
-    """Whether a model of OpenAI's own, without the provider in its name, reasons before it answers. Such a model keeps
-    its reasoning between turns by the Responses interface alone, and newer ones take tools only there."""
+    """Whether a model of OpenAI (named without the provider) reasons before it answers. Such a model keeps its
+    reasoning between turns only through the Responses interface, and newer ones take tools only there."""
     from agent.models.library import load
 
-    listed = load().model_cost.get(name)
-    if listed is None:
+    entry = load().model_cost.get(name)
+    if entry is None:
         return bool(_REASONING.match(name))
-    return listed.get("mode") == "responses" or bool(listed.get("supports_reasoning"))
+    return entry.get("mode") == "responses" or bool(entry.get("supports_reasoning"))

@@ -1,4 +1,4 @@
-"""Conversing: a model is asked until its answer can be read, so many times, and else abstains."""
+"""Ask a model until its answer can be parsed. After a number of retries it counts as abstaining."""
 
 from __future__ import annotations
 
@@ -30,99 +30,102 @@ __all__ = [
 _T = TypeVar("_T")
 
 ANSWER_CHARS = 50_000
-"""Only the end of a longer answer is read."""
+"""Only the end of a longer answer is parsed."""
 OBJECTS = 100
-"""So many braces are looked behind, from the end."""
+"""At most this many opening braces are tried, from the end."""
 LINES = 20
-"""Of a list; those after them are left out."""
+"""Items read from a list; later ones are dropped."""
 LINE_CHARACTERS = 400
 SEED = 0
-"""Of a question that is asked once, and in the same words by every run."""
+"""The seed for a question that every run asks once and in the same words."""
 LENGTHS = (1.0, 0.25, 0.06)
-"""Shares of what strangers wrote that a question shows, until the model has room for it."""
+"""Fractions of the untrusted text that a question shows, tried in order until it fits the model's context."""
 
 Question = Callable[[float], Sequence[Message]]
-"""A conversation that ends with a question, with such a share, in (0, 1], of the text that it may show."""
+"""Builds a conversation that ends with a question, from the fraction, in (0, 1], of the text that it may show."""
 
 
 class Unreadable(Exception):
-    """An answer cannot be read. The message tells the model what it has to be."""
+    """An answer cannot be parsed. The message tells the model what is wrong."""
 
 
 class Abstained(Exception):
-    """A model has no opinion that could be read, or may not be asked. The message says why."""
+    """A model gave no readable answer, or may not be asked. The message says why."""
 
 
 def converse(
-    ask: Ask, model: Model, messages: Sequence[Message], read: Callable[[str], _T], mends: int, seed: int = SEED
+    ask: Ask, model: Model, messages: Sequence[Message], read: Callable[[str], _T], retries: int, seed: int = SEED
 ) -> _T:
-    """What `read` makes of the model's answer. One that it cannot read (it raises `Unreadable`) is answered with how to
-    mend it, `mends` times at most.
+    """The result of `read` for the model's answer. When `read` raises `Unreadable`, the model is told the problem and
+    asked again, at most `retries` times.
 
     Raises:
         Abstained: no answer could be read.
         agent.errors.RamifyError, agent.budget.BudgetSpent: as `ask`.
     """
-    said, problem = list(messages), ""
-    for _ in range(mends + 1):
-        answer = ask(model, said, seed=seed)
+    conversation, problem = list(messages), ""
+    for _ in range(retries + 1):
+        answer = ask(model, conversation, seed=seed)
         try:
             return read(answer.text[-ANSWER_CHARS:])
         except Unreadable as why:
             problem = str(why)
-            mend = render("mend", problem=problem, cut_off=answer.finish_reason == "length")
-            said += [{"role": "assistant", "content": answer.text or "(nothing)"}, {"role": "user", "content": mend}]
-    raise Abstained(f"{model.name} gave {mends + 1} answers that cannot be read; the last problem: {problem}")
+            request = render("mend", problem=problem, cut_off=answer.finish_reason == "length")
+            conversation.append({"role": "assistant", "content": answer.text or "(nothing)"})
+            conversation.append({"role": "user", "content": request})
+    raise Abstained(f"{model.name} gave {retries + 1} answers that cannot be read; the last problem: {problem}")
 
 
-def inquire(ask: Ask, model: Model, question: Question, read: Callable[[str], _T], mends: int, seed: int = SEED) -> _T:
-    """As `converse`; a question that is too long for the model is put in a shorter form.
+def inquire(
+    ask: Ask, model: Model, question: Question, read: Callable[[str], _T], retries: int, seed: int = SEED
+) -> _T:
+    """As `converse`; a question that is too long for the model is repeated in a shorter form.
 
     Raises:
-        Abstained: no answer could be read, or the model has no room for the shortest form.
+        Abstained: no answer could be read, or even the shortest form is too long.
         agent.errors.RamifyError, agent.budget.BudgetSpent: as `ask`.
     """
     for length in LENGTHS:
         try:
-            return converse(ask, model, question(length), read, mends, seed)
+            return converse(ask, model, question(length), read, retries, seed)
         except TooLong as error:
             too_long = error
     raise Abstained(str(too_long))
 
 
 def last_object(text: str, key: str) -> dict[str, Any]:
-    """The last JSON object in a text that has this key, whatever stands around it.
+    """The last JSON object with this key in a text, whatever surrounds it.
 
     Raises:
-        Unreadable: there is none.
+        Unreadable: there is no such object.
     """
     decoder = json.JSONDecoder()
     starts = [brace.start() for brace in re.finditer("{", text)]
     for start in reversed(starts[-OBJECTS:]):
         try:
-            found, _ = decoder.raw_decode(text, start)
+            value, _ = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict) and key in found:
-            return found
+        if isinstance(value, dict) and key in value:
+            return value
     raise Unreadable(f"there is no JSON object with the key `{key}` in it")
 
 
 def last_of(kind: type[_T], text: str, key: str) -> _T:
-    """The last JSON object in a text that has this key, as a dataclass, whose types it has to have to the letter. What
-    has a default may be left out, and nothing else may be there.
+    """The last JSON object with this key in a text, as an instance of the dataclass `kind`. Types must match strictly,
+    fields with defaults may be missing, and other keys are errors.
 
     Raises:
         Unreadable: there is no such object, or it does not match `kind`.
     """
     from pydantic import TypeAdapter, ValidationError
 
-    given = last_object(text, key)
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass, as is said above
-    if unknown := [name for name in given if name not in known]:
-        raise Unreadable(f"it has the key `{unknown[0][:40]}`: it may have {', '.join(known)}")
+    value = last_object(text, key)
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # `kind` is a dataclass
+    if unknown := [name for name in value if name not in names]:
+        raise Unreadable(f"it has the key `{unknown[0][:40]}`: it may have {', '.join(names)}")
     try:
-        return TypeAdapter(kind).validate_json(json.dumps(given), strict=True)
+        return TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
     except ValidationError as wrong:
         first = wrong.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the object"
@@ -130,20 +133,20 @@ def last_of(kind: type[_T], text: str, key: str) -> _T:
 
 
 def line(text: str) -> str:
-    """A model's words as one line that can be shown, cut to its limit."""
+    """A model's text as one printable line, cut to LINE_CHARACTERS."""
     return one_line(text)[:LINE_CHARACTERS]
 
 
 def lines(texts: Sequence[str]) -> tuple[str, ...]:
-    """The same of each that says something, as many as are read."""
-    return tuple(said for text in texts if (said := line(text)))[:LINES]
+    """The first LINES nonempty texts, each as one `line`."""
+    return tuple(shown for text in texts if (shown := line(text)))[:LINES]
 
 
 def words(text: str) -> str:
-    """An answer in words.
+    """An answer in words, stripped.
 
     Raises:
-        Unreadable: it says nothing.
+        Unreadable: it is empty.
     """
     if not text.strip():
         raise Unreadable("it is empty")

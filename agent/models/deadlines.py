@@ -1,7 +1,7 @@
-"""The four deadlines of an answer, and reading one that may stop coming at any byte.
+"""The four deadlines of an answer, and reading an answer that may stall at any byte.
 
-Law: whoever waits for an answer waits no longer than its deadlines say, and not past a halt, whatever the server does.
-So the answer is read by a thread of its own, which is cut off when it is late.
+Law: no caller waits for an answer beyond its deadlines or beyond a halt, whatever the server does. So a separate thread
+reads the answer, and is cut off when it is late.
 """
 
 from __future__ import annotations
@@ -28,40 +28,40 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds, each above 0."""
+    """The deadlines in seconds, each above 0."""
 
     connect_s: float = 10.0
     first_token_s: float = 300.0
-    """From the question to the first piece of the answer: a model may think for minutes before it says a word."""
+    """From the question to the first piece of the answer: a model may think for minutes before it writes a word."""
     idle_s: float = 60.0
     """Between two pieces."""
     total_s: float = 600.0
     """From the question to the end of the answer."""
 
     def unstreamed(self) -> Deadlines:
-        """An answer that comes in one piece has nothing to show before its end."""
+        """The deadlines of an answer that comes in one piece, so that the first piece may take `total_s`."""
         return replace(self, first_token_s=self.total_s)
 
     @property
     def silence_s(self) -> float:
-        """The longest that a connection may be silent."""
+        """The longest permitted silence of a connection."""
         return min(self.total_s, max(self.first_token_s, self.idle_s))
 
 
 class Source(Protocol[T_co]):
-    """An answer on its way."""
+    """A request whose answer arrives in pieces."""
 
     def pieces(self) -> Iterator[T_co]:
-        """Ask, and give what comes. Runs in a thread of its own."""
+        """Send the request and yield the answer's pieces. Runs in a thread of its own."""
         ...
 
     def cut(self) -> None:
-        """Make `pieces` end soon. Called from another thread, when nobody waits for them any more."""
+        """Make `pieces` end soon. Called from another thread, when no caller waits any more."""
         ...
 
 
 class _End:
-    """The last thing that a source gives."""
+    """Marks the end of a source in the queue."""
 
 
 def read(
@@ -69,15 +69,15 @@ def read(
     deadlines: Deadlines,
     halt: Halt,
     model: str,
-    heard: Callable[[T], None] = lambda piece: None,
+    on_piece: Callable[[T], None] = lambda piece: None,
     now: Callable[[], float] = time.monotonic,
 ) -> list[T]:
-    """All pieces of an answer; `heard` is told of each as it comes.
+    """All pieces of an answer; `on_piece` is called with each as it arrives.
 
     Raises:
         Transient: a deadline passed.
         agent.errors.Stopped: the halt was reached.
-        Exception: what the source raises.
+        Exception: whatever the source raises.
     """
     queue: SimpleQueue[T | _End | BaseException] = SimpleQueue()
     threading.Thread(target=_pump, args=(source, queue), name=READER, daemon=True).start()
@@ -94,8 +94,8 @@ def read(
         if isinstance(item, BaseException):
             raise item
         pieces.append(item)
-        clock.heard()
-        heard(item)
+        clock.piece_arrived()
+        on_piece(item)
 
 
 def _pump(source: Source[T], queue: SimpleQueue[T | _End | BaseException]) -> None:
@@ -103,14 +103,16 @@ def _pump(source: Source[T], queue: SimpleQueue[T | _End | BaseException]) -> No
         for piece in source.pieces():
             queue.put(piece)
         queue.put(_End())
-    except BaseException as error:  # it is raised again where it is waited for
+    except BaseException as error:  # raised again in the waiting thread
         queue.put(error)
 
 
 def _next(queue: SimpleQueue[T], clock: _Clock, halt: Halt, model: str) -> T:
     while (left_s := clock.left_s()) > 0:
         if halt.reached():
-            raise _stopped(model)
+            stopped = Stopped(f"{model}: the run ended before the answer came")
+            stopped.usage = UNKNOWN
+            raise stopped
         try:
             return queue.get(timeout=min(POLL_S, left_s))
         except Empty:
@@ -118,29 +120,23 @@ def _next(queue: SimpleQueue[T], clock: _Clock, halt: Halt, model: str) -> T:
     raise Transient(f"{model}: {clock.late()}", usage=UNKNOWN)
 
 
-def _stopped(model: str) -> Stopped:
-    stopped = Stopped(f"{model}: the run ended before the answer came")
-    stopped.usage = UNKNOWN
-    return stopped
-
-
 class _Clock:
-    """Which deadline is next, and how far it is away."""
+    """Tells which deadline is next and how far away it is."""
 
     def __init__(self, deadlines: Deadlines, now: Callable[[], float]) -> None:
         self._deadlines = deadlines
         self._now = now
-        self._began = self._heard = now()
+        self._began = self._last_piece = now()
         self._silent = True
 
-    def heard(self) -> None:
-        self._heard, self._silent = self._now(), False
+    def piece_arrived(self) -> None:
+        self._last_piece, self._silent = self._now(), False
 
     def left_s(self) -> float:
-        return min(self._heard + self._patience_s, self._began + self._deadlines.total_s) - self._now()
+        return min(self._last_piece + self._patience_s, self._began + self._deadlines.total_s) - self._now()
 
     def late(self) -> str:
-        """What was late, with the setting to change."""
+        """Which deadline passed, with the setting that changes it."""
         if self._now() >= self._began + self._deadlines.total_s:
             return f"the answer was not complete after {self._deadlines.total_s:g} s (model.total_s)"
         if self._silent:

@@ -1,4 +1,4 @@
-"""Draws: several answers to one question in one request, for those who waited together and differ in the seed alone."""
+"""Batched draws: one request for several answers, for turns that waited together and differ only in their seeds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from agent.budget import Usage
 from agent.errors import ModelError, RamifyError, Stopped, ToolsRefused
 from agent.models import Completion
 from agent.models.pace import Pace, Turn
@@ -18,8 +17,9 @@ log = logging.getLogger(__name__)
 
 
 def draw(turn: Turn, pace: Pace, ask: Callable[[int], Sequence[Completion]]) -> Completion:
-    """The first of the answers that `ask` gets of so many at once; the others are for those who go with this turn. A
-    provider that refuses several, or gives fewer, is remembered, and asked for one, which bears what the refusal cost.
+    """Get answers for a turn and the turns that go with it by `ask(count)`; return the first and hand the others out. A
+    provider that refuses several answers is asked for one, whose usage includes that of the refusal. Neither such a
+    provider nor one that gives fewer is asked for several again.
 
     Raises:
         agent.errors.RamifyError, agent.models.retry.Transient: as `ask`.
@@ -40,16 +40,11 @@ def _answers(turn: Turn, ask: Callable[[int], Sequence[Completion]]) -> Sequence
     except ModelError as refusal:
         if isinstance(refusal, (Stopped, ToolsRefused)):
             raise
-        log.info("several answers at once are not asked for any more: %s", refusal)
-        lost = refusal.usage
-    return [_after(lost, ask)]
-
-
-def _after(lost: Usage, ask: Callable[[int], Sequence[Completion]]) -> Completion:
-    """One answer; its usage, or that of the error, holds what was lost before."""
+        log.info("the provider refused several answers in one request; asking for one at a time: %s", refusal)
+        spent = refusal.usage
     try:
-        first = ask(1)[0]
+        answer = ask(1)[0]
     except (RamifyError, Transient) as error:
-        error.usage += lost
+        error.usage += spent
         raise
-    return replace(first, usage=lost + first.usage)
+    return [replace(answer, usage=spent + answer.usage)]

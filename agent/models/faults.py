@@ -1,4 +1,4 @@
-"""What a provider's failure means: wrong settings, a refusal, too long a conversation, or try again."""
+"""Classify a provider's failure: wrong settings, a refusal, a conversation that is too long, or a transient fault."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _NO_TOOLS = re.compile(
     r"|(?:tools?|functions?)['\"`]?(?: call\w*)? (?:is|are) not |un(?:supported|known|recognized) [^.]*\btools\b",
     re.I,
 )
-"""How servers say that they take no tools (Ollama, OpenRouter, vLLM, llama.cpp, SGLang, OpenAI, ...)."""
+"""Messages of servers that take no tools (Ollama, OpenRouter, vLLM, llama.cpp, SGLang, OpenAI, ...)."""
 
 
 def meaning(error: APIError, model: str) -> RamifyError | Transient:
-    """The exception to raise for a failure of the `openai` client, or of litellm, whose errors derive from it."""
+    """The exception to raise for an error of the `openai` client, or of litellm, whose errors derive from it."""
     status = getattr(error, "status_code", None)
     code = f"{error.code} {error.message}"
-    found = fault(model, _message(error), status, code, wait_asked_for(_headers(error)))
-    if status is None and not _never_asked(error):
-        found.usage = UNKNOWN
-    return found
+    failure = fault(model, _message(error), status, code, wait_asked_for(_headers(error)))
+    if status is None and not _never_connected(error):
+        failure.usage = UNKNOWN
+    return failure
 
 
 def fault(
     model: str, message: str, status: int | None = None, code: str = "", wait_s: float | None = None
 ) -> RamifyError | Transient:
-    """The exception to raise when a server says this. `code` is whatever else may hold a word of its own for it."""
-    said = redacted(" ".join(message.split()))[:MESSAGE_CHARS]
-    text = f"{model}: {said}" if status is None else f"{model}: {status}: {said}"
+    """The exception to raise for a server's message. `code` is further text that may hold an error code."""
+    shown = redacted(" ".join(message.split()))[:MESSAGE_CHARS]
+    text = f"{model}: {shown}" if status is None else f"{model}: {status}: {shown}"
     words = f"{code} {message}"
     if status in (None, 400, 413, 422) and _TOO_LONG.search(words):
         return TooLong(f"the conversation is too long for {text}")
@@ -67,18 +67,18 @@ def fault(
     return ModelError(text)
 
 
-def _never_asked(error: BaseException) -> bool:
-    """Whether no connection could be made, so that nothing can have been charged."""
+def _never_connected(error: BaseException) -> bool:
+    """Whether no connection was made, so that nothing can have been charged."""
     return isinstance(error.__cause__, failures("ConnectError", "ConnectTimeout", "UnsupportedProtocol"))
 
 
 def _message(error: APIError) -> str:
-    """The provider's own words, without the client's wrapping where they can be told apart."""
+    """The provider's own message, without the client's wrapping if the two can be told apart."""
     words = error.body.get("message") if isinstance(error.body, Mapping) else None
     return words if isinstance(words, str) else error.message
 
 
 def _headers(error: APIError) -> Mapping[str, str]:
-    """The response's headers, which litellm keeps at a place of its own."""
-    kept: Mapping[str, str] | None = getattr(error, "litellm_response_headers", None)
-    return kept or getattr(getattr(error, "response", None), "headers", {})
+    """The response's headers, which litellm keeps in a field of its own."""
+    headers: Mapping[str, str] | None = getattr(error, "litellm_response_headers", None)
+    return headers or getattr(getattr(error, "response", None), "headers", {})

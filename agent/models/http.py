@@ -1,4 +1,4 @@
-"""What goes wrong beneath the `openai` client: newer ones speak HTTP by httpx2, older ones and litellm by httpx."""
+"""HTTP exceptions beneath the clients: newer `openai` clients use httpx2, older ones and litellm use httpx."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ LIBRARIES = ("httpx", "httpx2")
 
 @cache
 def failures(*names: str) -> tuple[type[Exception], ...]:
-    """The exceptions of these names, of each of the libraries that is installed."""
-    found = [import_module(library) for library in LIBRARIES if find_spec(library) is not None]
-    return tuple(getattr(library, name) for library in found for name in names)
+    """The exception classes of these names in each installed library."""
+    installed = [import_module(library) for library in LIBRARIES if find_spec(library) is not None]
+    return tuple(getattr(library, name) for library in installed for name in names)

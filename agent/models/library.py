@@ -1,4 +1,4 @@
-"""The library litellm, which takes seconds to import: loaded when it is first needed."""
+"""Import litellm lazily, because it takes seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["load"]
 
 
 def load() -> Any:
-    """Import litellm (seconds), without its look at the network for a price list and its prints."""
+    """Import litellm, without its download of a price list and its prints."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import litellm
 

@@ -56,9 +56,9 @@ class LiteLLMModel:
         halt: Halt | None = None,
         retry: Retry | None = None,
     ) -> None:
-        """A `price`, the fields of `Price` in order, goes before litellm's list; `body` holds further fields of each
-        request, which go before ours; `max_concurrent` holds for all models of that provider together, and so does
-        `warm`: those that begin alike wait for the first (`agent.models.warming`).
+        """`price` has the fields of `Price` in order and overrides litellm's list; `body` has further fields of each
+        request, which override ours; `max_concurrent` limits all models of the provider together; with `warm`, requests
+        with a common prefix wait for the first of them (`agent.models.warming`).
 
         Raises:
             ConfigError: litellm does not know the provider, or its key is not set.
@@ -76,18 +76,20 @@ class LiteLLMModel:
         provider = self._provider()
         self._pace = pace_of(base_url or provider, max_concurrent)
         self._warm = warm
-        with warnings.catch_warnings(action="ignore"):  # its modules of some providers, once read, make pydantic warn
-            takes = self._litellm.get_supported_openai_params(name.partition("/")[2], provider) or ()
-        self._several = "n" in takes
+        with warnings.catch_warnings(action="ignore"):  # importing some provider modules makes pydantic warn
+            supported = self._litellm.get_supported_openai_params(name.partition("/")[2], provider) or ()
+        self._several = "n" in supported
         self._marks = needs_marks(provider, name)
         self._cache_ttl = cache_ttl
-        self._thinking, self._efforts = "thinking" in takes, "reasoning_effort" in takes
+        self._thinking, self._efforts = "thinking" in supported, "reasoning_effort" in supported
         if (thinking_tokens or reasoning_effort) and not (self._thinking or self._efforts):
-            log.warning("%s is not known to reason: it is asked without an effort or a budget for that", name)
+            log.warning(
+                "%s is not known to reason: model.reasoning_effort and model.thinking_tokens are not sent", name
+            )
 
     @property
     def name(self) -> str:
-        """As the user gave it."""
+        """See `agent.models.Model`."""
         return self._name
 
     @property
@@ -95,30 +97,30 @@ class LiteLLMModel:
         """See `agent.models.Model`."""
         return self._price or listed(self._name, self._base_url)
 
-    def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """See `agent.models.Model`."""
-        return self._parameters.with_those_of(given)
+        return self._parameters.with_those_of(parameters)
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:
         """See `agent.models.Model`. Sampling parameters that the provider does not know are dropped."""
-        said = sendable(messages, self._name)
-        if self._marks and tools:  # without tools it is a question by itself, whose beginning nobody sends again
-            said = marked(said, self._cache_ttl())
-        wanted = self._fields(self.sampling(sampling))
-        body = {"messages": said, **self._stream, **wanted}
+        conversation = sendable(messages, self._name)
+        if self._marks and tools:  # a question without tools stands alone: its prefix is not sent again
+            conversation = marked(conversation, self._cache_ttl())
+        parameters = self._fields(self.sampling(sampling))
+        body = {"messages": conversation, **self._stream, **parameters}
         if tools:
             body["tools"] = list(tools)
-        patience_s, draw_of = self._deadlines.first_token_s, wanted if self._several else None
-        prompt = prompt_of(self._name, tools, messages, patience_s, draw_of) if self._warm else NO_PROMPT
+        patience_s, distribution = self._deadlines.first_token_s, parameters if self._several else None
+        prompt = prompt_of(self._name, tools, messages, patience_s, distribution) if self._warm else NO_PROMPT
         return self._retry.run(lambda turn: draw(turn, self._pace, partial(self._ask, body, turn)), self._pace, prompt)
 
     def close(self) -> None:
-        """Nothing to do: its connections are kept for the whole process, for all models."""
+        """Does nothing: all models share the connections until the process ends."""
 
     def _ask(self, body: Mapping[str, Any], turn: Turn, count: int) -> list[Completion]:
-        """So many answers; several come unstreamed, since litellm puts but one together of its pieces."""
+        """Ask for `count` answers. Several are not streamed, because litellm assembles only one from a stream."""
         import httpx
 
         deadlines = self._deadlines
@@ -132,26 +134,26 @@ class LiteLLMModel:
             "num_retries": 0,
             "max_retries": 0,
             "drop_params": True,
-            "_skip_mcp_handler": True,  # it would import a package that litellm does not depend on
+            "_skip_mcp_handler": True,  # the handler would import a package that litellm does not depend on
         }
         call = _Call(self._litellm, {**options, **body}, self._name, _switchboard())
         pieces = read(call, deadlines, self._halt, self._name, lambda piece: turn.begun())
         response = self._litellm.stream_chunk_builder(pieces, body["messages"]) if body.get("stream") else pieces[0]
         if response is None:
             raise Transient(f"{self._name}: the answer is empty", usage=UNKNOWN)
-        cost = response._hidden_params.get("response_cost") or None  # noqa: SLF001  # its documented place
+        cost = response._hidden_params.get("response_cost") or None  # noqa: SLF001  # documented there
         return completions(storable(response.model_dump(mode="json")), self._name, self._price, cost)
 
     def _fields(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters as litellm has them. A Claude model that thinks takes no temperature."""
-        tokens, wanted = parameters.get("thinking_tokens"), without(parameters, "thinking_tokens")
+        """The parameters in litellm's form. A Claude model that thinks takes no temperature."""
+        tokens, fields = parameters.get("thinking_tokens"), without(parameters, "thinking_tokens")
         if tokens is not None and self._thinking:
-            wanted = without(wanted, "reasoning_effort") | {"thinking": {"type": "enabled", "budget_tokens": tokens}}
-        thinks = "thinking" in wanted or (self._efforts and wanted.get("reasoning_effort", "none") != "none")
-        return without(wanted, "temperature") if self._marks and thinks else wanted
+            fields = without(fields, "reasoning_effort") | {"thinking": {"type": "enabled", "budget_tokens": tokens}}
+        thinks = "thinking" in fields or (self._efforts and fields.get("reasoning_effort", "none") != "none")
+        return without(fields, "temperature") if self._marks and thinks else fields
 
     def _provider(self) -> str:
-        """Who is asked. Fails before anything is built, not at the first call."""
+        """The model's provider. Raises `ConfigError` now, not at the first call."""
         import openai
 
         try:
@@ -168,8 +170,8 @@ class LiteLLMModel:
 
 
 class _Call:
-    """One call of litellm, over a line that another thread can cut. A provider that litellm reaches with a client of
-    its own, as by another library than httpx, ends at the next piece, or in its silence."""
+    """One call of litellm, over a line that another thread can cut. If litellm reaches a provider by a client of its
+    own, such as a library other than httpx, the call ends at the next piece or at the client's timeout."""
 
     def __init__(self, litellm: Any, options: Mapping[str, Any], name: str, lines: Switchboard) -> None:
         self._litellm = litellm
@@ -194,9 +196,9 @@ class _Call:
                     if self._was_cut:
                         return
         except openai.APIError as error:
-            found = meaning(error, self._name)
-            found.usage = UNKNOWN if begun else found.usage
-            raise found from error
+            failure = meaning(error, self._name)
+            failure.usage = UNKNOWN if begun else failure.usage
+            raise failure from error
         except failures("HTTPError") as error:
             raise Transient(f"{self._name}: the answer was cut off: {error}", usage=UNKNOWN) from error
         if self._options.get("stream") and not response.received_finish_reason:
@@ -211,7 +213,7 @@ class _Call:
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
-        """Holds a line, as long as others may cut it."""
+        """Hold a line that `cut` can hang up."""
         with self._lines.line() as line:
             with self._lock:
                 self._line = line
@@ -226,7 +228,7 @@ class _Call:
 
 @cache
 def _switchboard() -> Switchboard:
-    """That of the process, which litellm sends over from now on."""
+    """The switchboard of this process. Installs it in litellm on the first call."""
     import httpx
     import litellm
     from litellm.llms.custom_httpx.http_handler import get_ssl_configuration

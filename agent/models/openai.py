@@ -1,6 +1,6 @@
-"""Any server that speaks the OpenAI chat completions interface, reached with the `openai` client.
+"""Models on any server with the OpenAI chat completions interface, reached with the `openai` client.
 
-Other interfaces of such servers go the same way, by `OpenAIModel.answer`.
+Other interfaces of such servers are reached through `OpenAIModel.answer`.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ __all__ = ["CHAT", "Interface", "OpenAIModel"]
 log = logging.getLogger(__name__)
 
 ANSWER_BYTES = 64 << 20
-"""A longer answer is refused."""
+"""A longer answer is rejected."""
 GRACE_S = 0.5
-"""The connection's own limit of silence is so much longer than the deadlines, which say better what was late."""
+"""The connection's timeout is this much longer than the deadlines, whose messages are more precise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """How answers come."""
+    """How answers arrive."""
 
     assemble: Callable[[Iterable[Any]], Any]
-    """Puts the events of a stream together, as `agent.models.stream.assemble`."""
+    """Builds an answer from the events of a stream, as `agent.models.stream.assemble`."""
     has_begun: Callable[[bytes], bool]
-    """Whether a piece of a response says that the model has read the question."""
+    """Whether a piece of a response shows that the model has read the question."""
 
 
 CHAT = Interface(assemble, lambda piece: b"data:" in piece or not piece.lstrip().startswith(b":"))
-"""Comments alone say that an answer has not begun."""
+"""The chat completions interface. While only comments arrive, the answer has not begun."""
 
 
 class OpenAIModel:
-    """A model behind a base URL, called `openai/NAME`. The key is read from OPENAI_API_KEY and kept nowhere else."""
+    """A model behind a base URL, called `openai/NAME`. The key is read from OPENAI_API_KEY and stored nowhere."""
 
     def __init__(
         self,
@@ -78,10 +78,10 @@ class OpenAIModel:
         halt: Halt | None = None,
         retry: Retry | None = None,
     ) -> None:
-        """`base_url` defaults to OPENAI_BASE_URL; `price` has the fields of `Price` in order; `body` holds further
-        fields of each request, which go before ours; `max_concurrent` holds for all models of that server together,
-        and so does `warm`: those that begin alike wait for the first (`agent.models.warming`). `thinking_tokens` has no
-        name in this interface, and is not sent.
+        """`base_url` defaults to OPENAI_BASE_URL; `price` has the fields of `Price` in order; `body` has further fields
+        of each request, which override ours; `max_concurrent` limits all models of the server together; with `warm`,
+        requests with a common prefix wait for the first of them (`agent.models.warming`). `thinking_tokens` does not
+        exist in this interface and is not sent.
 
         Raises:
             ConfigError: there is no key, or `base_url` is not a URL.
@@ -96,7 +96,7 @@ class OpenAIModel:
         self._price = None if price is None else Price(*price)
         self._parameters = Parameters(temperature, reasoning_effort, thinking_tokens, dict(body or {}))
         if thinking_tokens is not None:
-            log.warning("%s is given no model.thinking_tokens: set model.reasoning_effort, or model.body", name)
+            log.warning("%s: model.thinking_tokens is not sent: set model.reasoning_effort or model.body", name)
         self._stream = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
         deadlines = deadlines or Deadlines()
         self.deadlines = deadlines if stream else deadlines.unstreamed()
@@ -108,7 +108,7 @@ class OpenAIModel:
 
     @property
     def name(self) -> str:
-        """As the user gave it."""
+        """See `agent.models.Model`."""
         return self._name
 
     @property
@@ -116,9 +116,9 @@ class OpenAIModel:
         """See `agent.models.Model`."""
         return self._price
 
-    def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """See `agent.models.Model`."""
-        return self._parameters.with_those_of(given)
+        return self._parameters.with_those_of(parameters)
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
@@ -127,10 +127,10 @@ class OpenAIModel:
         body: dict[str, Any] = {"model": self._name.removeprefix("openai/"), "messages": sendable(messages, self._name)}
         if tools:
             body["tools"] = list(tools)
-        wanted = without(self.sampling(sampling), "thinking_tokens")
-        body |= self._stream | wanted
+        parameters = without(self.sampling(sampling), "thinking_tokens")
+        body |= self._stream | parameters
         patience_s = self.deadlines.first_token_s
-        prompt = prompt_of(self._name, tools, messages, patience_s, wanted) if self._warm else NO_PROMPT
+        prompt = prompt_of(self._name, tools, messages, patience_s, parameters) if self._warm else NO_PROMPT
         ask = partial(self._choices, body)
         return self._retry.run(lambda turn: draw(turn, self._pace, partial(ask, turn)), self._pace, prompt)
 
@@ -142,8 +142,8 @@ class OpenAIModel:
         prompt: Prompt = NO_PROMPT,
         interface: Interface = CHAT,
     ) -> Completion:
-        """What `read` makes of the server's answer to a request at `path`; it raises `Transient` where the request is
-        worth another try.
+        """The result of `read` for the server's answer to a request at `path`. `read` raises `Transient` if the request
+        is worth a retry.
 
         Raises:
             agent.errors.RamifyError: as `agent.models.Model.complete`.
@@ -156,8 +156,8 @@ class OpenAIModel:
             self._lines.pop().cut()
 
     def _choices(self, body: Mapping[str, Any], turn: Turn, count: int) -> list[Completion]:
-        wanted = {**body, "n": count} if count > 1 else body
-        return completions(self._ask("/chat/completions", wanted, turn), self._name, self._price)
+        request = {**body, "n": count} if count > 1 else body
+        return completions(self._ask("/chat/completions", request, turn), self._name, self._price)
 
     def _ask(self, path: str, body: Mapping[str, Any], turn: Turn, interface: Interface = CHAT) -> Any:
         try:
@@ -166,25 +166,24 @@ class OpenAIModel:
             line = _Line(self._name, self._base_url, self.deadlines)
         line.path, line.body = path, body
 
+        def on_piece(piece: bytes) -> None:
+            if interface.has_begun(piece):
+                turn.begun()
+
         try:
-            data = b"".join(read(line, self.deadlines, self._halt, self._name, partial(_told, turn, interface)))
+            pieces: list[bytes] = read(line, self.deadlines, self._halt, self._name, on_piece)
         finally:
             if not line.was_cut:
                 self._lines.append(line)
-        return decode(data, self._name, interface.assemble)
+        return decode(b"".join(pieces), self._name, interface.assemble)
 
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Read once: it takes longer than a connection."""
+    """The TLS context, built once because that takes longer than a connection."""
     import httpx
 
     return httpx.create_ssl_context()
-
-
-def _told(turn: Turn, interface: Interface, piece: bytes) -> None:
-    if interface.has_begun(piece):
-        turn.begun()
 
 
 class _Line:
@@ -230,7 +229,7 @@ class _Line:
 
     @property
     def was_cut(self) -> bool:
-        """It is of no use any more."""
+        """Whether the line is unusable."""
         return self._plug.pulled
 
     @contextmanager
@@ -253,4 +252,4 @@ class _Line:
         answer = self._client.post(
             self.path, body=self.body, cast_to=httpx.Response, stream=True, stream_cls=openai.Stream[Any]
         )
-        return cast("httpx.Response", answer)  # the client's types know streams of events only
+        return cast("httpx.Response", answer)  # the client's types cover only streams of events

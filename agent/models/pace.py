@@ -1,4 +1,4 @@
-"""Pace: what one provider asks of the whole process, whichever worker it told so."""
+"""Pace: a provider's limits, which hold for all threads of this process."""
 
 from __future__ import annotations
 
@@ -19,33 +19,32 @@ __all__ = ["Pace", "Turn", "pace_of"]
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """Somebody's turn to ask."""
+    """One thread's turn to send a request."""
 
     prompt: Prompt
     begun: Callable[[], None] = lambda: None
     """To be called as soon as the answer begins."""
     others: list[Turn] = field(default_factory=list)
-    """Those who want another draw of the same. They are given an `answer` each, or ask for themselves afterwards."""
+    """Turns that wait for another draw of the same question. This turn's request gives each of them an `answer`;
+    those that get none send their own request afterwards."""
     answer: Completion | None = None
-    """It came with another's: nothing is to be asked."""
+    """The answer that came with another turn's request, so that no request is needed."""
     taken: bool = False
-    """Another asks for it now."""
+    """Whether another turn's request is in flight for this one."""
     first: frozenset[bytes] = frozenset()
-    """The blocks that it warms; none any more, once its answer has begun."""
+    """The blocks that its request warms; empty once its answer has begun."""
 
 
 class Pace:
-    """A wait that the provider asked for, which holds for everybody, how many may ask at the same time, and who goes
-    ahead of those that begin alike (`agent.models.warming`).
-
-    Thread-safe.
+    """The order of the requests to one provider: waits that it asked for, its limit of concurrent requests, and which
+    of several requests with a common prefix goes first (`agent.models.warming`). Thread-safe.
     """
 
     def __init__(self, most: int | None = None) -> None:
         self.most = most
-        """Requests at the same time, at least 1; None is no limit."""
+        """Most concurrent requests, at least 1; None is no limit."""
         self.several = True
-        """Whether those who waited for the same, to ask the same but for the seed, go together."""
+        """Whether waiting turns that differ only in their seeds share a request."""
         self._behind: list[Turn] = []
         self._asking = 0
         self._closed_until = -math.inf
@@ -54,11 +53,11 @@ class Pace:
 
     @property
     def behind(self) -> int:
-        """How many wait now until the answer to another begins."""
+        """How many turns wait now for the answer to another turn to begin."""
         return len(self._behind)
 
     def close(self, until: float) -> None:
-        """Nobody asks before that time of the monotonic clock."""
+        """Send no request before this time of the monotonic clock."""
         with self._changed:
             self._closed_until = max(self._closed_until, until)
 
@@ -66,10 +65,10 @@ class Pace:
     def turn(
         self, pause: Callable[[float], None], now: Callable[[], float] = time.monotonic, prompt: Prompt = NO_PROMPT
     ) -> Iterator[Turn]:
-        """Wait, by `pause` of seconds, until the provider may be asked; the block is the request.
+        """Wait by calls of `pause(seconds)` until the request may be sent; the block is the request.
 
         Raises:
-            Exception: what `pause` raises, which ends the waiting.
+            Exception: whatever `pause` raises, which ends the waiting.
         """
         turn = Turn(prompt)
         turn.begun = partial(self._begun, turn, now)
@@ -89,7 +88,7 @@ class Pace:
                 self._behind = [other for other in self._behind if other is not turn]
 
     def _wait_s(self, turn: Turn, now: Callable[[], float], until: float) -> float | None:
-        """None: it is its turn. Else so many seconds have to pass before it is looked again; some may have passed."""
+        """None if the turn has come. Else the seconds to pause before the next check, after a short wait of its own."""
         with self._changed:
             if turn.answer is not None:
                 return None
@@ -108,10 +107,11 @@ class Pace:
         self._asking += 1
         turn.first = self._cache.warm(turn.prompt, now)
         if self.several and turn.prompt.draw and turn in self._behind:
-            turn.others = [each for each in self._behind if each is not turn and each.prompt.draw == turn.prompt.draw]
+            draw = turn.prompt.draw
+            turn.others = [other for other in self._behind if other is not turn and other.prompt.draw == draw]
         for other in turn.others:
             other.taken = True
-        self._behind = [each for each in self._behind if each is not turn and not each.taken]
+        self._behind = [other for other in self._behind if other is not turn and not other.taken]
 
     def _begun(self, turn: Turn, now: Callable[[], float]) -> None:
         if turn.begun is not _done:
@@ -131,7 +131,7 @@ class Pace:
 
 
 def _done() -> None:
-    """The answer has begun before."""
+    """Replaces `Turn.begun` once the answer has begun."""
 
 
 _paces: dict[str, Pace] = {}
@@ -139,7 +139,7 @@ _lock = threading.Lock()
 
 
 def pace_of(provider: str, most: int | None = None) -> Pace:
-    """The pace that all models of a provider keep in this process. The last limit that was given holds."""
+    """The pace shared by all models of a provider in this process. The most recent `most` that is not None holds."""
     with _lock:
         pace = _paces.setdefault(provider, Pace())
         pace.most = most if most is not None else pace.most

@@ -1,6 +1,7 @@
-"""Parameters: what a request asks of a model beside its conversation, from the settings and from the call.
+"""The parameters of a request, from the settings and from the call.
 
-Law: they are recorded as they are set, whatever client sends them; each sends what its model takes of them.
+Law: parameters are recorded as they were set, whichever client sends them; each client sends those that its model
+takes.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ __all__ = ["Parameters", "without"]
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Those of the settings; None: as the provider has it."""
+    """The parameters of the settings. None means the provider's default."""
 
     temperature: float | None = None
     reasoning_effort: str | None = None
     thinking_tokens: int | None = None
     body: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of each request, which go before all others."""
+    """Further fields of each request, which override all others."""
 
     def with_those_of(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """All parameters of a call, whose own go before the settings'."""
-        own = {name: getattr(self, name) for name in ("temperature", "reasoning_effort", "thinking_tokens")}
-        return {**{name: value for name, value in own.items() if value is not None}, **call, **self.body}
+        """All parameters of a call: its own override the settings, and `body` overrides both."""
+        settings = {name: getattr(self, name) for name in ("temperature", "reasoning_effort", "thinking_tokens")}
+        return {**{name: value for name, value in settings.items() if value is not None}, **call, **self.body}
 
 
 def without(parameters: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """All but those of these names."""
+    """The parameters except these."""
     return {name: value for name, value in parameters.items() if name not in names}

@@ -1,7 +1,7 @@
-"""Plug: the socket behind a connection of httpx, which another thread than its reader can pull.
+"""Plug: the socket of an httpx connection, which any thread can pull to wake the reader.
 
-Law: a socket is closed only by the thread that reads from it, since the number of a closed one may be another file's by
-the next read. Shutting it down wakes that thread, and is all that others do.
+Law: only the thread that reads from a socket closes it, because the file descriptor of a closed socket may belong to
+another file by the next read. Other threads only shut it down, which wakes the reader.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ __all__ = ["Plug"]
 
 
 class Plug:
-    """Of a client that has one connection at a time; `watch` is to see each of its requests."""
+    """The plug of a client with one connection at a time. `watch` must be an event hook for all its requests."""
 
     def __init__(self) -> None:
         self.pulled = False
         self._socket: socket.socket | None = None
 
     def watch(self, request: httpx.Request) -> None:
-        """An event hook for requests."""
+        """The event hook for requests."""
         request.extensions["trace"] = self._traced
 
     def pull(self) -> None:
-        """Hang up, now and whenever something is connected from now on."""
+        """Shut down the current connection and every later one."""
         self.pulled = True
         if self._socket is not None:
-            with suppress(OSError):  # it has ended
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # of the connection; TLS would first say goodbye
+            with suppress(OSError):  # the connection has ended
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not the TLS shutdown, which sends first
 
     def _traced(self, event: str, info: Mapping[str, Any]) -> None:
-        """The socket of a new connection, before anything is sent on it. One that was pulled meanwhile is of no use."""
+        """Note the socket of a new connection before anything is sent, and shut it down if the plug is pulled."""
         if event.endswith(("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")):
             self._socket = info["return_value"].get_extra_info("socket")
             if self.pulled:

@@ -1,4 +1,4 @@
-"""What tokens cost, where that is known, and what limits a run where it is not."""
+"""Token prices, and the default limits of a run on models of unknown price."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from agent.errors import UsageError
 __all__ = ["REMEDY", "UNPRICED_LIMITS", "Price", "dollars", "is_own_server", "listed"]
 
 UNPRICED_LIMITS = {"max_calls": 1000, "max_tokens": 10_000_000}
-"""What a run may spend on models of unknown price, where its settings limit dollars and neither of these."""
+"""Default limits on models of unknown price, for a run whose settings limit dollars and neither calls nor tokens."""
 
 REMEDY = (
-    "no limit of dollars can hold, so that calls and tokens are limited instead (by default "
+    "no dollar limit can be enforced, so calls and tokens are limited instead (by default "
     f"{UNPRICED_LIMITS['max_calls']} and {UNPRICED_LIMITS['max_tokens']}); give the price with --model-price "
     "IN,OUT[,CACHED], in dollars per million tokens"
 )
@@ -27,12 +27,12 @@ class Price(NamedTuple):
     prompt: float
     completion: float
     cached: float | None = None
-    """Of the prompt, when read from a cache; None: as the others."""
+    """Prompt tokens read from a cache; None: the price of other prompt tokens."""
     written: float | None = None
-    """Of the prompt, when written to a cache; None: as the others."""
+    """Prompt tokens written to a cache; None: the price of other prompt tokens."""
 
     def of(self, counts: Mapping[str, Any]) -> float:
-        """Dollars for what a provider counted, in the form of the chat completions interface."""
+        """Dollars for a provider's token counts, in the form of the chat completions interface."""
         details = counts.get("prompt_tokens_details") or {}
         cached = details.get("cached_tokens") or 0
         written = details.get("cache_creation_tokens") or details.get("cache_write_tokens")
@@ -45,34 +45,34 @@ class Price(NamedTuple):
 
 
 def dollars(text: str) -> list[float]:
-    """A price as it is written on the command line.
+    """Parse a price from the command line.
 
     Raises:
-        UsageError: it is not numbers.
+        UsageError: it is not a list of numbers.
     """
     try:
         return [float(number) for number in text.split(",")]
     except ValueError as error:
         raise UsageError(
             f"--model-price {text}: give numbers, such as 3,15 or 3,15,0.3: dollars per million tokens of the prompt, "
-            "of the completion, and of the prompt when read from a cache"
+            "of the completion, and of the prompt if read from a cache"
         ) from error
 
 
 def is_own_server(base_url: str | None) -> bool:
-    """Whether requests for `openai/NAME` go to a server that is not OpenAI's, whose models are in no list."""
+    """Whether requests for `openai/NAME` go to a server other than OpenAI's, whose models are in no list."""
     url = base_url or os.environ.get("OPENAI_BASE_URL")
     return bool(url) and urlsplit(url).hostname != "api.openai.com"
 
 
 def listed(name: str, base_url: str | None) -> Price | None:
-    """The price in litellm's list. Of a server of one's own there is none, and the list is not loaded."""
+    """The price in litellm's list; None if the list has none. For the user's own server the list is not loaded."""
     if name.startswith("openai/") and is_own_server(base_url):
         return None
     from agent.models.library import load
 
-    known = load().model_cost
-    costs = known.get(name) or known.get(name.partition("/")[2]) or {}
+    entries = load().model_cost
+    costs = entries.get(name) or entries.get(name.partition("/")[2]) or {}
     keys = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
     prompt, completion, cached, written = (costs.get(key) for key in (*keys, "cache_creation_input_token_cost"))
     if not prompt:

@@ -1,4 +1,4 @@
-"""Models by name: `openai/NAME` with a base URL, and OpenAI's own models that reason, are spoken to directly; others
+"""Models by name: `openai/NAME` with a base URL, and OpenAI's own reasoning models, are reached directly, all others
 through litellm."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _openai(name: str, *, cache_ttl: object = None, **settings: Any) -> Model:
 
 
 def _responses(name: str, *, deadlines: Deadlines, cache_ttl: object = None, **settings: Any) -> Model:
-    """OpenAI's own server is known to hold models that reason; of others it is known when they take an effort."""
+    """Whether a model reasons is looked up for OpenAI's own server; for other servers a configured effort tells."""
     from agent.models.openai import OpenAIModel
     from agent.models.responses import ResponsesModel
 
@@ -34,8 +34,8 @@ def _responses(name: str, *, deadlines: Deadlines, cache_ttl: object = None, **s
         settings["price"] = listed(name, settings.get("base_url"))
     patient = replace(deadlines, idle_s=max(deadlines.idle_s, deadlines.first_token_s))
     server = OpenAIModel(name, deadlines=patient, **settings)
-    given = {key: settings[key] for key in ("stream", "warm") if key in settings}
-    return ResponsesModel(server, reasons=thinks, **given)
+    shared = {key: settings[key] for key in ("stream", "warm") if key in settings}
+    return ResponsesModel(server, reasons=thinks, **shared)
 
 
 def _litellm(name: str, **settings: Any) -> Model:
@@ -45,33 +45,33 @@ def _litellm(name: str, **settings: Any) -> Model:
 
 
 MODELS: dict[str, Callable[..., Model]] = {"openai": _openai, "responses": _responses, "litellm": _litellm}
-"""The clients. Each imports what it needs when it is made."""
+"""The clients. Each imports its libraries when it is made."""
 
 
 def make(name: str, *, api: Literal["auto", "chat", "responses"] = "auto", **settings: Any) -> Model:
-    """The model that the user named. The settings are keywords of the client (`base_url`, `price`, `temperature`, ...)
-    and of its `Deadlines`; `api` is the interface of OpenAI's that it is spoken to by (`auto`: Responses for models of
-    OpenAI's own that reason).
+    """Make the model that the user named. The settings are keywords of the client (`base_url`, `price`, `temperature`,
+    ...) and of its `Deadlines`; `api` chooses between OpenAI's interfaces (`auto`: Responses for OpenAI's own reasoning
+    models).
 
     Raises:
-        ConfigError: the name says no provider, the provider is unknown, its key is not set, the URL holds a password,
-            or the provider does not have that interface.
+        ConfigError: the name has no provider, the provider is unknown, its key is not set, the URL holds a password, or
+            the provider does not have that interface.
     """
     provider, _, model = name.partition("/")
     if not model:
         raise ConfigError(f"model {name!r}: write PROVIDER/NAME, such as openai/{name}")
-    given = {key: settings.pop(key) for key in [f.name for f in fields(Deadlines)] if key in settings}
-    settings["deadlines"] = Deadlines(**given)
+    deadlines = {key: settings.pop(key) for key in [f.name for f in fields(Deadlines)] if key in settings}
+    settings["deadlines"] = Deadlines(**deadlines)
     if "@" in urlsplit(settings.get("base_url") or "").netloc:
-        raise ConfigError("the base URL holds a password, which would be recorded: give the key by the environment")
+        raise ConfigError("the base URL holds a password, which would be recorded: set the key in the environment")
     return MODELS[_client(provider, model, settings.get("base_url"), api)](name, **settings)
 
 
 def _client(provider: str, model: str, base_url: str | None, api: Literal["auto", "chat", "responses"]) -> str:
-    """Which of `MODELS` speaks to it."""
+    """The key in `MODELS` of the client for this model."""
     if provider != "openai":
         if api == "responses":
-            raise ConfigError(f"model.api=responses is for openai/NAME, and not for {provider}/{model}: leave it out")
+            raise ConfigError(f"model.api=responses works for openai/NAME, not for {provider}/{model}: leave it out")
         return "litellm"
     own_server = is_own_server(base_url)
     if api == "responses" or (api == "auto" and not own_server and reasons(model)):

@@ -1,12 +1,13 @@
-"""The Responses interface of OpenAI: what a conversation is there, and an answer of it read into a Completion.
+"""OpenAI's Responses interface: translate a conversation into a request, and an answer into a Completion.
 
-Models that reason keep their reasoning from turn to turn only here, as items that nobody else can read. Nothing is
-stored at the provider: the items of an answer are kept in its message and sent back as they came.
+Reasoning models keep their reasoning from turn to turn only through this interface, as items that only they can read.
+Nothing is stored at the provider: the items of an answer are kept in its message and sent back unchanged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from agent.budget import Usage
@@ -23,12 +24,12 @@ from agent.models.wire import sendable, signed, usage
 __all__ = ["ResponsesModel"]
 
 ITEMS = "response_items"
-"""Where a message keeps the items of its answer."""
-_UNKNOWN_HERE = ("seed", "n", "logprobs", "thinking_tokens")
+"""The field of a message that keeps the items of its answer."""
+_UNSUPPORTED = ("seed", "n", "logprobs", "thinking_tokens")
 """Parameters that this interface does not have."""
 _PASSING = frozenset({"rate_limit_exceeded", "server_error"})
 _BEGUN = (b'"response.output', b'"response.reasoning', b'"response.completed', b'"response.incomplete')
-"""Types of events; those before them only say that the request was received."""
+"""Types of events of an answer that has begun; earlier events only confirm the request."""
 
 
 def _has_begun(piece: bytes) -> bool:
@@ -36,12 +37,11 @@ def _has_begun(piece: bytes) -> bool:
 
 
 class ResponsesModel:
-    """A model of a server that speaks the Responses interface, at `/responses`. Thread-safe, as the one that it speaks
-    through."""
+    """A model on a server with the Responses interface, at `/responses`. Thread-safe, like `server`."""
 
     def __init__(self, server: OpenAIModel, *, reasons: bool = True, stream: bool = True, warm: bool = True) -> None:
-        """A model that `reasons` is given no temperature. `stream` and `warm` are as for the server, whose deadlines
-        have to bear that such a model is silent in the middle of an answer."""
+        """A model that `reasons` gets no temperature. `stream` and `warm` are as for `server`, whose deadlines have to
+        allow for silence in the middle of an answer."""
         self._server = server
         self._reasons = reasons
         self._stream = {"stream": True} if stream else {}
@@ -49,7 +49,7 @@ class ResponsesModel:
 
     @property
     def name(self) -> str:
-        """As the user gave it."""
+        """See `agent.models.Model`."""
         return self._server.name
 
     @property
@@ -57,33 +57,31 @@ class ResponsesModel:
         """See `agent.models.Model`."""
         return self._server.price
 
-    def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """See `agent.models.Model`."""
-        return self._server.sampling(given)
+        return self._server.sampling(parameters)
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:
         """See `agent.models.Model`."""
-        wanted = without(self.sampling(sampling), *_UNKNOWN_HERE, *(["temperature"] if self._reasons else []))
-        body = _request(self.name.removeprefix("openai/"), sendable(messages, self.name), tools, wanted) | self._stream
+        fields = without(self.sampling(sampling), *_UNSUPPORTED, *(["temperature"] if self._reasons else []))
+        body = _request(self.name.removeprefix("openai/"), sendable(messages, self.name), tools, fields) | self._stream
         patience_s = self._server.deadlines.first_token_s
         prompt = prompt_of(self.name, tools, messages, patience_s) if self._warm else NO_PROMPT
-        return self._server.answer("/responses", body, self._read, prompt, Interface(_assemble, _has_begun))
+        read = partial(_completion, model=self.name, price=self.price)
+        return self._server.answer("/responses", body, read, prompt, Interface(_assemble, _has_begun))
 
     def close(self) -> None:
         """See `agent.models.Model`."""
         self._server.close()
 
-    def _read(self, said: Any) -> Completion:
-        return _completion(said, self.name, self.price)
-
 
 def _request(
     name: str, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], fields: dict[str, Any]
 ) -> dict[str, Any]:
-    """The body of a request to the model of this name. Fields are called as in the chat completions interface, or as
-    here."""
+    """The body of a request to the model of this name. Fields have their names in the chat completions interface or in
+    this one."""
     if (effort := fields.pop("reasoning_effort", None)) is not None:
         fields["reasoning"] = {"effort": effort, **fields.get("reasoning", {})}
     for limit in ("max_tokens", "max_completion_tokens"):
@@ -100,13 +98,14 @@ def _items(message: Message) -> Iterator[dict[str, Any]]:
         case "tool":
             yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": message["content"]}
         case "assistant":
-            yield from _said(message)
+            yield from _answer_items(message)
         case role:
             yield {"role": role, "content": message["content"]}
 
 
-def _said(message: Message) -> Iterator[dict[str, Any]]:
-    """An answer's items, with the arguments that its calls have now; made of its words and calls where it has none."""
+def _answer_items(message: Message) -> Iterator[dict[str, Any]]:
+    """An answer's items, with the current arguments of its calls. An answer without items gets items made from its text
+    and calls."""
     calls = {call["id"]: call["function"] for call in message.get("tool_calls") or ()}
     if ITEMS in message:
         for item in message[ITEMS]:
@@ -122,10 +121,10 @@ def _said(message: Message) -> Iterator[dict[str, Any]]:
 
 
 def _assemble(events: Iterable[Any]) -> dict[str, Any]:
-    """The response whose events these are, which its last one holds; with an `error` when there is none.
+    """The response in the last of these events; an `error` if they end without a response.
 
     Raises:
-        AttributeError, KeyError, TypeError: an event has not the form that it should have.
+        AttributeError, KeyError, TypeError: an event is malformed.
     """
     items = []
     for event in events:
@@ -140,11 +139,11 @@ def _assemble(events: Iterable[Any]) -> dict[str, Any]:
     return {"error": {"message": "the stream ended before the answer did", "code": "server_error"}}
 
 
-def _completion(body: Any, model: str, price: Price | None = None) -> Completion:
-    """A response as it is needed here.
+def _completion(body: Any, model: str, price: Price | None) -> Completion:
+    """Read a response into a Completion.
 
     Raises:
-        Transient: it has not the form that it should have, or failed and may be asked for again.
+        Transient: it is malformed, or failed and may be retried.
         agent.errors.RamifyError: it failed for good.
     """
     try:
@@ -167,26 +166,25 @@ def _completion(body: Any, model: str, price: Price | None = None) -> Completion
 
 def _problem(reported: Mapping[str, Any], model: str, spent: Usage) -> RamifyError | Transient:
     code = str(reported.get("code") or "server_error")
-    said = str(reported.get("message") or "the answer failed")
-    found = fault(model, said, None if code in _PASSING else 400, code)
-    found.usage = spent
-    return found
+    problem = fault(model, str(reported.get("message") or "the answer failed"), None if code in _PASSING else 400, code)
+    problem.usage = spent
+    return problem
 
 
 def _kept(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An item without its empty fields, which are refused when they come back."""
+    """An item without its empty fields, which the provider refuses when they are sent back."""
     return {key: value for key, value in item.items() if value is not None}
 
 
 def _words(items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """What is said beside the calls, refusals too."""
+    """The text of the items, refusals included."""
     for item in items:
         for part in item["content"] if item["type"] == "message" else ():
             yield part.get("text") or part.get("refusal") or ""
 
 
 def _counts(used: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What was counted, as the chat completions interface calls it."""
+    """The token counts under their names in the chat completions interface."""
     if not used:
         return {}
     return {

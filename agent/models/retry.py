@@ -1,4 +1,4 @@
-"""The one retry layer: what is tried again, how long is waited, and when it is given up."""
+"""The only retry layer: what is retried, how long it waits, and when it gives up."""
 
 from __future__ import annotations
 
@@ -21,25 +21,24 @@ __all__ = ["UNKNOWN", "Retry", "Transient", "wait_asked_for"]
 log = logging.getLogger(__name__)
 
 UNKNOWN = Usage(model_calls=1, unpriced_calls=1)
-"""What a request may have cost that was sent and whose answer was never read to its end. An answer that is an error's
-status costs nothing."""
+"""The usage of a request whose answer was not read to its end. A response with an error status costs nothing."""
 
 
 class Transient(Exception):
-    """A failure that may pass: an overloaded or unreachable provider, an answer that cannot be read."""
+    """A failure that may pass: an overloaded or unreachable provider, or an answer that cannot be read."""
 
     def __init__(self, message: str, wait_s: float | None = None, usage: Usage | None = None) -> None:
         super().__init__(message)
         self.wait_s = wait_s
-        """How long the provider asks to wait; None: it does not say."""
+        """How long the provider asks to wait; None if it does not say."""
         self.usage = usage or Usage()
-        """What the attempt cost all the same."""
+        """What the failed attempt cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Exponential back-off with jitter; a wait that the provider asks for is never cut short, and holds for everybody
-    who asks that provider."""
+    """Exponential back-off with jitter. A wait that the provider asks for is never cut short, and holds for all
+    requests to that provider."""
 
     attempts: int = 8
     first_s: float = 1.0
@@ -47,7 +46,7 @@ class Retry:
     patience_s: float = 300.0
     """A provider that asks for a longer wait has failed for good."""
     sleep: Callable[[float], bool | None] = Halt().sleep
-    """Lets seconds pass; True: the run has ended meanwhile."""
+    """Sleeps for these seconds; returns True if the run has ended meanwhile."""
     now: Callable[[], float] = time.monotonic
     rng: Random = field(default_factory=Random)
 
@@ -56,29 +55,29 @@ class Retry:
             raise ValueError(f"attempts is {self.attempts}: it has to be at least 1")
 
     def run(self, call: Callable[[Turn], Completion], pace: Pace, prompt: Prompt = NO_PROMPT) -> Completion:
-        """What `call` returns, once it does not raise Transient, or what came with another's answer. Its usage, or that
-        of the error, holds what the attempts before it cost.
+        """The result of `call`, retried while it raises Transient, or the answer that came with another turn's request.
+        The usage of the result, or of the error, includes all earlier attempts.
 
         Raises:
-            ModelError: it raised Transient every time, or the wait would be too long.
+            ModelError: every attempt raised Transient, or the wait would be too long.
             agent.errors.Stopped: the run has ended.
         """
-        lost, attempt = Usage(), 0
+        spent, attempt = Usage(), 0
         while True:
             attempt += 1
             try:
                 with pace.turn(self._pause_behind, self.now, prompt) as turn:
                     completion = turn.answer or call(turn)
-                return replace(completion, usage=lost + completion.usage)
+                return replace(completion, usage=spent + completion.usage)
             except Transient as error:
-                lost += error.usage
-                self._wait(error, attempt, pace, lost)
+                spent += error.usage
+                self._wait(error, attempt, pace, spent)
             except RamifyError as error:
-                error.usage += lost
+                error.usage += spent
                 raise
 
-    def _wait(self, error: Transient, attempt: int, pace: Pace, lost: Usage) -> None:
-        """Before the next attempt."""
+    def _wait(self, error: Transient, attempt: int, pace: Pace, spent: Usage) -> None:
+        """Wait before the next attempt, or raise `ModelError`."""
         try:
             asked_s = self._asked_s(error)
             pace.close(self.now() + asked_s)
@@ -89,7 +88,7 @@ class Retry:
             log.info("%s; attempt %d in %.1f s", error, attempt + 1, wait_s)
             self._pause(wait_s)
         except ModelError as final:
-            final.usage += lost
+            final.usage += spent
             raise
 
     def _asked_s(self, error: Transient) -> float:
@@ -99,16 +98,16 @@ class Retry:
         return asked_s
 
     def _pause_behind(self, seconds: float) -> None:
-        """Wait as another worker was told to; not all of them ask again at the same moment."""
+        """Wait as another thread was told to, with jitter, so that not all threads ask again at the same moment."""
         self._pause(seconds + self.rng.uniform(0, min(1.0, seconds / 4)))
 
     def _pause(self, seconds: float) -> None:
         if self.sleep(seconds):
-            raise Stopped("the run ended while its model provider was waited for")
+            raise Stopped("the run ended while it waited for its model provider")
 
 
 def wait_asked_for(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """Seconds that a response's `Retry-After` (or `Retry-After-Ms`) asks to wait, at least 0; None when it does not."""
+    """The seconds that the header `Retry-After` or `Retry-After-Ms` asks to wait, at least 0; None without either."""
     milliseconds, after = headers.get("retry-after-ms"), headers.get("retry-after")
     try:
         if milliseconds is not None:

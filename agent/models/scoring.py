@@ -1,7 +1,7 @@
-"""Scoring: a model that is asked how likely it finds given texts, and writes nothing itself.
+"""A model that scores given texts and generates none.
 
-Asked with `texts`, it answers with the log-probability of each of them after the one message, as `Completion.logprobs`.
-The server has to speak the older OpenAI interface with `echo` and `logprobs`, as vLLM does (`/v1/completions`).
+For `texts`, it answers with the log-probability of each after the one message, as `Completion.logprobs`. The server
+needs the older OpenAI interface with `echo` and `logprobs`, as vLLM has it (`/v1/completions`).
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from agent.models.wire import usage
 __all__ = ["ScoringModel"]
 
 AT_ONCE = 64
-"""Texts of one request."""
+"""Texts per request."""
 
 
 class ScoringModel:
-    """A model behind a base URL. Thread-safe, as the one that it speaks through."""
+    """A scoring model behind a base URL. Thread-safe, like `server`."""
 
     def __init__(self, server: OpenAIModel) -> None:
         self._server = server
 
     @property
     def name(self) -> str:
-        """As the user gave it."""
+        """See `agent.models.Model`."""
         return self._server.name
 
     @property
@@ -39,9 +39,9 @@ class ScoringModel:
         """See `agent.models.Model`."""
         return self._server.price
 
-    def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Nothing is drawn: what is given alone."""
-        return dict(given)
+    def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Only these parameters: nothing is drawn, so the settings do not matter."""
+        return dict(parameters)
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
@@ -54,7 +54,7 @@ class ScoringModel:
         prompt, texts = str(messages[0]["content"]), list(sampling["texts"])
         parts = [self._part(prompt, texts[n : n + AT_ONCE]) for n in range(0, len(texts), AT_ONCE)]
         spent = sum((part.usage for part in parts), Usage())
-        return Completion("", usage=spent, logprobs=tuple(each for part in parts for each in part.logprobs))
+        return Completion("", usage=spent, logprobs=tuple(logprob for part in parts for logprob in part.logprobs))
 
     def close(self) -> None:
         """See `agent.models.Model`."""
@@ -71,28 +71,28 @@ class ScoringModel:
         }
         return self._server.answer("/completions", body, partial(self._read, len(prompt), len(texts)))
 
-    def _read(self, begin: int, count: int, said: Any) -> Completion:
+    def _read(self, begin: int, count: int, body: Any) -> Completion:
         """The sums over the tokens from the character `begin` on.
 
         Raises:
-            ModelError: the answer has not the form that it should have.
+            ModelError: the answer is malformed.
         """
         try:
-            choices = sorted(said["choices"], key=lambda choice: int(choice["index"]))
-            found = tuple(_sum(choice["logprobs"], begin) for choice in choices)
+            choices = sorted(body["choices"], key=lambda choice: int(choice["index"]))
+            sums = tuple(_sum(choice["logprobs"], begin) for choice in choices)
         except (KeyError, TypeError, ValueError) as error:
             raise ModelError(
                 f"{self.name}: the server gives no log-probabilities of a prompt (`echo`): serve it with vLLM"
             ) from error
-        if len(found) != count:
-            raise ModelError(f"{self.name}: {len(found)} answers to {count} prompts")
-        return Completion("", usage=usage(said.get("usage"), self.price), logprobs=found)
+        if len(sums) != count:
+            raise ModelError(f"{self.name}: {len(sums)} answers to {count} prompts")
+        return Completion("", usage=usage(body.get("usage"), self.price), logprobs=sums)
 
 
-def _sum(told: Mapping[str, Any], begin: int) -> float:
-    """Raises ValueError where the tokens are not those of the prompt and the text: of some answer, say."""
-    at = told["text_offset"]
-    found = [p for place, p in zip(at, told["token_logprobs"], strict=True) if place >= begin]
-    if not found or at[0] != 0:
+def _sum(logprobs: Mapping[str, Any], begin: int) -> float:
+    """Raises ValueError if the tokens are not those of the prompt and the text, but of an answer, for example."""
+    offsets = logprobs["text_offset"]
+    terms = [p for offset, p in zip(offsets, logprobs["token_logprobs"], strict=True) if offset >= begin]
+    if not terms or offsets[0] != 0:
         raise ValueError("the prompt is not echoed")
-    return float(sum(found))
+    return float(sum(terms))

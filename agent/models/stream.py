@@ -1,4 +1,4 @@
-"""A streamed answer put together: server-sent events into the JSON that the same answer is unstreamed."""
+"""Assemble a streamed answer: server-sent events into the JSON of the same answer without streaming."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ __all__ = ["assemble", "events", "is_stream"]
 
 DONE = b"[DONE]"
 _REPLACED = frozenset({"role", "type", "index", "format"})
-"""Fields of which every piece holds the whole."""
+"""Fields that every piece contains completely."""
 _REPEATED = frozenset({"id", "name"})
-"""Fields that some servers send again with every piece."""
+"""Fields that some servers repeat in every piece."""
 
 
 def is_stream(data: bytes) -> bool:
-    """Whether a body is a stream of events. Some servers send plain JSON although a stream was asked for."""
+    """Whether a body is a stream of events. Some servers send plain JSON although a stream was requested."""
     return data.lstrip().startswith((b"data:", b"event:", b"id:", b"retry:", b":"))
 
 
 def events(data: bytes) -> Iterator[Any]:
-    """The JSON of each event. Comments, which keep the connection alive, are passed over.
+    """The JSON of each event. Comments, which keep the connection alive, are skipped.
 
     Raises:
-        ValueError: one is not JSON.
+        ValueError: an event is not JSON.
     """
     for block in data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n\n"):
         lines = (line[5:].removeprefix(b" ") for line in block.split(b"\n") if line.startswith(b"data:"))
@@ -34,11 +34,11 @@ def events(data: bytes) -> Iterator[Any]:
 
 
 def assemble(chunks: Iterable[Any]) -> dict[str, Any]:
-    """The answer whose pieces these are: its choices in their order, and its usage. It holds an `error` and no choice
-    when the server reports one, or when no piece says how one of them ended.
+    """The answer made of these pieces: its choices in order, and its usage. It has an `error` instead of choices if the
+    server reports one, or if a choice has no finish reason.
 
     Raises:
-        AttributeError, KeyError, TypeError: a piece has not the form that it should have.
+        AttributeError, KeyError, TypeError: a piece is malformed.
     """
     answer: dict[str, Any] = {"usage": None}
     growing: dict[int, _Choice] = {}
@@ -54,7 +54,7 @@ def assemble(chunks: Iterable[Any]) -> dict[str, Any]:
 
 
 class _Choice:
-    """One of the answers to a request, as far as it has come."""
+    """One of the answers to a request, as received so far."""
 
     def __init__(self) -> None:
         self.finish_reason: Any = None
@@ -72,11 +72,11 @@ class _Choice:
 
 
 class _Text(list[str]):
-    """A text that is still growing."""
+    """The parts of a text that is still growing."""
 
 
 def _merge(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
-    """Add what a piece brings."""
+    """Merge a piece into the whole."""
     for key, value in piece.items():
         if value is None:
             whole.setdefault(key, None)
@@ -103,7 +103,7 @@ def _append(whole: dict[str, Any], key: str, text: str) -> None:
 
 
 def _extend(whole: list[Any], pieces: list[Any], *, calls: bool) -> None:
-    """Add to the items that the pieces belong to. Pieces that do not say which are items of their own."""
+    """Merge pieces into their items. A piece that does not name its item becomes an item of its own."""
     for piece in pieces:
         item = _item(whole, piece, calls=calls) if isinstance(piece, dict) else None
         if item is None:
@@ -113,7 +113,7 @@ def _extend(whole: list[Any], pieces: list[Any], *, calls: bool) -> None:
 
 
 def _item(whole: list[Any], piece: Mapping[str, Any], *, calls: bool) -> dict[str, Any] | None:
-    """What a piece goes on with. A call with an id of its own is a new one: some servers number every call 0."""
+    """The item that a piece continues, if any. A call with a different id is new: some servers number every call 0."""
     index = piece.get("index")
     same = [item for item in whole if isinstance(item, dict) and item.get("index") == index]
     if not calls:
@@ -125,12 +125,12 @@ def _item(whole: list[Any], piece: Mapping[str, Any], *, calls: bool) -> dict[st
 
 
 def _joined(value: Any) -> Any:
-    """The same, with its texts at their end; calls as they are unstreamed, without their numbers."""
+    """The value with its texts joined, and calls without their stream indexes."""
     if isinstance(value, _Text):
         return "".join(value)
     if isinstance(value, dict):
-        joined = {key: _joined(each) for key, each in value.items()}
+        joined = {key: _joined(part) for key, part in value.items()}
         for call in joined.get("tool_calls") or ():
             call.pop("index", None)
         return joined
-    return [_joined(each) for each in value] if isinstance(value, list) else value
+    return [_joined(item) for item in value] if isinstance(value, list) else value

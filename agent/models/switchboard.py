@@ -1,7 +1,7 @@
-"""Switchboard: a connection of its own for each call of litellm, so that another thread can hang up on it.
+"""Switchboard: gives each call of litellm its own connection, so that another thread can hang up on it.
 
-litellm takes one client of httpx for most of its providers, and one transport for the clients that it makes for the
-others; it says nothing to them of the call. So what a thread sends goes over the line that it holds.
+litellm takes one httpx client for most of its providers, and one transport for the clients that it makes for the rest.
+Neither learns to which call a request belongs. So a thread's requests go over the line that the thread holds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Line", "Switchboard"]
 
 
 class Line:
-    """A client, for one call at a time. It goes by the proxies of the environment."""
+    """A client for one call at a time. It uses the proxies of the environment."""
 
     def __init__(self, verify: ssl.SSLContext | bool) -> None:
         self.plug = Plug()
@@ -27,7 +27,7 @@ class Line:
 
 
 class Switchboard(httpx.BaseTransport):
-    """Gives lines to threads, and sends what they ask. Thread-safe."""
+    """Lends lines to threads and sends their requests. Thread-safe."""
 
     def __init__(self, verify: ssl.SSLContext | bool) -> None:
         self._verify = verify
@@ -37,7 +37,7 @@ class Switchboard(httpx.BaseTransport):
 
     @contextmanager
     def line(self) -> Iterator[Line]:
-        """A line for what this thread sends within the block. It is used again if its call came to its end."""
+        """A line for the requests of this thread within the block. It is reused if the block ends without an error."""
         try:
             line = self._idle.pop()
         except IndexError:  # all are in use
@@ -56,9 +56,9 @@ class Switchboard(httpx.BaseTransport):
             self._idle.append(line)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send it over the line that this thread holds; one that holds none shares one with its like."""
+        """Send a request over the line that this thread holds, or over a shared line if it holds none."""
         line: Line = getattr(self._held, "line", self._shared)
         return line.client.send(request, stream=True)
 
     def close(self) -> None:
-        """Nothing to do: clients that litellm gives up share it with others."""
+        """Does nothing: clients that litellm discards share the transport with others."""

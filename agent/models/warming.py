@@ -1,8 +1,9 @@
-"""Warming: requests that begin alike do not all ask a cold prefix cache; the first goes ahead until its answer begins.
+"""Cache warming: of several requests with a common prefix, the first goes ahead. The others wait until its answer
+begins, and then read the prefix from the provider's cache.
 
-Laws: a request waits for another only where it would then read at least one block more from the cache; short requests,
-and those that begin otherwise, wait for nobody. Of those that wait, requests that are alike but for their seed may go
-on as one (`agent.models.pace`).
+Laws: a request waits for another only if it would then read at least one more block from the cache, so short requests
+and those with other prefixes do not wait. Waiting requests that differ only in their seeds may be sent as one
+(`agent.models.pace`).
 """
 
 from __future__ import annotations
@@ -17,28 +18,28 @@ from typing import Any
 __all__ = ["NO_PROMPT", "PrefixCache", "Prompt", "prompt_of"]
 
 BLOCK_BYTES = 4096
-"""About 1,024 tokens: providers keep no shorter beginning (docs.claude.com and platform.openai.com, "Prompt caching"),
-so that a shorter one is not worth a wait."""
+"""About 1,024 tokens: providers cache no shorter prefix (docs.claude.com and platform.openai.com, "Prompt caching"), so
+a shorter one is not worth a wait."""
 KEPT_S = 300.0
-"""A beginning that was not read for so long is cold again: what hosted providers promise at least."""
+"""A prefix that was not read for this long is cold again: the shortest time that hosted providers promise."""
 MOST = 20_000
-"""Blocks that are remembered; those that were read longest ago are forgotten first."""
+"""Blocks that are remembered; the least recently read are forgotten first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a prefix cache sees of a request."""
+    """A request as a prefix cache sees it."""
 
     blocks: tuple[bytes, ...]
-    """The digest of each of its beginnings, each a block longer than the one before."""
+    """The digests of its prefixes, each a block longer than the one before."""
     patience_s: float = 0.0
     """The longest that it waits for others."""
     draw: bytes = b""
-    """What it has in common with other draws from the same distribution; empty: it is always asked for by itself."""
+    """Equal for draws from the same distribution; empty: the request is never sent together with others."""
 
 
 NO_PROMPT = Prompt(())
-"""Waits for nobody."""
+"""A prompt that never waits."""
 
 
 def prompt_of(
@@ -48,8 +49,8 @@ def prompt_of(
     patience_s: float,
     sampling: Mapping[str, Any] | None = None,
 ) -> Prompt:
-    """The prompt of a conversation, in the order in which providers read it. With `sampling` it may be asked for
-    together with others that differ in the seed alone; a `n` of its own says otherwise."""
+    """The prompt of a conversation, in the order in which providers read it. With `sampling`, it may be sent together
+    with others that differ only in the seed, unless `sampling` has an `n`."""
     text = json.dumps([model, list(tools), *messages]).encode()
     so_far, blocks = blake2b(digest_size=16), list[bytes]()
     for end in range(BLOCK_BYTES, len(text) + 1, BLOCK_BYTES):
@@ -63,25 +64,25 @@ def prompt_of(
 
 
 class PrefixCache:
-    """What a provider has most likely in its cache, and what it is about to get. Not thread-safe."""
+    """A model of a provider's cache: the blocks that it likely has, and those about to be written. Not thread-safe."""
 
     def __init__(self) -> None:
         self._read: dict[bytes, float] = {}
-        """When each block was read last, in that order."""
+        """When each block was last read, oldest first."""
         self._coming: set[bytes] = set()
 
     def is_coming(self, prompt: Prompt, now: float) -> bool:
-        """Whether somebody who has no answer yet warms the first block that is cold."""
+        """Whether a request without an answer yet warms the prompt's first cold block."""
         return next(iter(self._cold(prompt, now)), b"") in self._coming
 
     def warm(self, prompt: Prompt, now: float) -> frozenset[bytes]:
-        """The request is sent; the blocks that it is the first to warm."""
+        """Note that the request is sent; return the blocks that it is the first to warm."""
         first = frozenset(self._cold(prompt, now)) - self._coming
         self._coming |= first
         return first
 
     def begun(self, prompt: Prompt, first: frozenset[bytes], now: float) -> None:
-        """Its answer has begun: the provider has read all of it."""
+        """Note that the answer has begun, so that the provider has read the whole prompt."""
         self._coming -= first
         for block in prompt.blocks:
             self._read.pop(block, None)
@@ -90,10 +91,10 @@ class PrefixCache:
             del self._read[next(iter(self._read))]
 
     def given_up(self, first: frozenset[bytes]) -> None:
-        """It has ended; what it did not come to warm is for others."""
+        """Note that the request ended; blocks that it did not warm are left to others."""
         self._coming -= first
 
     def _cold(self, prompt: Prompt, now: float) -> list[bytes]:
-        warm = [self._read.get(block, -math.inf) + KEPT_S >= now for block in prompt.blocks]
-        known = next((n for n, is_warm in enumerate(warm) if not is_warm), len(warm))
-        return list(prompt.blocks[known:])
+        is_cold = (self._read.get(block, -math.inf) + KEPT_S < now for block in prompt.blocks)
+        first_cold = next((n for n, cold in enumerate(is_cold) if cold), len(prompt.blocks))
+        return list(prompt.blocks[first_cold:])

@@ -1,4 +1,4 @@
-"""The chat completions form: an answer's JSON read into a Completion, and tokens into dollars."""
+"""The wire format of chat completions: read an answer's JSON into a Completion, and token counts into dollars."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from agent.redaction import redacted
 __all__ = ["completion", "completions", "decode", "sendable", "signed", "storable", "usage"]
 
 _SIGNED = ("thinking_blocks", "response_items")
-"""Reasoning that nobody but the model that wrote it takes back."""
+"""Fields with reasoning that only the model that wrote it accepts back."""
 _BY = "reasoning_by"
-"""Says in a message whose such reasoning is. It is never sent."""
+"""The field of a message that names this model. It is never sent."""
 
 
 def signed(message: dict[str, Any], model: str) -> dict[str, Any]:
-    """A message to be kept, which says whose its reasoning is where that matters."""
+    """A message to keep; it names the model if only that model accepts its reasoning back."""
     return message | ({_BY: model} if any(key in message for key in _SIGNED) else {})
 
 
 def sendable(messages: Sequence[Message], model: str) -> list[dict[str, Any]]:
-    """A conversation for a model, without the reasoning of others."""
+    """A conversation for a model, without the reasoning of other models."""
 
     def sent(message: Message) -> dict[str, Any]:
         foreign = _SIGNED if message.get(_BY, model) != model else ()
@@ -42,47 +42,45 @@ def sendable(messages: Sequence[Message], model: str) -> list[dict[str, Any]]:
 
 
 def decode(data: bytes, model: str, assemble: Callable[[Iterable[Any]], Any] = assemble) -> Any:
-    """An answer's JSON, however it was sent, with lone surrogates (which cannot be stored) replaced. `assemble` puts
-    the events of a stream together.
+    """An answer's JSON, streamed or not, with lone surrogates (which cannot be stored) replaced. `assemble` builds the
+    answer from the events of a stream.
 
     Raises:
-        Transient: it is neither JSON nor a stream of it.
+        Transient: it is neither JSON nor a stream of JSON.
     """
     try:
-        values = assemble(events(data)) if is_stream(data) else json.loads(data)
-        return storable(values)
+        return storable(assemble(events(data)) if is_stream(data) else json.loads(data))
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise Transient(f"{model}: the answer is not JSON: {redacted(repr(data[:120]))}", usage=UNKNOWN) from error
 
 
 def storable(values: Any) -> Any:
-    """JSON that can be written as UTF-8 and holds no secret. The halves of a character that came in two pieces are put
-    together."""
+    """JSON that can be written as UTF-8 and holds no secret. The two halves of a character that arrived in separate
+    pieces are joined."""
     whole = json.loads(json.dumps(values))
     return json.loads(redacted(json.dumps(whole, ensure_ascii=False)).encode("utf-8", "replace"))
 
 
 def completions(body: Any, model: str, price: Price | None = None, cost_usd: float | None = None) -> list[Completion]:
-    """The choices of an answer: the first, which bears what they cost together, as they are one call; and of the
-    others those that can be read.
+    """The choices of an answer: the first, with the usage of the whole call, and those of the others that can be read.
 
     Raises:
         Transient, agent.errors.RamifyError: as `completion`.
     """
     first = completion(body, model, price, cost_usd)
-    found = [first]
+    readable = [first]
     for choice in body["choices"][1:]:
         with suppress(Transient, RamifyError):
-            found.append(replace(completion({"choices": [choice]}, model), usage=Usage()))
-    return found
+            readable.append(replace(completion({"choices": [choice]}, model), usage=Usage()))
+    return readable
 
 
 def completion(body: Any, model: str, price: Price | None = None, cost_usd: float | None = None) -> Completion:
-    """The first choice of an answer. `cost_usd` is what it cost where that is known otherwise than by `price`.
+    """The first choice of an answer. `cost_usd` is its cost if that is known without a `price`.
 
     Raises:
-        Transient: there is no choice, or it has not the form that it should have.
-        agent.errors.RamifyError: the server reports an error that will not pass.
+        Transient: there is no choice, or it is malformed.
+        agent.errors.RamifyError: the server reports a permanent error.
     """
     try:
         spent = usage(body.get("usage"), price, cost_usd)
@@ -103,7 +101,7 @@ def completion(body: Any, model: str, price: Price | None = None, cost_usd: floa
 
 
 def _problem(body: Any, model: str) -> RamifyError | Transient:
-    """What an answer without a message means."""
+    """The exception for an answer without a message."""
     reported = body.get("error") if isinstance(body, dict) else None
     if isinstance(reported, dict) and isinstance(reported.get("message"), str):
         status = reported.get("code")
@@ -112,7 +110,7 @@ def _problem(body: Any, model: str) -> RamifyError | Transient:
 
 
 def usage(counts: Mapping[str, Any] | None, price: Price | None, cost_usd: float | None = None) -> Usage:
-    """One call's usage. Without a price, or without counts to apply it to, the call is unpriced, never free."""
+    """One call's usage. Without a price, or without counts to apply it to, the call is unpriced, not free."""
     counts = counts or {}
     tokens_in, tokens_out = counts.get("prompt_tokens") or 0, counts.get("completion_tokens") or 0
     cached = (counts.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
@@ -129,7 +127,7 @@ def usage(counts: Mapping[str, Any] | None, price: Price | None, cost_usd: float
 
 
 def _tool_calls(calls: list[dict[str, Any]]) -> Iterator[ToolCall]:
-    """The calls, made whole in place: each needs an id for its result, and its arguments as text."""
+    """The calls, completed in place: each needs an id for its result, and its arguments as text."""
     for number, call in enumerate(calls):
         function = call["function"]
         call["id"] = call.get("id") or f"call_{number}"
@@ -139,24 +137,24 @@ def _tool_calls(calls: list[dict[str, Any]]) -> Iterator[ToolCall]:
 
 
 def _logprobs(choice: Mapping[str, Any]) -> tuple[float, ...]:
-    """Of each token; none where they have another form than they should, or one is not finite."""
+    """The log-probability of each token; empty if they are malformed or one is not finite."""
     try:
-        found = tuple(float(token["logprob"]) for token in (choice.get("logprobs") or {}).get("content") or ())
+        logprobs = tuple(float(token["logprob"]) for token in (choice.get("logprobs") or {}).get("content") or ())
     except (AttributeError, KeyError, TypeError, ValueError):
         return ()
-    return found if all(map(math.isfinite, found)) else ()
+    return logprobs if all(map(math.isfinite, logprobs)) else ()
 
 
 def _text(content: object) -> str:
-    """What a message says; some servers split it into parts."""
+    """The text of a message; some servers split it into parts."""
     if isinstance(content, list):
         return "".join(part.get("text") or "" for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
 
 
 def _to_send_back(message: Mapping[str, Any]) -> dict[str, Any]:
-    """The message with its reasoning, but without the empty fields that servers refuse when they get them back, and
-    without what litellm puts into it twice."""
+    """The message with its reasoning, but without the empty fields that servers refuse to take back, and without the
+    fields that litellm duplicates."""
     kept = {key: value for key, value in message.items() if value not in (None, [], {}, "")}
     if isinstance(special := kept.pop("provider_specific_fields", None), dict):
         special = {key: value for key, value in special.items() if value is not None and key not in _SIGNED}

@@ -1,6 +1,6 @@
-"""Which node to expand next. Each algorithm is one pure file; `registry` lists them.
+"""Search algorithms: which node to expand next. Each algorithm is one pure module; `registry` lists them.
 
-It must not import `agent.models`, a sandbox, or what measures states: an algorithm reads the tree and nothing else.
+This package must not import `agent.models`, a sandbox or a measurer: an algorithm reads the tree and nothing else.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ __all__ = ["Search"]
 
 
 class Search(Protocol):
-    """An algorithm. It owns no state and does no I/O: the tree holds all there is to know, `tree.pending_below` the
-    work in flight. It is deterministic for a tree and a generator, and its constructor's keywords are its settings.
-
-    What it needs to choose fast it derives from the tree, as a view that the tree keeps up to date (`Tree.view`).
+    """A search algorithm. It has no state and does no I/O: everything is in the tree, and `tree.pending_below` counts
+    the expansions in flight. Its choice depends on the tree and the generator alone; its constructor's keywords are its
+    settings. Indexes that make a choice fast are views, which the tree keeps up to date (`Tree.view`).
     """
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """What to do next, or None when nothing should be begun now. `tree.expandable` holds for its node, but for a
-        `fuse`, where nothing is proposed."""
+        """What to do next, or None when nothing should start now. `tree.expandable` holds for the chosen node, except
+        for a `fuse`, which needs no proposal."""
         ...

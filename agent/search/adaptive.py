@@ -1,4 +1,4 @@
-"""AB-MCTS: at every node, sample whether a new child or one of the old ones promises more (wider or deeper)."""
+"""AB-MCTS: at every node, sample whether a new child or an existing one promises more (wider or deeper)."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ __all__ = ["Adaptive"]
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """Descend from the root. At each node draw what a new child would be worth, and what going on below the old ones
-    would be; where the first is higher the node is expanded, else the search descends to the child of the highest draw.
-    This is AB-MCTS-A (arXiv 2503.04412), with the arms and the default priors of the authors' TreeQuest.
+    """Descend from the root. At each node, draw the worth of a new child and the worth of continuing below the existing
+    children. If the first is higher, expand the node; else descend to the child with the highest draw. This is
+    AB-MCTS-A (arXiv 2503.04412), with the arms and the default priors of the authors' TreeQuest.
 
-    Every expansion is an observation: the value of the node that it led to, and 0 while it is in flight (virtual loss)
-    or when it led nowhere new, which is our own choice. A new child is drawn for by the expansions of the node,
-    going on by those below its children, and a child by its value and all the expansions in its subtree.
+    Every expansion is an observation: the value of the node that it led to, or 0 while it is in flight (virtual loss)
+    or if it led to no new node (our own choice). The draw for a new child uses the node's own expansions, the draw for
+    continuing those below its children, and the draw for a child its value and all expansions in its subtree.
     """
 
     prior: Literal["normal", "beta"] = "normal"
-    """What the values of an arm are drawn from: a normal distribution of unknown mean and variance, or coins (values
-    are shares of a success) with the prior Beta(0.5, 0.5)."""
+    """How the values of an arm are distributed: normally with unknown mean and variance, or as coins (a value is a
+    fraction of a success) with the prior Beta(0.5, 0.5)."""
     mean: float = 0.0
-    """Of the prior `normal`, as the next three are (`agent.search.support.posterior.Normal`)."""
+    """This and the next three are parameters of the prior `normal` (`agent.search.support.posterior.Normal`)."""
     kappa: float = 1.0
     nu: float = 1.0
     tau2: float = 0.1
     arms: int = 4
-    """Children that are drawn for: those of the highest mean, so that a wide node costs no more than another. The more,
-    the less of the work goes to the best. Our own choice; AB-MCTS draws for all."""
+    """Only this many children, those with the highest means, get a draw, so that a wide node costs no more than
+    another. With more arms, less of the work goes to the best child. Our own choice; AB-MCTS draws for all children."""
 
     def __post_init__(self) -> None:
         if self.prior not in ("normal", "beta"):
@@ -49,47 +49,47 @@ class Adaptive:
             raise ValueError(f"arms={self.arms}: give at least 1")
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """The node at which the descent ends."""
-        known = tree.view(self, lambda tree: _Arms(tree, self))
+        """Select the node at which the descent ends."""
+        arms = tree.view(self, lambda tree: _Arms(tree, self))
         node_id, reasons = tree.root.id, list[Reason]()
         if not tree.open_below(node_id):
             return None
         while True:
-            wider = self._draw(known.wider(node_id), rng)
-            deeper = self._draw(known.deeper(node_id), rng)
-            children = known.children(node_id)
+            wider = self._draw(arms.wider(node_id), rng)
+            deeper = self._draw(arms.deeper(node_id), rng)
+            children = arms.children(node_id)
             if not children or (tree.expandable(node_id) and wider["score"] >= deeper["score"]):
                 rival = {"deeper": deeper["score"]} if children else {}
                 return Choice(node_id, reasons=(*reasons, Reason(node_id, wider | rival, 1 + bool(children))))
-            drawn = {child: self._draw(known.arm(child), rng) for child in children}
-            best = sorted(drawn, key=lambda child: -drawn[child]["score"])
-            reasons.append(why_first(best, drawn.__getitem__, len(best)))
+            draws = {child: self._draw(arms.arm(child), rng) for child in children}
+            best = sorted(draws, key=lambda child: -draws[child]["score"])
+            reasons.append(why_first(best, draws.__getitem__, len(best)))
             node_id = best[0]
 
-    def belief(self, seen: Seen) -> Normal | Beta:
-        """What is believed of an arm's values."""
+    def posterior(self, observations: Seen) -> Normal | Beta:
+        """The posterior of an arm's mean value."""
         prior = Beta(0.5, 0.5) if self.prior == "beta" else Normal(self.mean, self.kappa, self.nu, self.tau2)
-        return prior.updated(seen)
+        return prior.updated(observations)
 
-    def _draw(self, seen: Seen, rng: Random) -> dict[str, float]:
-        belief = self.belief(seen)
-        return {"score": belief.draw(rng), "mean": belief.mean, "n": seen.n}
+    def _draw(self, observations: Seen, rng: Random) -> dict[str, float]:
+        posterior = self.posterior(observations)
+        return {"score": posterior.draw(rng), "mean": posterior.mean, "n": observations.n}
 
 
 class _Arms:
-    """A view: what is known of each node's arms, and its children that something is open below, by their means."""
+    """A view: the observations of each node's arms, and its children with open nodes below them, sorted by mean."""
 
     def __init__(self, tree: Tree, search: Adaptive) -> None:
         self._tree = tree
         self._arms = search.arms
         self._own: list[tuple[int, ...]] = []
-        """What the expansions of a node gave: their number, and the sums of their values and of the squares."""
+        """For each node, the number of its expansions and the sums of their values and squared values."""
         self._below = sums(tree, 3)
-        """The same of all expansions in a subtree."""
-        self._siblings = RankedChildren(tree, lambda child: -search.belief(self.arm(child)).mean)
+        """The same for all expansions in a subtree."""
+        self._siblings = RankedChildren(tree, lambda child: -search.posterior(self.arm(child)).mean)
 
     def changed(self, node_id: NodeId) -> None:
-        """Count a new node's value for its parent, and expansions that were begun or taken back."""
+        """Back up a new node's value to its parent; count expansions that were begun or taken back."""
         if node_id == len(self._own):
             self._own.append((0, 0, 0))
             value, above = self._tree[node_id].value, self._tree.parent_id(node_id)
@@ -100,24 +100,24 @@ class _Arms:
             self._observe(node_id, begun, 0, 0)
 
     def changed_below(self, node_id: NodeId) -> None:
-        """The node is ranked anew when its parent is asked for its children."""
+        """The node is ranked again the next time its parent's children are read."""
         self._siblings.below(node_id)
 
     def wider(self, node_id: NodeId) -> Seen:
-        """What the expansions of a node gave."""
-        return _seen(self._own[node_id])
+        """The observations from the node's own expansions."""
+        return _observations(self._own[node_id])
 
     def deeper(self, node_id: NodeId) -> Seen:
-        """What the expansions below its children gave."""
-        return _seen(every - own for every, own in zip(self._below[node_id], self._own[node_id], strict=True))
+        """The observations from the expansions below the node's children."""
+        return _observations(every - own for every, own in zip(self._below[node_id], self._own[node_id], strict=True))
 
     def arm(self, child: NodeId) -> Seen:
-        """What is known of a child and all below it."""
+        """The observations from a child and its subtree."""
         value = self._tree[child].value
-        return Seen(1, value, value * value).plus(_seen(self._below[child]))
+        return Seen(1, value, value * value).plus(_observations(self._below[child]))
 
     def children(self, node_id: NodeId) -> list[NodeId]:
-        """The children of the highest means, as many as are drawn for."""
+        """The children with the highest means, at most `arms`."""
         return [child for _, child in self._siblings.of(node_id)[: self._arms]]
 
     def _observe(self, node_id: NodeId, begun: int, total: int, squares: int) -> None:
@@ -127,6 +127,6 @@ class _Arms:
         self._siblings.below(node_id)
 
 
-def _seen(numbers: Iterable[int]) -> Seen:
+def _observations(numbers: Iterable[int]) -> Seen:
     n, total, squares = numbers
     return Seen(n, total / UNIT, squares / UNIT)

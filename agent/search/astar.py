@@ -1,4 +1,4 @@
-"""A*: expand the state on what looks like the cheapest way to a solution."""
+"""A*: expand the node on the path to a solution that is estimated to be cheapest."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ __all__ = ["AStar"]
 
 @dataclass(frozen=True, slots=True)
 class AStar:
-    """Lowest `f = g + h + fatigue * expansions` first, the older node among equals: `g` is what the edits on the way
-    to a node cost, `h` the estimate of what is left. ToolChain* (arXiv 2310.13227) searches actions by A*; the terms of
-    the costs are our own.
+    """Lowest `f = g + h + fatigue * expansions` first, the older node among equals: `g` is the cost of the path to the
+    node, `h` the estimated cost from there to a solution. ToolChain* (arXiv 2310.13227) searches actions by A*; the
+    cost terms are our own.
 
-    In the textbook a node is expanded once, with all its children. A policy proposes them one by one, and a model
-    never ends, so that a node stays open and each expansion, in flight or ended, makes it a little dearer. With a
-    `fatigue` of 0 it is the textbook's: a node is expanded until nothing is left to propose. Then, as long as `h`
-    is never more than what is really left (`least` never is), a solved node that costs no more than the next choice is
-    the cheapest of all. A state keeps the cost of the way on which it was first reached.
+    Textbook A* expands a node once, into all its children. Here a policy proposes children one by one, and a model
+    never runs out of them, so a node stays open and each expansion, in flight or ended, makes it a little more
+    expensive. With `fatigue` 0 this is the textbook algorithm: a node is expanded until nothing is left to propose.
+    Then, if `h` is admissible (`least` is), a solved node that costs no more than the next choice is the cheapest of
+    all. A transposition keeps the cost of the path on which its state was first reached.
     """
 
     edit: float = 1.0
-    """What each node below the root costs. This and all other weights are at least 0."""
+    """Cost of each node below the root. This and all other weights are at least 0."""
     tokens: float = 0.0
-    """What a thousand tokens that led to a node cost."""
+    """Cost of a thousand tokens spent on a node."""
     runs: float = 0.0
-    """What a run of the tests costs: each node has its own, and those that the policy asked for."""
+    """Cost of a test run: the one that measures the node, and each one that the policy asked for."""
     seconds: float = 0.0
-    """What a second costs that the tests of a node take."""
+    """Cost of a second of the node's test run."""
     failed: float = 0.0
-    """What each failed test of a node costs."""
+    """Cost of each failed test of a node."""
     estimate: Literal["value", "progress", "least"] = "value"
-    """What `h` is: `rest * (1 - value)`, the same with the share of the goals that are reached, or one `edit`; of a
-    solved node 0."""
+    """The heuristic `h`: `rest * (1 - value)`, `rest * (1 - progress)` with the fraction of the goals that pass, or the
+    cost of one `edit`. For a solved node it is 0."""
     rest: float = 16.0
-    """What is left to pay where nothing is reached."""
+    """Estimated cost to a solution from a state with value or progress 0."""
     fatigue: float = 0.3
 
     def __post_init__(self) -> None:
@@ -52,14 +52,14 @@ class AStar:
                 raise ValueError(f"{name}={getattr(self, name)}: give a number of 0 or more")
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """The open node of the lowest f."""
+        """Select the open node with the lowest f."""
         del rng
-        known = tree.view(self, lambda tree: _Open(tree, self))
-        best = [node_id for _, node_id in known.ranking.best()]
-        return Choice(best[0], reasons=(why_first(best, known.terms, len(known.ranking)),)) if best else None
+        nodes = tree.view(self, lambda tree: _Open(tree, self))
+        best = [node_id for _, node_id in nodes.ranking.best()]
+        return Choice(best[0], reasons=(why_first(best, nodes.terms, len(nodes.ranking)),)) if best else None
 
     def cost(self, node: Node) -> float:
-        """What it takes to come to a node from its parent."""
+        """The cost of the step from a node's parent to the node."""
         asked = sum(isinstance(action, (RunTests, Debug)) for step in node.steps for action in step.actions)
         return (
             self.edit
@@ -70,7 +70,7 @@ class AStar:
         )
 
     def left(self, node: Node) -> float:
-        """The estimate of what it takes to come from a node to a solution."""
+        """The heuristic `h`: the estimated cost from a node to a solution."""
         if node.evaluation.solved:
             return 0.0
         if self.estimate == "least":
@@ -80,7 +80,7 @@ class AStar:
 
 
 class _Open:
-    """A view: the open nodes by what they cost."""
+    """A view: the open nodes by f."""
 
     def __init__(self, tree: Tree, search: AStar) -> None:
         self._tree = tree
@@ -89,7 +89,7 @@ class _Open:
         self.ranking = Ranking(lambda facts, _: -sum(facts))
 
     def changed(self, node_id: NodeId) -> None:
-        """Price a new node, and rank it while it is open."""
+        """Compute g for a new node; rank the node while it is open."""
         if node_id == len(self._g):
             node, parent = self._tree[node_id], self._tree.parent(node_id)
             self._g.append(0.0 if parent is None else self._g[parent.id] + self._search.cost(node))
@@ -99,10 +99,10 @@ class _Open:
         )
 
     def changed_below(self, node_id: NodeId) -> None:
-        """What comes of a node changes no cost."""
+        """Not needed: costs do not depend on the subtree."""
 
     def terms(self, node_id: NodeId) -> dict[str, float]:
-        """The parts of f, which is the negative score."""
+        """The terms of f; the score is -f."""
         left, fatigue = self._search.left(self._tree[node_id]), self._search.fatigue * self._tree.expansions(node_id)
         g = self._g[node_id]
         return {"score": -(g + left + fatigue), "g": g, "h": left, "fatigue": fatigue}

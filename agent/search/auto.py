@@ -1,4 +1,4 @@
-"""The default: single edits best first; with a model one line of work, and then the next from the best state."""
+"""The default search: best-first for single edits; with a model, one line of work after another from the best state."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from agent.search.support.ranking import Ranking, exactly, why_first
 __all__ = ["Auto"]
 
 BEGUN = 1e-6
-"""What a line that began at a state takes off its value: it tells equals apart, and nothing else."""
+"""Penalty for each line of work that began at a state: just enough to break ties."""
 
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """With a model, one line of work begins at the base state and continues until it submits. Only a line that ends
-    without success (a goal test still fails, it repeats itself, its turns are used up) is followed by another. That one
-    branches off at the state of highest value, of equals the one at which fewest lines began, then the newest; it
-    shares the conversation up to there. Single edits are searched `best_first`. States that complete each other are
-    merged first (`graph`).
+    """With a model, one line of work begins at the base state and continues until it submits. Another line follows only
+    if that one fails (a goal test still fails, the model repeats itself, or its turns are used up). It branches off at
+    the state of highest value, among equals the one where fewest lines began, then the newest, and shares the
+    conversation up to there. Single edits are searched by `best_first`. States that complement each other are merged
+    first (`graph`).
     """
 
     single_edits: bool = False
-    """The policy proposes single edits, of which there are many and of which nearly all help nothing."""
+    """Whether the policy proposes single edits: many, and nearly all of no use."""
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """A merge that promises more than any state, else the state to begin at."""
+        """Select a merge of two states if one is due, else the state where the next line begins."""
         merge = Graph(stagnation=0).merge(tree)
         if merge is not None:
-            return replace(merge, because="graph: together two states repair more than any does")
+            return replace(merge, because="graph: two states together repair more than any single state")
         if self.single_edits:
             choice = BestFirst(fatigue=TIRED).select(tree, rng)
             because = "best_first: the policy proposes single edits, and most help nothing"
@@ -47,17 +47,17 @@ class Auto:
 
 
 class _States:
-    """A view: the states that may be expanded, the best first, of equals the newest."""
+    """A view: the expandable states, the best first, among equals the newest."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self.ranking = Ranking(exactly)
 
     def changed(self, node_id: NodeId) -> None:
-        """Where the state stands among the others."""
+        """Rank the state again."""
         tree = self._tree
         score = tree[node_id].value - BEGUN * tree.expansions(node_id)
         self.ranking.put(-node_id, (score,) if tree.expandable(node_id) else None)
 
     def changed_below(self, node_id: NodeId) -> None:
-        """Nothing: a subtree does not count here."""
+        """Not needed: scores do not depend on the subtree."""

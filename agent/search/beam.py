@@ -1,4 +1,4 @@
-"""Beam search: level by level, from the few best states of each."""
+"""Beam search: level by level, keeping the few best states of each level."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["Beam"]
 
 @dataclass(frozen=True, slots=True)
 class Beam:
-    """The beam of a level are its `width` nodes of highest value, the older ones among equals, finished ones left out.
-    Each is expanded `children` times, whatever comes of it, the better node first. The next level is gone on to when
-    nothing is left to do on this one and nothing is in flight on it.
+    """The beam of a level is its `width` unfinished nodes of highest value, the older ones among equals. Each is
+    expanded `children` times, whatever the results, the better node first. The next level starts when nothing is left
+    to expand on this one and nothing is in flight on it.
 
-    With a `cost` or a `coverage` the beam are those nodes of the level, at most `width`, that together are good, few
+    With a `cost` or a `coverage`, the beam is the set of at most `width` nodes of the level that together are good, few
     and different (`agent.search.support.frontier`). A node that turns out to have no more children keeps its place.
     """
 
@@ -29,11 +29,11 @@ class Beam:
     children: int = 4
     """Expansions of each node of a beam."""
     depth: int = 8
-    """Edits a path may have."""
+    """Most edits on a path."""
     cost: float = 0.0
-    """What it costs to keep all nodes of a level and above, at least 0, beside a reward of 1 for all their values."""
+    """Cost of keeping all nodes of a level and above, at least 0; all their values together are worth 1."""
     coverage: float = 0.0
-    """What it is worth, at least 0, to keep one node of each kind."""
+    """Worth of keeping one node of each kind, at least 0."""
 
     def __post_init__(self) -> None:
         for name, least in (("width", 1), ("children", 1), ("depth", 1), ("cost", 0), ("coverage", 0)):
@@ -42,12 +42,12 @@ class Beam:
 
     @property
     def prunes(self) -> bool:
-        """Whether a beam goes by more than by value."""
+        """Whether the beam depends on more than values."""
         return bool(self.cost or self.coverage)
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """The best node that has expansions left on the shallowest such level; None while the level before it is not
-        complete."""
+        """Select the best node with expansions left on the shallowest such level; None while the level before it is
+        incomplete."""
         del rng
         beams = tree.view(self, lambda tree: _Beams(tree, self))
         for depth in sorted(beams.left):
@@ -68,19 +68,19 @@ class _Beams:
     def __init__(self, tree: Tree, search: Beam) -> None:
         self._tree = tree
         self._search = search
-        self._seen = 0
+        self._nodes = 0
         self.levels: defaultdict[int, list[tuple[float, NodeId]]] = defaultdict(list)
-        """By depth: a node's value, negative, and the node; the beam, or all where more than values count."""
+        """By depth: pairs of a negative value and a node; the beam, or the whole level if more than values count."""
         self.left: dict[int, set[NodeId]] = {}
-        """By depth, where there are any."""
+        """By depth: the nodes with expansions left. Levels without any are absent."""
         self._kept: dict[tuple[NodeId, ...], tuple[NodeId, ...]] = {}
 
     def changed(self, node_id: NodeId) -> None:
-        """A new node may take the place of the last of its beam; an old one may have expansions left or not."""
+        """Let a new node displace the last of its beam; note whether the node has expansions left."""
         node, depth = self._tree[node_id], self._tree.depth(node_id)
         beam, place = self.levels[depth], (-node.value, node_id)
-        if node_id == self._seen:
-            self._seen += 1
+        if node_id == self._nodes:
+            self._nodes += 1
             if not node.terminal and depth < self._search.depth:
                 insort(beam, place)
             width = len(beam) if self._search.prunes else self._search.width
@@ -92,10 +92,10 @@ class _Beams:
             self._mark(depth, node_id, left=self._tree.expandable(node_id) and begun < self._search.children)
 
     def changed_below(self, node_id: NodeId) -> None:
-        """Nothing: a subtree does not count here."""
+        """Not needed: a beam does not depend on the subtree."""
 
     def beam(self, depth: int) -> tuple[NodeId, ...]:
-        """The nodes of a level that are kept, the best first. A level that was begun has all its nodes."""
+        """The nodes of a level that are kept, the best first. No node joins a level once the level is searched."""
         nodes, search = tuple(node_id for _, node_id in self.levels[depth]), self._search
         if nodes not in self._kept:
             self._kept[nodes] = keep(self._tree, nodes, search.width, cost=search.cost, coverage=search.coverage)

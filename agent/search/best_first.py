@@ -1,4 +1,4 @@
-"""Expand the state that looks best, less and less willingly the more often it and its like were expanded."""
+"""Best-first search: expand the best state, with a penalty for expansions of the state and of others at its depth."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from agent.search.support.ranking import Ranking, exactly, why_first
 __all__ = ["TIRED", "BestFirst"]
 
 CLASSES = 4
-"""Safe, safe and stale, unsafe, unsafe and stale: nodes of a class wait until none before it can be expanded."""
+"""Safe, stale, unsafe, unsafe and stale: nodes of a class wait until no node of an earlier class can be expanded."""
 TIRED = 0.25
-"""The fatigue where nearly all proposals help nothing and are many."""
+"""The fatigue for policies with many proposals of which nearly all are useless."""
 
 
 @dataclass(frozen=True, slots=True)
 class BestFirst:
-    """Highest `value - fatigue * (log2(1 + own) + (1 + depth) * log2(1 + level))` first; `own` are the expansions of
-    the node, `level` those of all nodes as deep as it, in flight or ended. Among equals the older node.
+    """Highest `value - fatigue * (log2(1 + own) + (1 + depth) * log2(1 + level))` first, the older node among equals.
+    `own` counts the expansions of the node, `level` those of all nodes at its depth, in flight or ended.
 
     The second term keeps a crowd of half-good states from starving the few above them: by the time the root was
-    expanded n times, its children together were about n ** (2/3) times, their children n ** (1/2) times, and better
-    values buy a factor, the larger the less the fatigue.
+    expanded n times, its children together were expanded about n ** (2/3) times and their children n ** (1/2) times.
+    Better values multiply these numbers, by more the smaller the fatigue.
 
-    A state that is no better than the one it came from is *stale*: its edit helped nothing that was measured. Stale
-    states wait until no other state can be expanded. So do, behind all others, *unsafe* states: an action on the way
-    to them changed something outside the sandbox for good (`Effect.IRREVERSIBLE`), which no other state took part in
-    and no patch can repeat. WebOperator puts destructive actions off in the same way.
+    A state that is no better than its parent is *stale*: its edit improved nothing that was measured. Stale states wait
+    until no other state can be expanded. Behind all others wait *unsafe* states: an action on the path to them changed
+    something outside the sandbox for good (`Effect.IRREVERSIBLE`), which other states did not share and no patch can
+    repeat. WebOperator defers destructive actions in the same way.
     """
 
     fatigue: float = 0.02
-    """What a doubling of the expansions takes off a score, at least 0."""
+    """Penalty for each doubling of the expansions, at least 0."""
     depth: int = 16
-    """Edits a path may have."""
+    """Most edits on a path."""
 
     def __post_init__(self) -> None:
         if self.fatigue < 0 or self.depth < 1:
@@ -49,7 +49,7 @@ class BestFirst:
             )
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """The expandable node of the highest score in the first class that has one."""
+        """Select the expandable node with the highest score in the first class that has one."""
         del rng
         frontier = tree.view(self, lambda tree: _Frontier(tree, self))
         for number in range(CLASSES):
@@ -58,17 +58,17 @@ class BestFirst:
         return None
 
     def rested(self, tree: Tree, node_id: NodeId) -> float:
-        """The score but for the expansions of the level."""
+        """The score before the penalty for the level's expansions."""
         return tree[node_id].value - self.fatigue * log2(1 + tree.expansions(node_id))
 
     def tired(self, depth: int, level: int) -> float:
-        """What the expansions of the level take off the score of a node at this depth."""
+        """The penalty of a node at this depth for the expansions of its level."""
         return self.fatigue * (1 + depth) * log2(1 + level)
 
 
 class _Frontier:
-    """A view: what may be expanded, by class and depth. What happens on a level shifts all scores of it alike, so that
-    their order stays and only the best of each level is compared with those of the others."""
+    """A view: the expandable nodes by class and depth. An expansion shifts all scores of its level by the same amount,
+    so their order stays and only the best of each level are compared."""
 
     def __init__(self, tree: Tree, search: BestFirst) -> None:
         self._tree = tree
@@ -101,24 +101,24 @@ class _Frontier:
         self._changed.add(depth)
 
     def changed_below(self, node_id: NodeId) -> None:
-        """Nothing: a subtree does not count here."""
+        """Not needed: scores do not depend on the subtree."""
 
     def best(self, number: int) -> list[NodeId]:
-        """The two best of a class, fewer where it has fewer."""
+        """The best two nodes of a class, or fewer."""
         self._rank_depths()
         best = self._tops[number].best()
         if best:
             depth = self._tree.depth(best[0][1])
             tired = self._search.tired(depth, self._level[depth])
             best += [(rested - tired, node_id) for rested, node_id in self._nodes[number, depth].best()[1:]]
-        return [node_id for _, node_id in sorted(best, key=lambda found: (-found[0], found[1]))[:2]]
+        return [node_id for _, node_id in sorted(best, key=lambda scored: (-scored[0], scored[1]))[:2]]
 
     def among(self, number: int) -> int:
-        """Nodes of a class that may be expanded."""
+        """How many nodes of a class can be expanded."""
         return self._among[number]
 
     def terms(self, node_id: NodeId) -> Mapping[str, float]:
-        """What a node's score is made of: `value - own - level`, and its class."""
+        """The terms of a node's score, `value - own - level`, and its class."""
         depth, number = self._tree.depth(node_id), self._classes[node_id]
         value, rested = self._tree[node_id].value, self._search.rested(self._tree, node_id)
         tired = self._search.tired(depth, self._level[depth])
@@ -134,10 +134,10 @@ class _Frontier:
     def _class(self, node: Node) -> int:
         parent = self._tree.parent(node.id)
         stale = parent is not None and node.value <= parent.value
-        done = (zip_longest(step.actions, step.observations) for step in node.steps)
-        acts = (action for each in done for action, seen in each if seen is None or not seen.refused)
-        unsafe = any(self._classes[each] >= 2 for each in node.parents)
-        unsafe = unsafe or any(effect(action) is Effect.IRREVERSIBLE for action in acts)
+        turns = (zip_longest(step.actions, step.observations) for step in node.steps)
+        performed = (action for turn in turns for action, result in turn if result is None or not result.refused)
+        unsafe = any(self._classes[parent_id] >= 2 for parent_id in node.parents)
+        unsafe = unsafe or any(effect(action) is Effect.IRREVERSIBLE for action in performed)
         return 2 * unsafe + stale
 
     def _rank_depths(self) -> None:

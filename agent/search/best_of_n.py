@@ -1,4 +1,4 @@
-"""N independent rollouts from the base state, none of which learns from another."""
+"""Best of N: N independent rollouts from the base state."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["BestOfN"]
 
 @dataclass(frozen=True, slots=True)
 class BestOfN:
-    """Go on with the rollouts that were begun, oldest first, then begin the next. A rollout is finished when its
-    policy submits, when it is `depth` nodes long or when an expansion leads nowhere new.
+    """Continue the rollouts that were begun, oldest first, then begin the next. A rollout is finished when its policy
+    submits, when it is `depth` nodes long, or when an expansion leads to no new state.
 
-    With `over`, more rollouts are begun than are needed, and the search ends with the first `n` that finish: no worker
-    waits for the longest. The others stay in the tree as they are, and a search with a larger `n` continues them.
-    This is the over-provisioning of APRIL, whose rollouts are those of a training step.
+    With `over`, more rollouts are begun than needed, and the search ends with the first `n` that finish, so no worker
+    waits for the longest. The others stay unfinished in the tree; a search with a larger `n` continues them. This is
+    the over-provisioning of APRIL, whose rollouts are those of a training step.
     """
 
     n: int = 8
     """Rollouts to finish."""
     over: int = 0
-    """Rollouts that may be begun beyond `n`, where there are workers for them."""
+    """Rollouts that may be begun beyond `n`, if workers are free."""
     depth: int = 8
-    """Nodes a rollout may have."""
+    """Most nodes of a rollout."""
 
     def __post_init__(self) -> None:
         for name, least in (("n", 1), ("over", 0), ("depth", 1)):
@@ -35,7 +35,7 @@ class BestOfN:
                 raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """The end of the oldest unfinished rollout, else the root while rollouts may be begun."""
+        """Select the end of the oldest unfinished rollout, else the root while rollouts may be begun."""
         del rng
         ends = tree.view(self, lambda tree: _Ends(tree, self.depth)).ends
         root, begun = tree.root.id, tree.expansions(tree.root.id)
@@ -52,7 +52,7 @@ class BestOfN:
 
 
 class _Ends:
-    """A view: the last states of unfinished rollouts that wait to be continued, oldest first."""
+    """A view: the last nodes of the unfinished rollouts that wait for an expansion, oldest first."""
 
     def __init__(self, tree: Tree, depth: int) -> None:
         self._tree = tree
@@ -60,10 +60,10 @@ class _Ends:
         self.ends = Ranking(exactly)
 
     def changed(self, node_id: NodeId) -> None:
-        """Whether a rollout goes on from here."""
+        """Note whether a rollout continues from the node."""
         tree = self._tree
-        goes_on = tree.expandable(node_id) and not tree.expansions(node_id) and 0 < tree.depth(node_id) < self._depth
-        self.ends.put(node_id, (0.0,) if goes_on else None)
+        continues = tree.expandable(node_id) and not tree.expansions(node_id) and 0 < tree.depth(node_id) < self._depth
+        self.ends.put(node_id, (0.0,) if continues else None)
 
     def changed_below(self, node_id: NodeId) -> None:
-        """Nothing: an end has nothing below it."""
+        """Not needed: the end of a rollout has nothing below it."""

@@ -1,7 +1,7 @@
-"""Lines of work: a conversation continues from state to state until it ends; then a search says where the next begins.
+"""Lines of work: one conversation continues from state to state until it ends; then a search picks the next start.
 
-A run of the tests is an answer inside a line. Its state is measured and recorded as a node, and the same conversation
-continues from it. So a line is a path of nodes, and a search chooses the state at which the next line branches off.
+A test run is a turn inside a line: its state is measured and recorded as a node, and the same conversation continues
+from there. So a line is a path of nodes, and a search selects the state at which the next line branches off.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from agent.run.tree.tree import NodeId, Tree
 __all__ = ["RETRIES", "OpenLines", "continued", "continues"]
 
 RETRIES = 1
-"""How often a turn that failed is tried again before the line is given up."""
+"""How often a failed turn is retried before the line is given up."""
 
 
 class OpenLines:
-    """A view: the states at which a line of work waits to be continued, and how many lines have ended."""
+    """A view: the states at which a line of work waits to be continued, and those at which lines have ended."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._waiting = dict[NodeId, None]()
         self.ended = dict[NodeId, None]()
-        """The states at which lines have ended, in the order in which they did."""
+        """The states at which lines have ended, in the order of their ends."""
 
     @property
     def oldest(self) -> NodeId | None:
-        """The state at which the line that began first waits."""
+        """The state at which the oldest waiting line waits."""
         return min(self._waiting, default=None)
 
     def waits(self, node_id: NodeId) -> bool:
@@ -34,7 +34,7 @@ class OpenLines:
         return node_id in self._waiting
 
     def changed(self, node_id: NodeId) -> None:
-        """Whether a line waits at the state."""
+        """Note whether a line waits at the state, or has ended there."""
         if node_id == self._tree.root.id:
             return
         tree, node = self._tree, self._tree[node_id]
@@ -50,11 +50,11 @@ class OpenLines:
                 states.pop(node_id, None)
 
     def changed_below(self, node_id: NodeId) -> None:
-        """Nothing: a line waits at its end."""
+        """Not needed: a line waits at its last state."""
 
 
 def continues(tree: Tree, node_id: NodeId) -> bool:
-    """Whether the turns that led to the state continued the line of the state before it."""
+    """Whether the turns that led to the state continued the line of its parent."""
     node, parent = tree[node_id], tree.parent(node_id)
     if parent is None or parent.kind in ("strategy", "fuse") or parent.line_end:
         return False
@@ -62,7 +62,7 @@ def continues(tree: Tree, node_id: NodeId) -> bool:
 
 
 def continued(tree: Tree) -> Choice | None:
-    """The next turns of the line that waits; None: no line waits."""
+    """Continue the oldest waiting line; None if no line waits."""
     node_id = tree.view(OpenLines, OpenLines).oldest
     if node_id is None:
         return None

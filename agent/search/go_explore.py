@@ -1,4 +1,4 @@
-"""Go-Explore: keep an archive of the kinds of states that were found, return to an interesting one, explore from it."""
+"""Go-Explore: keep an archive of the kinds of states found so far, return to an interesting one, explore from there."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ __all__ = ["GoExplore"]
 
 @dataclass(frozen=True, slots=True)
 class GoExplore:
-    """Return to the cell of the highest score, the older among equals, and there to the state of the shortest path.
+    """Return to the cell with the highest score, the older among equals, and expand its state with the shortest path.
 
-    A cell holds the states in which the same tests fail in the same way and whose value is the same to two places. Its
-    score is `(novelty / sqrt(seen) + value * v + interest * i) / sqrt(1 + tried)`: `seen` are its states, `v` is their
-    value, `tried` the expansions of all of them, in flight or ended. `i` is what a judge called interesting when the
-    state was measured (`Evaluation.interest`, in [0, 1]; 0 where none did).
+    A cell holds the states in which the same tests fail in the same way and whose values agree to two decimals. Its
+    score is `(novelty / sqrt(seen) + value * v + interest * i) / sqrt(1 + tried)`: `seen` counts its states, `v` is
+    their value, and `tried` counts the expansions of all of them, in flight or ended. `i` is how interesting a judge
+    found the state when it was measured (`Evaluation.interest`, in [0, 1]; 0 without a judge).
 
-    Archive, cells and the return are Go-Explore's (arXiv 1901.10995), a judge of interest is that of Intelligent
-    Go-Explore (arXiv 2405.15143). The score is our own: it counts where neither draws nor asks at every step.
+    The archive, the cells and the return are Go-Explore's (arXiv 1901.10995); the judge of interest is that of
+    Intelligent Go-Explore (arXiv 2405.15143). The score is our own: it counts, and needs neither a random draw nor a
+    question to a model at every step.
     """
 
     novelty: float = 1.0
-    """Weight of a cell that few states are in. This and the other weights are at least 0."""
+    """Weight of a cell with few states. This and the other weights are at least 0."""
     value: float = 2.0
     interest: float = 1.0
 
@@ -40,7 +41,7 @@ class GoExplore:
                 raise ValueError(f"{name}={getattr(self, name)}: give a number of 0 or more")
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """The state with the shortest path in the best cell."""
+        """Select the state with the shortest path in the best cell."""
         del rng
         archive = tree.view(self, lambda tree: _Archive(tree, self))
         cells = {archive.cells[index].state: index for _, index in archive.ranking.best()}
@@ -50,7 +51,7 @@ class GoExplore:
         return Choice(reason.node, reasons=(reason,))
 
     def terms(self, facts: Facts) -> dict[str, float]:
-        """The parts of a score."""
+        """The terms of a cell's score."""
         seen, tried, value, interest = facts
         worth = self.novelty / sqrt(seen) + self.value * value + self.interest * interest
         score = worth / sqrt(1 + tried)
@@ -59,12 +60,12 @@ class GoExplore:
 
 @dataclass(slots=True)
 class _Cell:
-    """States that are alike."""
+    """A group of similar states."""
 
     seen: int = 0
     tried: int = 0
     open: list[tuple[int, NodeId]] = field(default_factory=list)
-    """Depth and id of those that may be expanded, the shortest path first."""
+    """Depth and id of the expandable states, the shortest path first."""
 
     @property
     def state(self) -> NodeId:
@@ -72,7 +73,7 @@ class _Cell:
 
 
 class _Archive:
-    """A view: the cells, and those with an open state by their scores."""
+    """A view: the cells, and a ranking of those with an open state."""
 
     def __init__(self, tree: Tree, search: GoExplore) -> None:
         self._tree = tree
@@ -83,7 +84,7 @@ class _Archive:
         self.ranking = Ranking(lambda facts, _: search.terms(facts)["score"])
 
     def changed(self, node_id: NodeId) -> None:
-        """Put a new state into its cell; count its expansions there, and whether it is open."""
+        """Put a new state into its cell; count its expansions there, and note whether it is open."""
         if node_id == len(self._cell_of):
             self._discover(node_id)
         index = self._cell_of[node_id]
@@ -95,10 +96,10 @@ class _Archive:
         self.ranking.put(index, self.facts(index) if cell.open else None)
 
     def changed_below(self, node_id: NodeId) -> None:
-        """What comes of a state is in cells of its own."""
+        """Not needed: a cell's score does not depend on subtrees."""
 
     def facts(self, index: int) -> Facts:
-        """What the score of a cell with an open state is made of."""
+        """The numbers from which the score of a cell with an open state is computed."""
         cell = self.cells[index]
         evaluation = self._tree[cell.state].evaluation
         return (cell.seen, cell.tried, evaluation.value, evaluation.interest)

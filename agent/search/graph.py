@@ -1,4 +1,4 @@
-"""Monte Carlo graph search: tree search that merges two branches of which neither gets on alone."""
+"""Monte Carlo graph search: tree search that merges two branches if neither improves alone."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ __all__ = ["Graph"]
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Merge two branches when together they repair more than any state does; else go on as `mcts` does.
+    """Merge two branches if together they repair more than any single state; else select as `mcts` does.
 
-    A branch is worth merging when no state repairs all tests that its head repairs and one more
-    (`agent.search.support.repairs`), and when it is stagnant: of at least `stagnation` nodes below its head none is
-    worth more than the head, or nothing can be expanded there any more. The pair that repairs most together comes
-    first, the more valuable among equals. No pair is merged twice, whatever came of it.
+    A branch is worth merging if no other state repairs a proper superset of the tests that its head repairs
+    (`agent.search.support.repairs`), and if it is stagnant: it has at least `stagnation` nodes below its head, none
+    worth more than the head, or nothing in it can be expanded any more. The pair that repairs most together comes
+    first, the more valuable among equals. No pair is merged twice, whatever the result.
 
     References between branches, their fusion and stagnation as its trigger are those of Monte Carlo graph search
-    (AutoMLGen, arXiv 2510.08511); what is merged with what, and what stagnation is, are our own choice.
+    (AutoMLGen, arXiv 2510.08511); which branches are merged, and what stagnation means, are our own choice.
     """
 
     stagnation: int = 0
-    """At least 0, which merges at once. A merge costs one measurement and no proposal, so that waiting seldom pays."""
+    """At least 0; with 0, branches merge at once. A merge costs one measurement and no proposal, so waiting seldom
+    pays."""
     candidates: int = 3
-    """How many states are tried of those that repair the same tests, at least 1; the most valuable ones are."""
+    """How many of the states that repair the same tests are tried, at least 1: the most valuable ones."""
     c: float = 0.1
-    """Weight of exploration where nothing is merged (`agent.search.mcts.Mcts`)."""
+    """Weight of exploration when nothing is merged (`agent.search.mcts.Mcts`)."""
     alpha: float = 0.25
-    """Of `mcts`, as `c` is."""
+    """Exponent of progressive widening when nothing is merged (`agent.search.mcts.Mcts`)."""
 
     def __post_init__(self) -> None:
         for name, least in (("stagnation", 0), ("candidates", 1)):
@@ -43,11 +44,11 @@ class Graph:
                 raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """A merge, or what `mcts` selects."""
+        """Select a merge, else what `mcts` selects."""
         return self.merge(tree) or Mcts(c=self.c, alpha=self.alpha).select(tree, rng)
 
     def merge(self, tree: Tree) -> Choice | None:
-        """The merge to make now, whose node may be closed; None: there is none."""
+        """The merge to make now, or None. Its node may be closed."""
         merges = sorted(self._merges(tree))
         if not merges:
             return None
@@ -61,7 +62,7 @@ class Graph:
         )
 
     def _merges(self, tree: Tree) -> Iterator[_Merge]:
-        """Those that may be made now and were not begun yet."""
+        """The merges that are possible now and were not begun yet."""
         repairs = tree.view("repairs", Repairs)
         heads = {tests: self._heads(tree, repairs.nodes(tests)) for tests in repairs.most}
         for one, another in combinations(repairs.most, 2):
@@ -81,18 +82,18 @@ class _Merge:
     """A pair of branches, in the order in which they are merged."""
 
     minus_tests: int
-    """How many tests they repair together, below 0."""
+    """Minus the number of tests that they repair together."""
     minus_value: float
-    """What they are worth together, at most 0."""
+    """Minus the sum of their values."""
     ours: NodeId
     theirs: NodeId
 
     @property
     def terms(self) -> dict[str, float]:
-        """For people."""
+        """The terms of the reason that the journal keeps."""
         return {"score": -self.minus_tests, "value": -self.minus_value, "with": self.theirs}
 
 
 def _related(tree: Tree, one: NodeId, another: NodeId) -> bool:
-    """Whether one comes from the other, so that there is nothing to merge."""
+    """Whether one is an ancestor of the other, so that there is nothing to merge."""
     return min(one, another) in (node.id for node in tree.path(max(one, another)))

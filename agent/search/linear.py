@@ -1,4 +1,4 @@
-"""One line of play: always go on from where the last expansion led, or from the nearest state above where that ends."""
+"""Linear search: always expand the newest node, or optionally its nearest ancestor when it cannot be expanded."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["Linear"]
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """Expand the newest node, once. An expansion that failed is tried again; nothing runs beside it."""
+    """Expand the newest node, one expansion at a time. A failed expansion is retried."""
 
     attempts: int = 3
-    """Expansions of one node in a row that may end without a new node, at least 1."""
+    """Consecutive expansions of one node that may end without a new node, at least 1."""
     backtrack: bool = False
-    """Where nothing is left to do at the newest node, go on from the nearest above it: depth first."""
+    """When nothing is left to do at the newest node, continue from the nearest ancestor: depth-first search."""
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
             raise ValueError(f"attempts={self.attempts} is too small: give at least 1")
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """The newest node, while its path may go on; then those above it, the nearest first."""
+        """Select the newest node while it has attempts left; with `backtrack`, else the nearest ancestor that has."""
         del rng
         if tree.in_flight:
             return None
@@ -39,5 +39,5 @@ class Linear:
 
     def _left(self, tree: Tree, node_id: NodeId) -> int:
         """How many more expansions of the node may end without a new node."""
-        without = takewhile(lambda made: made.child is None or made.known, reversed(tree.attempts(node_id)))
-        return self.attempts - sum(1 for _ in without)
+        fruitless = takewhile(lambda attempt: attempt.child is None or attempt.known, reversed(tree.attempts(node_id)))
+        return self.attempts - sum(1 for _ in fruitless)

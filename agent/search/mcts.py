@@ -1,4 +1,4 @@
-"""Monte Carlo tree search: UCT or PUCT down to a node that may have another child (progressive widening)."""
+"""Monte Carlo tree search: descend by UCT or PUCT to a node that may have another child (progressive widening)."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from functools import partial
 from math import log, sqrt
 from operator import add
 from random import Random
-from typing import Literal
+from typing import Literal, get_args
 
 from agent.run.tree.aggregates import SubtreeAggregate
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
 from agent.search.support.below import DirtyChildren
-from agent.search.support.blend import MEASURED, Measured, faded, measured
 from agent.search.support.ranking import Facts, Ranking, why_first
 
-__all__ = ["Mcts"]
+__all__ = ["Mcts", "faded", "measured"]
+
+Measured = Literal["own", "mean", "max", "clade"]
+MEASURED = get_args(Measured)
 
 
 @dataclass(frozen=True, slots=True)
 class Mcts:
-    """Descend from the root to the child of the highest bound until a node may have another child.
+    """Selection descends from the root to the child with the highest bound until a node may have another child. The
+    tree does the other steps of the textbook: it expands, evaluates, and backs values and visit counts up.
 
     The bound is `value + explore`, and `explore` is `c * sqrt(ln N / n)` by `uct` and `c * P * sqrt(N - 1) / (1 + n)`
-    by `puct`. Here `n` are the visits of the child and `N` those of its parent, which are one more than its children's
-    together. `P` is the child's part of all its siblings' priors. `puct` is the formula of AlphaGo Zero, whose policy
-    gives all priors at once, while here `P` falls with each new child. The older child is taken among equals.
+    by `puct`. `n` is the visit count of the child and `N` that of its parent, one more than the sum over its children.
+    `P` is the child's fraction of its siblings' priors. `puct` is the formula of AlphaGo Zero, whose policy gives all
+    priors at once, while here `P` falls with each new child. Ties go to the older child.
 
     An expansion in flight is a visit of value 0 (virtual loss). A node may have another child while it has fewer than
     `widen * N ** alpha` expansions (progressive widening).
@@ -35,17 +38,17 @@ class Mcts:
 
     formula: Literal["uct", "puct"] = "uct"
     c: float = 0.1
-    """Weight of exploration, at least 0. Values of states that an edit or two lie between differ by tenths."""
+    """Weight of exploration, at least 0. Values of states that are an edit or two apart differ by tenths."""
     value: Measured = "mean"
-    """What a child is worth by what was measured (`agent.search.support.blend.measured`)."""
+    """How a child's value follows from its measurements (`measured`)."""
     prior_visits: float = 0.0
-    """For how many visits the prior counts in a child's value, at least 0 (`agent.search.support.blend.faded`)."""
+    """For how many visits the prior counts in a child's value, at least 0 (`faded`)."""
     widen: float = 2.0
     """Above 0."""
     alpha: float = 0.25
-    """In [0, 1]: 0 keeps the width at `widen`, 1 lets it grow with the visits."""
+    """In [0, 1]: 0 keeps the width at `widen`, 1 lets it grow in proportion to the visits."""
     depth: int = 32
-    """Edits a path may have."""
+    """Most edits on a path."""
 
     def __post_init__(self) -> None:
         if self.formula not in ("uct", "puct"):
@@ -59,7 +62,7 @@ class Mcts:
             raise ValueError(f"widen={self.widen}, alpha={self.alpha}: give widen above 0 and alpha in [0, 1]")
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """The node at which the descent ends."""
+        """Select the node at which the descent ends."""
         del rng
         below = tree.view(self, lambda tree: _Below(tree, self))
         node_id, reasons = tree.root.id, list[Reason]()
@@ -78,8 +81,8 @@ class Mcts:
         return Choice(node_id, reasons=(*reasons, Reason(node_id, {**terms, "value": value})))
 
     def terms(self, tree: Tree, node_id: NodeId, priors: float) -> Mapping[str, float]:
-        """What the bound of a node below the root is made of, and the bound as `score`; `priors` is the sum of its
-        siblings' and its own."""
+        """The bound of a node below the root, as `score`, and its terms; `priors` is the sum over it and its
+        siblings."""
         parent = tree.parent(node_id)
         assert parent is not None
         facts, above = self.facts(tree, node_id), _visits(tree, parent.id)
@@ -88,30 +91,57 @@ class Mcts:
         return terms if self.formula == "uct" else {**terms, "prior": facts[2]}
 
     def facts(self, tree: Tree, node_id: NodeId) -> Facts:
-        """Its value, its visits and, where the formula has it, its prior."""
+        """The numbers from which a node's bound is computed: value, visits and, for `puct`, the prior."""
         prior, visits = tree[node_id].prior, _visits(tree, node_id)
         value = faded(prior, measured(tree, node_id, self.value), visits, self.prior_visits)
         return (value, visits, prior) if self.formula == "puct" else (value, visits)
 
     def bound(self, facts: Facts, above: int, priors: float) -> float:
-        """The bound of a child of these facts. Its parent has `above` visits, the siblings' priors and its own sum to
-        `priors`. It does not fall when `above` grows."""
+        """The bound of a child with these facts. Its parent has `above` visits; `priors` is the sum over it and its
+        siblings. The bound never falls when `above` grows."""
         value, visits = facts[:2]
         if self.formula == "uct":
             return value + self.c * sqrt(log(above) / visits)
         return value + self.c * (facts[2] / priors if priors else 0.0) * sqrt(above - 1) / (1 + visits)
 
     def _room(self, tree: Tree, node_id: NodeId) -> float:
-        """Above 0: the node may have another child."""
+        """Above 0 if the node may have another child."""
         return float(self.widen * _visits(tree, node_id) ** self.alpha) - tree.expansions(node_id)
 
 
+def measured(tree: Tree, node_id: NodeId, how: Measured) -> float:
+    """In [0, 1]: the value of the node or of its subtree.
+
+    `own` is the node's own value, `max` the highest in its subtree and `mean` the mean over its subtree, in which an
+    expansion in flight counts as a value of 0. `clade` is `(1 + sum) / (2 + n)` over the same values: the mean of the
+    Beta posterior that the Huxley-Goedel Machine draws from for a node and its descendants (arXiv 2510.21614), with a
+    value as a fraction of a success. It trusts a larger subtree more.
+    """
+    if how == "own":
+        return tree[node_id].value
+    if how == "max":
+        return tree.value_max(node_id)
+    visits, total = _visits(tree, node_id), tree.value_sum(node_id)
+    return total / visits if how == "mean" else (1 + total) / (2 + visits)
+
+
+def faded(prior: float, value: float, visits: int, weight: float) -> float:
+    """`w * prior + (1 - w) * value` with `w = weight / (visits + weight)`: the prior counts as much as `weight` visits.
+
+    Without visits only the prior counts; with many visits it vanishes. I-MCTS has this with a weight of 0.2 (in the
+    code of the paper's authors, `search_algorithm.py`).
+    """
+    share = weight / (visits + weight) if visits + weight else 0.0
+    return share * prior + (1 - share) * value
+
+
 def _visits(tree: Tree, node_id: NodeId) -> int:
+    """The visit count of a node, expansions in flight included."""
     return tree.visits(node_id) + tree.pending_below(node_id)
 
 
 class _Below:
-    """A view: the children of each node by their bounds, of those that something can be expanded below."""
+    """A view: the children of each node with open nodes in their subtree, ranked by bound."""
 
     def __init__(self, tree: Tree, search: Mcts) -> None:
         self._tree = tree
@@ -120,50 +150,49 @@ class _Below:
         """Whether the node may be expanded."""
         self.priors: list[float] = []
         """Sum of the priors of the node's children."""
-        self._born: list[int] = []
-        """Children of the node."""
-        self._last_born: dict[NodeId, NodeId] = {}
+        self._child_counts: list[int] = []
+        self._newest_child: dict[NodeId, NodeId] = {}
         self._open_nodes = SubtreeAggregate(tree.structure, 0, add)
         self._rankings: dict[NodeId, Ranking] = {}
-        self._stirred = DirtyChildren(tree)
+        self._dirty = DirtyChildren(tree)
 
     def changed(self, node_id: NodeId) -> None:
-        """Count a new node, and whether it is open."""
+        """Count a new node; note whether the node is open."""
         if node_id == len(self.open):
             self.open.append(False)
             self.priors.append(0.0)
-            self._born.append(0)
-            if (above := self._tree.parent_id(node_id)) is not None:
-                self.priors[above] += self._tree[node_id].prior
-                self._born[above] += 1
-                self._last_born[above] = node_id
+            self._child_counts.append(0)
+            if (parent := self._tree.parent_id(node_id)) is not None:
+                self.priors[parent] += self._tree[node_id].prior
+                self._child_counts[parent] += 1
+                self._newest_child[parent] = node_id
         is_open = self._tree.expandable(node_id) and self._tree.depth(node_id) < self._search.depth
         if is_open != self.open[node_id]:
             self.open[node_id] = is_open
             self._open_nodes.add(node_id, 1 if is_open else -1)
 
     def changed_below(self, node_id: NodeId) -> None:
-        """The node is ranked anew when its parent is asked for its best child."""
-        self._stirred.below(node_id)
+        """The node is ranked again the next time its parent's best child is read."""
+        self._dirty.below(node_id)
 
     def anything_open(self, node_id: NodeId) -> bool:
-        """Whether anything in the node's subtree may be expanded."""
+        """Whether the node's subtree has an open node."""
         return self._open_nodes[node_id] > 0
 
     def best(self, node_id: NodeId) -> list[NodeId]:
-        """The two open children of the highest bounds, fewer where there are fewer. An only child is not ranked, so
-        that a long chain is gone down fast."""
-        if self._born[node_id] == 1:
-            return [only for only in (self._last_born[node_id],) if self.anything_open(only)]
+        """The two children with the highest bounds, or fewer. An only child is not ranked, so that the descent of a
+        long chain is fast."""
+        if self._child_counts[node_id] == 1:
+            return [only for only in (self._newest_child[node_id],) if self.anything_open(only)]
         return [child for _, child in self.children(node_id).best(_visits(self._tree, node_id))]
 
     def children(self, node_id: NodeId) -> Ranking:
-        """The open children of a node by their bounds."""
+        """The children of a node with open nodes in their subtree, ranked by bound."""
         ranking = self._rankings.get(node_id)
         if ranking is None:
             ranking = Ranking(partial(self._bound, node_id), _visits(self._tree, node_id))
             self._rankings[node_id] = ranking
-        for child in self._stirred.children(node_id):
+        for child in self._dirty.children(node_id):
             ranking.put(child, self._search.facts(self._tree, child) if self.anything_open(child) else None)
         return ranking
 

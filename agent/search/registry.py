@@ -1,4 +1,4 @@
-"""The search algorithms by name."""
+"""The search algorithms by name, and their default settings for single edits."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ SINGLE_EDITS: dict[str, Mapping[str, float]] = {
     "graph": {"c": 1.4, "alpha": 0.5},
     "mcts": {"c": 1.4, "alpha": 0.5},
 }
-"""Defaults where the policy proposes single edits, of which nearly all help nothing: wider than the others, which are
-for proposals that are worth more. These were found on real repairs by `mutate`, the others on simulated landscapes."""
+"""Defaults for policies that propose single edits, nearly all of them useless: wider than the other defaults, which are
+for better proposals. These were tuned on real repairs by `mutate`, the others on simulated landscapes."""

@@ -1,4 +1,4 @@
-"""SWE-Search's selection: every node that may be expanded competes, by one sum of bonuses and penalties."""
+"""SWE-Search's selection: all expandable nodes compete by a sum of bonuses and penalties."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from agent.search.support.ranking import Ranking, exactly, why_first
 __all__ = ["SweSearch"]
 
 BONUS = 50.0
-"""For a leaf of high reward, up to which an unlucky leaf below a good parent is lifted, and what a finished path
-costs."""
+"""Bonus of a leaf with a high reward, score to which an unlucky leaf below a good parent is lifted, and penalty of a
+finished path."""
 HIGH, VERY_HIGH, LOW, FULL = 50.0, 75.0, 0.0, 100.0
 """Rewards."""
 BAD_CHILD = 5.0
-"""How much the distance to an only and bad child counts."""
+"""Weight of the distance to a bad only child."""
 GOOD_CHILD = 5.0
-"""What a child of very high reward costs."""
+"""Penalty for a child with a very high reward."""
 FRUITLESS = 25.0
-"""What an expansion without a child costs, times their number squared."""
+"""Penalty for expansions without a child, times their number squared."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweSearch:
-    """Highest sum of the terms of `terms` first, the older node among equals.
+    """The node with the highest sum of `terms` first, the older node among equals.
 
     These are the terms and the constants of the code of SWE-Search (arXiv 2410.20285; `moatless-tree-search`,
     `selector/selector.py`, `uct_score`). Rewards there are in [-100, 100]: a value v is a reward of `200 v - 100`.
-    Its duplicates are here all expansions without a child: states that were known, failures, and work in flight, so
-    that workers spread. Left out are its terms that read what only its own agent writes: expected corrections,
-    repeated kinds of actions, and the similarity of edits.
+    Its duplicates correspond to all expansions without a child here: transpositions, failures, and work in flight, so
+    that workers spread. Omitted are its terms that read what only its own agent writes: expected corrections, repeated
+    kinds of actions, and the similarity of edits.
 
-    The exploration term is at most about 2 on that scale: with the constants as they were published this is close to
-    the best reward first.
+    The exploration term is at most about 2 on that scale: with the published constants this is close to best reward
+    first.
     """
 
     exploration: float = 1.0
     """Weight of exploration, at least 0."""
     depth_weight: float = 0.8
-    """What the square root of the depth costs, at least 0."""
+    """Penalty for the depth, times its square root, at least 0."""
     depth_bonus: float = 0.0
     """Bonus of the root, times `exp(depth_weight)`."""
     children: int = 5
-    """Expansions a node may have."""
+    """Most expansions of a node."""
     depth: int = 32
-    """Edits a path may have."""
+    """Most edits on a path."""
 
     def __post_init__(self) -> None:
         for name, least in (("exploration", 0), ("depth_weight", 0), ("children", 1), ("depth", 1)):
@@ -57,7 +57,7 @@ class SweSearch:
                 raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """The node of the highest score."""
+        """Select the node with the highest score."""
         del rng
         ranking = tree.view(self, lambda tree: _Candidates(tree, self)).ranking()
         best = [node_id for _, node_id in ranking.best()]
@@ -71,7 +71,7 @@ class SweSearch:
         return sum(self.terms(tree, node_id).values())
 
     def terms(self, tree: Tree, node_id: NodeId) -> Mapping[str, float]:
-        """Bonuses above 0 and penalties below 0, by name."""
+        """The bonuses (above 0) and penalties (below 0) of a node, by name."""
         own, depth, children = _reward(tree[node_id].value), tree.depth(node_id), tree.children(node_id)
         rewards = [_reward(child.value) for child in children]
         parent = tree.parent(node_id)
@@ -104,14 +104,14 @@ def _reward(value: float) -> float:
 
 
 def _exploration(tree: Tree, node_id: NodeId) -> float:
-    """`sqrt(ln N / n)` with the visits N of the parent and n of the node, those in flight included."""
+    """`sqrt(ln N / n)` with the visit counts N of the parent and n of the node, expansions in flight included."""
     parent = tree.parent(node_id)
     above = 1 if parent is None else tree.visits(parent.id) + tree.pending_below(parent.id)
     return sqrt(log(above) / (tree.visits(node_id) + tree.pending_below(node_id)))
 
 
 class _Candidates:
-    """A view: the nodes that may be expanded, by score."""
+    """A view: the expandable nodes by score."""
 
     def __init__(self, tree: Tree, search: SweSearch) -> None:
         self._tree = tree
@@ -120,18 +120,17 @@ class _Candidates:
         self._changed: set[NodeId] = set()
 
     def changed(self, node_id: NodeId) -> None:
-        """Scored again when the ranking is asked for are the node, all above it, and their children: they count its
-        visits."""
+        """Schedule the node, its ancestors and their children, which all use its visit count, for the next ranking."""
         self._changed.add(node_id)
 
     changed_below = changed
 
     def ranking(self) -> Ranking:
-        """All of them."""
+        """The up-to-date ranking."""
         tree, search = self._tree, self._search
         above = tree.structure.ancestors(self._changed)
-        counted = {node_id for node_id in above if tree.depth(node_id) <= search.depth}
-        for node_id in counted.union(*(self._children(node_id) for node_id in counted)):
+        nodes = {node_id for node_id in above if tree.depth(node_id) <= search.depth}
+        for node_id in nodes.union(*(self._children(node_id) for node_id in nodes)):
             competes = search.competes(tree, node_id)
             self._ranking.put(node_id, (search.score(tree, node_id),) if competes else None)
         self._changed.clear()

@@ -187,7 +187,7 @@ class Batch:
         self._behind = bool(self.attempts)
 
     def close(self) -> None:
-        """Bring the predictions up to date and let another process fill the folder."""
+        """Write the predictions and let another process fill the folder."""
         if self._behind:
             self._predict()
         self._ledger.close()

@@ -38,11 +38,11 @@ __all__ = [
     "Solve",
     "StopSignal",
     "Take",
-    "brakes_on_signals",
     "in_order",
     "run_batch",
     "solver_of",
     "state_of",
+    "stop_on_signals",
 ]
 
 log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class StopSignal:
 
     def __init__(self) -> None:
         self.drain = threading.Event()
-        """Nothing new is begun."""
+        """Begin nothing new."""
         self.cancel = threading.Event()
         """Running instances stop at their next step."""
 
@@ -121,7 +121,7 @@ class StopSignal:
 
 
 @contextmanager
-def brakes_on_signals() -> Iterator[StopSignal]:
+def stop_on_signals() -> Iterator[StopSignal]:
     """Yield a stop signal that SIGINT escalates and SIGTERM sets fully. Only in the main thread."""
     brakes = StopSignal()
 

@@ -18,7 +18,7 @@ class InstanceStatus:
     doing: str = "preparing the repository"
     nodes: int = 0
     best: float = 0.0
-    """The greatest value of a node, in [0, 1]."""
+    """The highest value of a node, in [0, 1]."""
     usage: Usage = field(default_factory=Usage)
 
     def after(self, event: Event) -> InstanceStatus:

@@ -245,10 +245,10 @@ def _filled(
 ) -> tuple[str, bool]:
     """Attempt what is to do; why nothing more was begun, and whether a signal came."""
     from benchmarks.batch.progress import BatchProgress
-    from benchmarks.batch.runner import Observers, brakes_on_signals, run_batch
+    from benchmarks.batch.runner import Observers, run_batch, stop_on_signals
 
     shown = BatchProgress(len(todo), batch.identity.mode)
-    with ready as offer, brakes_on_signals() as brakes, shown as progress:
+    with ready as offer, stop_on_signals() as brakes, shown as progress:
         halted = run_batch(
             batch, todo, offer.solve, workers=workers or offer.room, brakes=brakes,
             observer=Observers((progress, *others)), lacking=lacking, take=offer.take,

@@ -1,9 +1,9 @@
-"""The provider for images and engines in which the guest cannot run: a container a fork, an image a state.
+"""The provider for images and engines in which the guest cannot run: a fork is a container, a state is an image.
 
-It needs nothing of the image but `/bin/sh` and `rm`. It is slower than the other providers by a factor of fifty, and
-weaker: `/dev/shm` is empty at the start of each command; `/etc/hosts`, `/etc/hostname` and `/etc/resolv.conf` are the
-engine's; times are kept in whole seconds; outside the workspace a digest covers what the engine's `diff` notices, which
-is types, modes, sizes and times, and not a file that was changed in place without any of them.
+The image needs only `/bin/sh` and `rm`. This provider is about fifty times slower than the others, and weaker:
+`/dev/shm` is empty at the start of each command; `/etc/hosts`, `/etc/hostname` and `/etc/resolv.conf` are the engine's;
+times have whole seconds; outside the workspace a digest covers what the engine's `diff` sees (types, modes, sizes and
+times), and misses a file that was changed in place without changing any of these.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sandboxes import (
     Change,
@@ -28,10 +28,9 @@ from sandboxes import (
     Template,
     Workspace,
 )
-from sandboxes.commit.archives import Contents, from_root
-from sandboxes.commit.base import Base
-from sandboxes.commit.container import Box, leased
-from sandboxes.commit.founding import found
+from sandboxes.commit.archives import Contents, Files, from_root
+from sandboxes.commit.base_state import build_base_state
+from sandboxes.commit.container import Box, leased, make, remove
 from sandboxes.commit.manifest import Entry, Manifest, delta, differing, nested_in, put_back
 from sandboxes.commit.states import State, States
 from sandboxes.docker.client import connect, sweep, translated
@@ -42,13 +41,41 @@ from sandboxes.forking.merge import merge
 from sandboxes.forking.provider import kind_of, owned, relative
 from sandboxes.git.diff import MAX_FILE_BYTES, Difference, Side, fitting, ignored, patch
 
+if TYPE_CHECKING:
+    from docker import DockerClient
+
 __all__ = ["CommitProvider"]
 
 _REMOVE_TIMEOUT_S = 600.0
 
 
+class BaseEntries:
+    """The files of one base state, read on demand from a container that never runs. Thread-safe."""
+
+    def __init__(self, client: DockerClient, states: States, base: str, limits: Limits) -> None:
+        self._client, self._states, self._name, self._limits = client, states, base, limits
+        self._lock = threading.Lock()
+        self._container = ""
+        self._entries: dict[str, Entry | None] = {}
+
+    def entry(self, path: str) -> Entry | None:
+        """The base state's entry at an absolute path."""
+        with self._lock:
+            if path not in self._entries:
+                if not self._container:
+                    state = self._states.base(self._name)
+                    self._container = make(self._client, state, self._limits, self._states.run)
+                self._entries[path] = Files(self._client, self._container).entry(path)
+            return self._entries[path]
+
+    def close(self) -> None:
+        """Remove the container."""
+        if self._container:
+            remove(self._client, self._container)
+
+
 class CommitProvider:
-    """States as images of a Docker engine. `store` is a directory that says which; `why` ends the tier's line."""
+    """Keeps states as Docker images. `store` is the directory that lists them; `why` is appended to the tier's line."""
 
     def __init__(self, store: Path, limits: Limits | None = None, why: str = "") -> None:
         self._limits = limits or Limits()
@@ -61,7 +88,7 @@ class CommitProvider:
         self._boxes: set[Box] = set()
         self._leased: Counter[str] = Counter()
         self._doomed: dict[str, State] = {}
-        self._bases: dict[str, Base] = {}
+        self._bases: dict[str, BaseEntries] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -87,10 +114,10 @@ class CommitProvider:
         return self._tally.forked
 
     def prove(self, image: str | None = None) -> None:
-        """Run a command in a state of an image; nothing is left of it.
+        """Check that a command runs in a state of the image. Nothing is left behind.
 
         Raises:
-            SandboxUnavailable, ImageMissing: containers of that image do not run here.
+            SandboxUnavailable, ImageMissing: containers of the image do not run here.
         """
         base = self.create(Workspace(image=image, mount="/tmp"))  # noqa: S108 - of the image
         with self.at(base) as box:
@@ -103,7 +130,7 @@ class CommitProvider:
         """As `sandboxes.Provider.create`."""
         self.require_room()
         with translated():
-            return found(self._client, self._states, workspace, self._limits).snapshot
+            return build_base_state(self._client, self._states, workspace, self._limits).snapshot
 
     @contextmanager
     def at(self, snapshot: Snapshot) -> Iterator[Box]:
@@ -115,10 +142,10 @@ class CommitProvider:
     def scratch(
         self, snapshot: Snapshot, base: Snapshot, put_back: Sequence[str] = (), template: Template | None = None
     ) -> Iterator[Box]:
-        """As `sandboxes.Provider.scratch`. There are no templates here."""
+        """As `sandboxes.Provider.scratch`. Templates are not supported."""
         paths = [relative(path) for path in put_back]
-        with translated(), self._lease(base) as (box, founded):
-            self._turn_into(box, founded, self._load(snapshot), paths)
+        with translated(), self._lease(base) as (box, base_state):
+            self._turn_into(box, base_state, self._load(snapshot), paths)
             yield box
 
     @contextmanager
@@ -147,26 +174,26 @@ class CommitProvider:
             raise SnapshotMissing(f"the snapshot {snapshot.id} was discarded")
         return self._states.load(snapshot.id)
 
-    def _base(self, state: State) -> Base:
+    def _base(self, state: State) -> BaseEntries:
         with self._lock:
             if state.base not in self._bases:
-                self._bases[state.base] = Base(self._client, self._states, state.base, self._limits)
+                self._bases[state.base] = BaseEntries(self._client, self._states, state.base, self._limits)
             return self._bases[state.base]
 
-    def _turn_into(self, box: Box, founded: State, wanted: State, put_back_: Sequence[str]) -> None:
-        """Give a fork of the base the workspace of another state, all but some paths."""
-        tree = self._states.manifest(founded)
-        changed = delta(tree, put_back(tree, self._states.manifest(wanted), put_back_))
+    def _turn_into(self, box: Box, base: State, target: State, put_back_: Sequence[str]) -> None:
+        """Give a fork of the base the workspace of `target`, except for the paths that are put back."""
+        tree = self._states.manifest(base)
+        changed = delta(tree, put_back(tree, self._states.manifest(target), put_back_))
         gone = [f"{box.workdir}/{path}" for path in _outermost([path for path in changed if changed[path] is None])]
         if gone:
             done = box.exec(["rm", "-rf", "--", *gone], timeout_s=_REMOVE_TIMEOUT_S, cwd="/")
             if done.exit_code:
                 raise SandboxError(f"cannot remove {gone[0]}: {done.stderr.decode(errors='replace')}")
-        there = {path for path, entry in changed.items() if entry is not None}
-        if there:
+        added = {path for path, entry in changed.items() if entry is not None}
+        if added:
             with (
-                self._lease(wanted.snapshot) as (source, _),
-                source.files.some(box.workdir, there) as some,
+                self._lease(target.snapshot) as (source, _),
+                source.files.some(box.workdir, added) as some,
                 from_root(some, box.workdir) as archive,
             ):
                 box.files.put("/", archive)
@@ -194,32 +221,32 @@ class CommitProvider:
         rules = {path for path in after if path.rpartition("/")[2] == ".gitignore" and after[path][0] == "f"}
         with translated():
             sides = self._contents(one, before, paths), self._contents(other, after, {*paths, *rules})
-        if endless := rules & sides[1].large.keys():
-            raise SandboxError(f"{min(endless)!r} is too large to be read for what git ignores")
-        texts = {path: sides[1].found[path].decode("utf-8", "surrogateescape") for path in rules}
-        unknown = [path for path in paths if path not in tracked]
-        left_out = ignored(unknown, texts, self._states.base(one.base).exclude)
+        if too_large := rules & sides[1].large.keys():
+            raise SandboxError(f"{min(too_large)!r} is too large to read its ignore rules; make it smaller")
+        texts = {path: sides[1].contents[path].decode("utf-8", "surrogateescape") for path in rules}
+        untracked = [path for path in paths if path not in tracked]
+        left_out = ignored(untracked, texts, self._states.base(one.base).exclude)
         sizes = {path: (sides[0].size(path), sides[1].size(path)) for path in paths if path not in left_out}
         return [
-            Difference(path, _side(before, path, sides[0].found), _side(after, path, sides[1].found))
+            Difference(path, _side(before, path, sides[0].contents), _side(after, path, sides[1].contents))
             for path in fitting(sizes)
         ]
 
     def _both(self, old: Snapshot, new: Snapshot) -> tuple[State, State, Manifest, Manifest]:
         one, other = self._load(old), self._load(new)
         if one.base != other.base:
-            raise SandboxError(f"{old.id} and {new.id} do not come from one base")
+            raise SandboxError(f"{old.id} and {new.id} do not have the same base state")
         return one, other, self._states.manifest(one), self._states.manifest(other)
 
     def _contents(self, state: State, tree: Manifest, paths: Sequence[str] | set[str]) -> Contents:
-        wanted = {path for path in paths if path in tree and tree[path][0] in ("f", "l")}
-        if not wanted:
+        files = {path for path in paths if path in tree and tree[path][0] in ("f", "l")}
+        if not files:
             return Contents({}, {})
         with self._lease(state.snapshot) as (box, _):
-            return box.files.contents(state.workdir, wanted, MAX_FILE_BYTES)
+            return box.files.contents(state.workdir, files, MAX_FILE_BYTES)
 
     def discard(self, *snapshots: Snapshot) -> None:
-        """As `sandboxes.Provider.discard`. What a running lease stands on goes when that ends."""
+        """As `sandboxes.Provider.discard`. A state that is leased is removed when its last lease ends."""
         for state in [self._load(snapshot) for snapshot in snapshots]:
             with self._lock:
                 if self._leased[state.id]:
@@ -240,7 +267,7 @@ class CommitProvider:
                     self._states.discard(self._states.load(name))
 
     def require_room(self, *, to_finish: bool = False) -> None:
-        """As `sandboxes.Provider.require_room`, of the disk alone: images share what they take."""
+        """As `sandboxes.Provider.require_room`, for the disk only: images share layers, so their sizes mean little."""
         with translated():
             disk = root_of(self._client)
         if disk:
@@ -261,7 +288,7 @@ class CommitProvider:
 
 
 def _outermost(paths: Sequence[str]) -> list[str]:
-    """Those that are not below another of them; the paths are sorted."""
+    """The paths that are not below another of them, sorted."""
     kept: list[str] = []
     for path in sorted(paths, key=lambda path: path.split("/")):
         if not kept or not path.startswith(kept[-1] + "/"):
@@ -270,7 +297,7 @@ def _outermost(paths: Sequence[str]) -> list[str]:
 
 
 def _leaf(tree: Manifest, path: str) -> Entry | None:
-    """What is there, unless it is a directory."""
+    """The entry at a path, or None if there is none or it is a directory."""
     entry = tree.get(path)
     return None if entry is None or entry[0] == "d" else entry
 

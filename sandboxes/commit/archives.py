@@ -1,4 +1,4 @@
-"""The files of a container that is not running, through the engine's archives. No program inside takes part."""
+"""Reads and writes the files of a stopped container through the engine's archives, without running a program."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = ["Contents", "Facts", "Files", "directories", "from_root"]
 
 _MOST_LINKS = 40
 _GO_TYPES = {1 << 31: "d", 1 << 27: "l", 1 << 26: "o", 1 << 25: "o", 1 << 24: "o", 1 << 21: "o", 1 << 19: "o"}
-"""Bits of a file mode as the engine, which is written in Go, has it."""
+"""File types by their bit in a file mode of Go, the engine's language."""
 _ENGINES_OWN = ("/dev", "/proc", "/sys")
-"""What the engine makes anew each time that a command is run: no file of ours."""
+"""Directories that the engine creates anew for each command; they hold no files of ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is at a path; links are not followed."""
+    """The file type and attributes at a path, without following links."""
 
     kind: str
     mode: int
@@ -43,28 +43,28 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What files hold, and where links lead."""
+    """The content of files and the targets of links, by path."""
 
-    found: dict[str, bytes]
+    contents: dict[str, bytes]
     large: dict[str, int]
-    """The sizes of files that were too large to be read."""
+    """The sizes of files that are too large to be read."""
 
     def size(self, path: str) -> int | None:
-        """Bytes of what is there; None where it is no file and no link."""
-        return len(self.found[path]) if path in self.found else self.large.get(path)
+        """The size in bytes; None if the path is neither a file nor a link."""
+        return len(self.contents[path]) if path in self.contents else self.large.get(path)
 
 
 class Files:
-    """The files of one container. Paths are absolute; links never lead out of the container."""
+    """The files of one container. Paths are absolute; links never lead outside the container."""
 
     def __init__(self, client: DockerClient, container: str) -> None:
         self._client, self._container = client, container
 
     def look(self, path: str) -> Facts | None:
-        """What is there, None when nothing is.
+        """The facts about a path; None if it does not exist.
 
         Raises:
-            NotADirectoryError: something above it is a file.
+            NotADirectoryError: one of its parents is a file.
         """
         from docker.errors import APIError
         from docker.utils import decode_json_header
@@ -80,17 +80,17 @@ class Files:
             if self._is_file(posixpath.dirname(path)):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
             raise APIError(f"{path} cannot be looked at", response=answer)
-        said = decode_json_header(answer.headers["X-Docker-Container-Path-Stat"])
-        kind = next((kind for bit, kind in _GO_TYPES.items() if said["mode"] & bit), "f")
-        time_s = int(datetime.fromisoformat(said["mtime"]).timestamp())
-        return Facts(kind, said["mode"] & 0o777, said["size"], time_s, said["linkTarget"])
+        header = decode_json_header(answer.headers["X-Docker-Container-Path-Stat"])
+        kind = next((kind for bit, kind in _GO_TYPES.items() if header["mode"] & bit), "f")
+        time_s = int(datetime.fromisoformat(header["mtime"]).timestamp())
+        return Facts(kind, header["mode"] & 0o777, header["size"], time_s, header["linkTarget"])
 
     def _is_file(self, path: str) -> bool:
         found = self.look(path) if path != "/" else None
         return found is not None and found.kind != "d"
 
     def resolve(self, path: str) -> tuple[str, Facts | None]:
-        """Where a path leads once the links at its end are followed, and what is there."""
+        """The path after following links in its last component, and the facts about it."""
         for _ in range(_MOST_LINKS):
             found = self.look(path)
             if found is None or found.kind != "l":
@@ -114,7 +114,7 @@ class Files:
         raise SandboxError(f"the engine gave no content for {path}")
 
     def write(self, path: str, data: bytes, executable: bool | None, owner: tuple[int, int], now: float) -> str:
-        """As `Sandbox.write`; where the file really is. An old one's time moves on by a second at least."""
+        """As `Sandbox.write`; returns the resolved path. The time of an existing file advances by at least a second."""
         place, found = self.resolve(path)
         if found is not None:
             _require_regular(found, path)
@@ -134,7 +134,7 @@ class Files:
         return place
 
     def _deepest(self, folder: str, path: str) -> tuple[str, list[str]]:
-        """The directory nearest to a folder that is there, and the names that lack below it."""
+        """The deepest existing directory on the way to a folder, and the names missing below it."""
         missing: list[str] = []
         while folder != "/":
             place, found = self.resolve(folder)
@@ -147,12 +147,12 @@ class Files:
         return "/", missing
 
     def put(self, folder: str, archive: bytes | IO[bytes]) -> None:
-        """Unpack a tar in a directory that is there."""
-        place: Any = os.fsencode(folder)  # the name's own bytes are what has to be sent
+        """Unpack a tar in an existing directory."""
+        place: Any = os.fsencode(folder)  # the engine needs the raw bytes of the name
         self._client.api.put_archive(self._container, place, archive)
 
     def entry(self, path: str) -> Entry | None:
-        """What is there, as a manifest says it."""
+        """The manifest entry of a path; None if it does not exist."""
         found = self.look(path)
         if found is None or found.kind in ("d", "o"):
             return (found.kind, found.mode, "") if found else None
@@ -162,36 +162,36 @@ class Files:
         return None
 
     def tree(self, folder: str) -> Manifest:
-        """Everything below a directory."""
-        found: Manifest = {}
+        """The manifest of everything below a directory."""
+        tree: Manifest = {}
         with self._archive(folder) as members:
             for member in members:
                 name = _below(member.name)
                 if not name:
                     continue
-                known = found.get(_below(member.linkname)) if member.islnk() else None
-                found[name] = known or _entry(members, member)
-        return found
+                linked = tree.get(_below(member.linkname)) if member.islnk() else None
+                tree[name] = linked or _entry(members, member)
+        return tree
 
-    def contents(self, folder: str, wanted: Collection[str], max_bytes: int) -> Contents:
-        """What some paths below a directory hold; no file of more bytes is read."""
-        found, large, linked = {}, {}, {}
+    def contents(self, folder: str, paths: Collection[str], max_bytes: int) -> Contents:
+        """The contents of some paths below a directory. Files larger than `max_bytes` are not read."""
+        contents, large, linked = {}, {}, {}
         with self._archive(folder) as members:
             for member in members:
                 name = _below(member.name)
                 if member.size > max_bytes:
                     large[name] = member.size
-                elif name in wanted and member.islnk():
+                elif name in paths and member.islnk():
                     linked[name] = _below(member.linkname)
-                elif name in wanted:
-                    found[name] = os.fsencode(member.linkname) if member.issym() else _content(members, member)
+                elif name in paths:
+                    contents[name] = os.fsencode(member.linkname) if member.issym() else _content(members, member)
         large |= {name: large[first] for name, first in linked.items() if first in large}
-        found |= {name: self.read(f"{folder}/{name}", max_bytes) for name in linked if name not in large}
-        return Contents(found, large)
+        contents |= {name: self.read(f"{folder}/{name}", max_bytes) for name in linked if name not in large}
+        return Contents(contents, large)
 
     @contextmanager
-    def some(self, folder: str, wanted: Collection[str]) -> Iterator[IO[bytes]]:
-        """A tar of these paths below a directory, as they are, relative to it."""
+    def some(self, folder: str, paths: Collection[str]) -> Iterator[IO[bytes]]:
+        """A tar of some paths below a directory, with names relative to it."""
         linked = []
         with tempfile.TemporaryFile() as file:
             with (
@@ -200,7 +200,7 @@ class Files:
             ):
                 for member in members:
                     name = _below(member.name)
-                    if name not in wanted:
+                    if name not in paths:
                         continue
                     if member.islnk():
                         linked.append((name, member))
@@ -278,7 +278,7 @@ def _header(name: str, kind: bytes, mode: int, owner: tuple[int, int], time_s: i
 
 
 def _rename(member: tarfile.TarInfo, name: str, linkname: str | None = None) -> None:
-    """A long name, or one that is not ASCII, stands in the headers too, and would be written from there."""
+    """Rename a member. A long or non-ASCII name is also in its PAX headers, which would override the new name."""
     member.name = name
     member.linkname = member.linkname if linkname is None else linkname
     member.pax_headers = {key: value for key, value in member.pax_headers.items() if key not in ("path", "linkpath")}
@@ -286,8 +286,10 @@ def _rename(member: tarfile.TarInfo, name: str, linkname: str | None = None) -> 
 
 @contextmanager
 def from_root(archive: IO[bytes], folder: str) -> Iterator[IO[bytes]]:
-    """A tar of what is in a directory, with names from the root: the engine refuses links that climb above the
-    directory in which it unpacks them."""
+    """Rewrite a tar of a directory with names relative to the root.
+
+    The engine refuses links that lead above the directory in which it unpacks them.
+    """
     top = folder.strip("/")
     with (
         tempfile.TemporaryFile() as file,

@@ -1,10 +1,10 @@
-"""One command in a container that is started for it: when its first process ends, the kernel ends all others.
+"""Runs one command in a container that is started for it. When its first process ends, the kernel kills all others.
 
-The container's first process is the image's `sh`, which reads from its stdin what it has to run. So a container can be
-started any number of times, each time with another command, and its files stay in between.
+The container's first process is the image's `sh`, which reads the command from stdin. So a container can be started any
+number of times, each time with another command, and keeps its files in between.
 
-The caller watches the deadline. A caller that is stopped or killed cannot: then the container ends the command itself,
-a little later, where the image has a `sleep`.
+The caller watches the deadline. If the caller is stopped or killed, the container ends the command a little later
+itself, provided that the image has `sleep`.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ FIRST_PROCESS = (
 """The entry point of every container of this process."""
 
 _STARTED = b"+"
-"""The first byte of stdout: from now on the command's time counts."""
+"""The first byte of stdout; the command's time is measured from here."""
 _START_TIMEOUT_S = 120.0
 _GRACE_S = 15
-"""So long after the deadline the container ends a command that nobody has ended."""
+"""How long after the deadline the container ends the command itself."""
 _DISK_CHECK_S = 2.0
 _XFSZ = 25
 _KILLED = 128 + 9
@@ -57,11 +57,11 @@ class Command:
     timeout_s: float
     cwd: str
     env: Mapping[str, str]
-    """Over the container's own."""
+    """Overrides the container's own variables."""
     stdin: bytes = b""
 
     def script(self) -> bytes:
-        """For the container's first process."""
+        """The script for the container's first process."""
         exports = [f"export {name}={shlex.quote(value)}" for name, value in self.env.items() if _NAME.fullmatch(name)]
         odd = [f"{name}={value}" for name, value in self.env.items() if not _NAME.fullmatch(name)]
         argv = [*(["env", *odd] if odd else []), *self.argv]
@@ -79,7 +79,7 @@ class Command:
 
 
 class _Output:
-    """The two streams of a running container; of each the head is kept and the rest counted."""
+    """Stdout and stderr of a running container. The head of each is kept and the rest is counted."""
 
     def __init__(self, stream: Any, limit: int, now: Callable[[], float]) -> None:
         self._stream = stream
@@ -92,7 +92,7 @@ class _Output:
         self.started_at: float | None = None
 
     def receive(self, until: float) -> bool:
-        """Take in what comes next, or nothing when `until` passes; False at the end."""
+        """Receive the next output, or nothing until the time `until`; False at the end of the streams."""
         self.socket.settimeout(max(0.001, until - self._now()))
         try:
             part = self.socket.recv(1 << 16)
@@ -112,7 +112,7 @@ class _Output:
         self.written[stream] += len(data)
 
     def send(self, data: bytes, *, last: bool) -> None:
-        """Send it from a thread of its own, since a command need not read before it writes."""
+        """Send data from a separate thread, because a command may write before it reads."""
 
         def work() -> None:
             with contextlib.suppress(OSError):
@@ -123,10 +123,10 @@ class _Output:
         threading.Thread(target=work, daemon=True).start()
 
     def check_start(self, code: int) -> None:
-        """Raises SandboxLost where no command was begun; the first process ended with `code`."""
+        """Raise SandboxLost if the first process, which ended with `code`, did not start the command."""
         if self.started_at is None:
-            said = bytes(self.kept[2]).decode(errors="replace").strip() or f"exit code {code}"
-            raise SandboxLost(f"/bin/sh in the container does not run commands any more: {said}")
+            reason = bytes(self.kept[2]).decode(errors="replace").strip() or f"exit code {code}"
+            raise SandboxLost(f"/bin/sh in the container does not run commands any more: {reason}")
 
     def close(self) -> None:
         self._stream.close()
@@ -141,13 +141,13 @@ def run(
     size: Callable[[], int],
     now: Callable[[], float] = time.monotonic,
 ) -> ExecResult:
-    """Run it to its end; after a time-out or a full disk the container has been killed.
+    """Run a command to its end. After a time-out, or at the disk limit, the container is killed.
 
-    `size` says how many bytes the container holds over its image; it is asked every few seconds.
+    `size` returns how many bytes the container holds on top of its image; it is called every few seconds.
 
     Raises:
         SandboxUnavailable: the image has no `sh`.
-        SandboxLost: the container's first process does not do its work.
+        SandboxLost: the container's first process did not start the command.
     """
     script = command.script()
     output = _start(client, container, limits.output_bytes, now)
@@ -186,7 +186,9 @@ def _start(client: DockerClient, container: str, limit: int, now: Callable[[], f
     except APIError as error:
         output.close()
         if "no such file" in str(error.explanation):
-            raise SandboxUnavailable("the image has no /bin/sh, without which no command can be run in it") from error
+            raise SandboxUnavailable(
+                "the image has no /bin/sh, which every command needs; use another image"
+            ) from error
         raise
     return output
 
@@ -194,7 +196,7 @@ def _start(client: DockerClient, container: str, limit: int, now: Callable[[], f
 def _watch(
     output: _Output, timeout_s: float, disk_bytes: int, size: Callable[[], int], clock: Callable[[], float]
 ) -> tuple[str, float]:
-    """What the command has to be killed for, "" when it ended by itself; and how long it ran."""
+    """Why the command must be killed ("" if it ended by itself), and how long it ran."""
     begun = clock()
     look_at = begun + _DISK_CHECK_S
     while True:
@@ -211,7 +213,7 @@ def _watch(
 
 
 def _in_time(client: DockerClient, container: str) -> bool:
-    """Whether the command has ended by itself, so that it is the caller who is late."""
+    """Whether the command ended by itself, and only the caller noticed it too late."""
     state = client.api.inspect_container(container)["State"]
     return not state["Running"] and (state["ExitCode"] != _KILLED or state["OOMKilled"])
 
@@ -227,5 +229,5 @@ def _kill(client: DockerClient, container: str) -> None:
 
 
 def _limit(client: DockerClient, container: str, code: int) -> Any:
-    """`memory` where the engine says so."""
+    """`memory` if the engine reports that the command ran out of memory, else empty."""
     return "memory" if code and client.api.inspect_container(container)["State"].get("OOMKilled") else ""

@@ -1,4 +1,4 @@
-"""One leased container: commands, files, and freezing it into a state."""
+"""One leased container: runs commands, reads and writes files, and is frozen into a state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from sandboxes import ExecResult, Limits, SandboxLost, Snapshot, SnapshotMissing, TemplateLost
@@ -16,7 +16,7 @@ from sandboxes.commit.command import FIRST_PROCESS, Command, run
 from sandboxes.commit.manifest import Entry, Manifest, delta
 from sandboxes.commit.states import State, States
 from sandboxes.docker import seccomp as filters
-from sandboxes.docker.client import is_podman, labels
+from sandboxes.docker.client import is_podman, labels, removed
 from sandboxes.forking.arguments import require_command, require_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ __all__ = ["Box", "leased", "make", "remove", "upwards"]
 
 _REMOVE_TIMEOUT_S = 120.0
 _MOUNTED = ("/dev", "/proc", "/sys", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/.dockerenv")
-"""What the engine makes anew for each container or command: no part of a state."""
+"""Paths that the engine creates for each container or command; they are not part of a state."""
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def leased(
     capabilities: Sequence[str] = (),
     base_entry: Callable[[str], Entry | None] = lambda _: None,
 ) -> Iterator[Box]:
-    """A container for the block. `base_entry` is what the base has at an absolute path."""
+    """Lease a container for the block. `base_entry` returns the base state's entry at an absolute path."""
     box = Box(client, states, state, make(client, state, limits, states.run, network, capabilities), limits, base_entry)
     try:
         yield box
@@ -55,12 +55,12 @@ def make(
     network: str = "none",
     capabilities: Sequence[str] = (),
 ) -> str:
-    """A hardened container over a state's image, not started; its name."""
+    """Create, but do not start, a hardened container of a state's image, and return its id."""
     from docker.errors import ImageNotFound
     from docker.types import Healthcheck
 
     try:
-        made = client.api.create_container(
+        container = client.api.create_container(
             state.image,
             entrypoint=list(FIRST_PROCESS),
             command=[],
@@ -75,11 +75,11 @@ def make(
         )
     except ImageNotFound as error:
         raise SnapshotMissing(f"the image {state.image} is gone from the engine") from error
-    return str(made["Id"])
+    return str(container["Id"])
 
 
 def _hardened(client: DockerClient, limits: Limits, network: str, capabilities: Sequence[str]) -> dict[str, Any]:
-    """What a container may do and take, as the engine's interface has it."""
+    """The host configuration with a container's limits and restrictions."""
     from docker.types import LogConfig, Ulimit
 
     config: dict[str, Any] = client.api.create_host_config(
@@ -101,13 +101,13 @@ def _hardened(client: DockerClient, limits: Limits, network: str, capabilities: 
 
 @cache
 def _filters(client: DockerClient) -> tuple[str, ...]:
-    """Podman takes a filter only as a file on its side, and an engine without any takes none."""
-    able = any("seccomp" in option for option in client.info().get("SecurityOptions") or ())
-    return (f"seccomp={filters.of_commands()}",) if able and not is_podman(client) else ()
+    """The seccomp option. Podman reads a filter only from a file on its own machine; some engines support none."""
+    supported = any("seccomp" in option for option in client.info().get("SecurityOptions") or ())
+    return (f"seccomp={filters.of_commands()}",) if supported and not is_podman(client) else ()
 
 
 class Box:
-    """A container of our own over a state, as `sandboxes.Sandbox`. It runs only while a command does."""
+    """A container over a state that implements `sandboxes.Sandbox`. It runs only while a command runs."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Box:
 
     @property
     def is_open(self) -> bool:
-        """Whether the container is there."""
+        """Whether the container still exists."""
         return self._open
 
     def _require_open(self) -> None:
@@ -157,13 +157,13 @@ class Box:
         return done
 
     def perform(self, order: bytes, *, timeout_s: float) -> ExecResult:
-        """As `sandboxes.Sandbox.perform`: never."""
+        """Not supported: always raises TemplateLost."""
         raise TemplateLost("a container of a committed image has no template")
 
     def _size(self) -> int:
-        """Bytes that the container holds over its image."""
-        found = self._client.api.containers(all=True, size=True, filters={"id": self.container})
-        return int(found[0].get("SizeRw") or 0) if found else 0
+        """Bytes that the container holds on top of its image."""
+        rows = self._client.api.containers(all=True, size=True, filters={"id": self.container})
+        return int(rows[0].get("SizeRw") or 0) if rows else 0
 
     def read(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """As `sandboxes.Sandbox.read`."""
@@ -191,7 +191,7 @@ class Box:
         return posixpath.normpath(posixpath.join(self.workdir, path))
 
     def snapshot(self) -> Snapshot:
-        """As `sandboxes.Sandbox.snapshot`. The lease goes on in the same container, which holds just that state."""
+        """As `sandboxes.Sandbox.snapshot`. The lease continues in the same container, which has exactly that state."""
         self._require_open()
         tree, outside = self.compare()
         facts = replace(
@@ -204,7 +204,7 @@ class Box:
         return self._states.new(self.container, facts).snapshot
 
     def compare(self) -> tuple[Manifest, dict[str, Entry | None]]:
-        """The workspace, and what differs from the base outside of it."""
+        """The workspace's manifest, and the differences from the base outside the workspace."""
         outside = dict(self._state.outside)
         top = self.workdir + "/"
         for path in self._changed():
@@ -220,8 +220,10 @@ class Box:
         return tree, outside
 
     def _changed(self) -> list[str]:
-        """Absolute paths that may differ from the container's image: all that do outside the workspace, and inside it
-        where no command was run."""
+        """Absolute paths that may differ from the container's image.
+
+        Once a command has run, paths inside the workspace are left out.
+        """
         if not self._ran:
             return sorted({above for path in self._written for above in upwards(path)})
         listed = [str(change["Path"]) for change in self._client.api.diff(self.container) or ()]
@@ -239,25 +241,19 @@ class Box:
             outside[path] = entry
 
     def end(self) -> None:
-        """Remove the container, if that was not done."""
+        """Remove the container. May be called again."""
         if self._open:
             self._open = False
             remove(self._client, self.container)
 
 
 def remove(client: DockerClient, container: str) -> None:
-    """Kill and remove a container, unless somebody else has."""
-    from docker.errors import APIError
-
-    try:
-        client.api.remove_container(container, v=True, force=True)
-    except APIError as error:
-        if error.status_code not in (404, 409):
-            raise
+    """Kill and remove a container, unless it is already gone."""
+    removed(partial(client.api.remove_container, container, v=True, force=True))
 
 
 def upwards(path: str) -> list[str]:
-    """A path and every directory above it but the root."""
+    """A path and every directory above it except the root, outermost first."""
     parts = path.strip("/").split("/")
     return ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 

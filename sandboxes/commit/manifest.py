@@ -1,4 +1,4 @@
-"""What is in a workspace, path by path, and what follows from it: digests, differences, what to measure in."""
+"""Manifests of workspaces: the entry of every path, with digests and differences of manifests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Manifest = dict[str, Entry]
 
 
 def hash_of(file: IO[bytes]) -> str:
-    """Of a file's bytes."""
+    """The hash of a file's content."""
     summary = hashlib.blake2b(digest_size=16)
     for part in iter(lambda: file.read(1 << 20), b""):
         summary.update(part)
@@ -25,19 +25,19 @@ def hash_of(file: IO[bytes]) -> str:
 
 
 def delta(old: Manifest, new: Manifest) -> dict[str, Entry | None]:
-    """What turns one into the other; None where nothing is any more."""
+    """The entries that turn `old` into `new`; None for a deleted path."""
     return {path: new.get(path) for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)}
 
 
 def apply(base: Manifest, changed: Mapping[str, Entry | None]) -> Manifest:
-    """The manifest that `changed` is the delta to."""
+    """Apply a delta to a manifest."""
     merged = {**base, **changed}
     return {path: entry for path, entry in merged.items() if entry is not None}
 
 
 def digest(key: str, *deltas: Mapping[str, Entry | None]) -> str:
-    """Of everything in which a state differs from the base that `key` names. Caches of byte code are no difference."""
-    counted = [sorted((path, entry) for path, entry in each.items() if not _is_cache(path)) for each in deltas]
+    """The digest of a state's differences from the base that `key` names. Byte code caches are not counted."""
+    counted = [sorted((path, entry) for path, entry in changes.items() if not _is_cache(path)) for changes in deltas]
     return hashlib.blake2b(json.dumps([key, counted]).encode(), digest_size=16).hexdigest()
 
 
@@ -46,18 +46,17 @@ def _is_cache(path: str) -> bool:
 
 
 def differing(old: Manifest, new: Manifest) -> tuple[str, ...]:
-    """The paths that differ, sorted; of directories only what is in them."""
-    found = delta(old, new)
-    return tuple(path for path in found if any(side[path][0] != "d" for side in (old, new) if path in side))
+    """The paths that differ, sorted, without directories."""
+    return tuple(path for path in delta(old, new) if any(side[path][0] != "d" for side in (old, new) if path in side))
 
 
 def nested_in(manifest: Iterable[str]) -> tuple[str, ...]:
-    """The directories, each ending in a slash, that are repositories of their own."""
+    """The directories (ending in a slash) that are nested repositories."""
     return tuple(path.removesuffix(".git") for path in manifest if path.endswith("/.git"))
 
 
 def put_back(base: Manifest, new: Manifest, paths: Sequence[str]) -> Manifest:
-    """`new` with these paths, and all below them, as they are in `base`; absent where `base` lacks them."""
+    """`new` with some paths and everything below them as in `base`; they are absent if `base` lacks them."""
     result = dict(new)
     for path in paths:
         _clear(result, path)
@@ -81,6 +80,6 @@ def _at_or_below(name: str, path: str) -> bool:
 
 
 def _parents(path: str) -> list[str]:
-    """Every directory above a path, the outermost first."""
+    """Every directory above a path, outermost first."""
     parts = path.split("/")[:-1]
     return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]

@@ -1,6 +1,6 @@
-"""The states of a store: a file a state says what it is, an image of the engine holds it.
+"""The states of a store: each is an image on the engine, described by a file in the store.
 
-An image that a discarded state leaves is kept by the engine for as long as another stands on it, and no longer.
+The engine keeps the image of a discarded state exactly as long as another image is built on it.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandboxes import Snapshot, SnapshotMissing
 from sandboxes.commit.manifest import Entry, Manifest, apply, digest
-from sandboxes.docker.client import labels
+from sandboxes.docker.client import labels, removed
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 __all__ = ["MAX_LAYERS", "State", "States", "flatten"]
 
 MAX_LAYERS = 100
-"""A state of more is made into one of a single layer. The engine's overlay2 refuses more than 125."""
+"""A state with more layers is flattened into one. The engine's overlay2 refuses more than 125."""
 _REPOSITORY = "ramify-state"
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is known of a state besides its image. A base state is its own base."""
+    """The facts about a state. A base state is its own base."""
 
     id: str
     image: str
-    """The engine's name of its image."""
+    """The name of its image on the engine."""
     base: str
     workdir: str
     user: str
     """Who runs commands: `uid:gid`."""
     env: Mapping[str, str]
-    """Environment of every command."""
+    """Environment variables of every command."""
     tree: Mapping[str, Entry | None]
-    """The workspace: all of it for a base state, else what differs from the base's."""
+    """The workspace: complete for a base state, else its differences from the base. None: deleted."""
     outside: Mapping[str, Entry | None] = field(default_factory=dict)
-    """What differs from the base elsewhere, by absolute path; None where it is gone."""
+    """Differences from the base outside the workspace, by absolute path. None: deleted."""
     tracked: tuple[str, ...] = ()
     exclude: str = ""
 
@@ -54,13 +54,13 @@ class State:
 
     @property
     def owner(self) -> tuple[int, int]:
-        """The user and group that its files belong to."""
+        """The user and group that own its files."""
         user, _, group = self.user.partition(":")
         return int(user), int(group)
 
     @property
     def snapshot(self) -> Snapshot:
-        """As others name it."""
+        """The state as a `sandboxes.Snapshot`."""
         return Snapshot(self.id, self.digest)
 
 
@@ -85,7 +85,7 @@ class States:
         """A state.
 
         Raises:
-            SnapshotMissing: there is none of that name.
+            SnapshotMissing: the store has no state of that name.
         """
         try:
             facts = json.loads(self._file(name).read_text(encoding="utf-8"))
@@ -99,7 +99,7 @@ class States:
         return self._place / f"{Path(name).name}.json"
 
     def names(self) -> tuple[str, ...]:
-        """Of all that are not forgotten."""
+        """The names of all states that are not discarded."""
         return tuple(path.stem for path in self._place.glob("*.json") if not path.stem.endswith(".base"))
 
     def manifest(self, state: State) -> Manifest:
@@ -108,7 +108,7 @@ class States:
         return base if state.id == state.base else apply(base, state.tree)
 
     def base(self, name: str) -> State:
-        """A base state, which stays known while it is discarded and others come from it."""
+        """A base state. Its facts can be read even after it was discarded."""
         try:
             return self.load(name)
         except SnapshotMissing:
@@ -118,7 +118,7 @@ class States:
         return apply({}, self.base(name).tree)
 
     def new(self, container: str, facts: State, *, base: bool = False) -> State:
-        """Freeze a container that is not running into a state; `facts` is all but its name and image."""
+        """Freeze a stopped container into a state. `facts` has everything except its id and image."""
         name = f"commit-{secrets.token_hex(8)}"
         self._client.api.commit(
             container, repository=_REPOSITORY, tag=name, conf={"Labels": self._marks, "Cmd": ["/bin/sh"]}
@@ -131,30 +131,15 @@ class States:
         return state
 
     def discard(self, state: State) -> None:
-        """Forget a state; its image goes with the last one that stands on it."""
+        """Forget a state. Its image is removed together with the last image built on it."""
         if state.id == state.base:
             _write(self._file(f"{state.id}.base"), json.dumps(asdict(state)))
         self._file(state.id).unlink(missing_ok=True)
-        remove_image(self._client, state.image)
-
-
-def remove_image(client: DockerClient, image: str) -> bool:
-    """Take the name from an image; True unless a container is made of it."""
-    from docker.errors import APIError
-
-    try:
-        client.api.remove_image(image)
-    except APIError as error:
-        if error.status_code == 404:
-            return True
-        if error.status_code == 409:
-            return False
-        raise
-    return True
+        removed(partial(self._client.api.remove_image, state.image))
 
 
 def flatten(client: DockerClient, image: str, name: str, marks: Mapping[str, str]) -> None:
-    """Make an image of one layer with the files of another, and what that says of its environment; call it `name`."""
+    """Make an image `name` with the files and settings of another image in a single layer."""
     config = client.images.get(image).attrs["Config"]
     container = client.api.create_container(
         image, ["true"], labels=dict(marks), host_config=client.api.create_host_config(network_mode="none")
@@ -177,7 +162,7 @@ def flatten(client: DockerClient, image: str, name: str, marks: Mapping[str, str
 
 
 def _quoted(value: str) -> str:
-    """For a Dockerfile instruction."""
+    """Quote a value for a Dockerfile instruction."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
     return f'"{escaped}"'
 

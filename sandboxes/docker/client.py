@@ -1,6 +1,6 @@
-"""The Docker engine: how it is reached, what marks a thing on it as ours, and how leftovers go.
+"""The Docker engine: connects to it, labels what Ramify creates there, and removes leftovers.
 
-Whatever Ramify makes there carries the label `ramify=1`, who made it and when; nothing else is ever removed.
+Everything that Ramify creates has the label `ramify=1`, its creator and its time; nothing else is ever removed.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ __all__ = [
     "OUR_IMAGES",
     "addresses",
     "connect",
+    "has_image",
     "is_podman",
     "labels",
     "leftovers",
@@ -35,12 +36,12 @@ __all__ = [
 ]
 
 ENVIRONMENTS_VOLUME = "ramify-environments"
-"""Environments and set-ups that runs share. Its entries go one by one (`sandboxes.forking.environment_cache`)."""
+"""Environments and set-ups that runs share. Its entries expire one by one (`sandboxes.forking.environment_cache`)."""
 
 OUR_IMAGES = ("ramify-state:", "ramify-environment:", "ramify-setup:", "ramify-image:", "ramify-perf:")
-"""Names of the images that we make. Others may carry our label, because they were built on one of these."""
+"""Prefixes of the images that we build. Other images have our label if they were built on one of these."""
 _BUILT = ("ramify-environment:", "ramify-setup:")
-"""Those that are made again by the same commands."""
+"""Images that the same commands can build again."""
 
 
 def connect() -> DockerClient:
@@ -48,7 +49,7 @@ def connect() -> DockerClient:
     answers: Docker, rootless Docker, the user's podman, the machine's podman.
 
     Raises:
-        SandboxUnavailable: none answers; the message names all that were tried.
+        SandboxUnavailable: no engine answers; the message lists the addresses.
     """
     import docker
     from docker.errors import DockerException
@@ -68,7 +69,7 @@ def connect() -> DockerClient:
 
 
 def addresses() -> tuple[str, ...]:
-    """Where an engine is looked for, in that order; one that was named is the only one."""
+    """The addresses to try, in order. If the user named one, it is the only one."""
     from docker.context import ContextAPI
 
     named = os.environ.get("DOCKER_HOST")
@@ -81,12 +82,23 @@ def addresses() -> tuple[str, ...]:
 
 
 def is_podman(client: DockerClient) -> bool:
-    """Whether the engine is podman, behind the interface of Docker."""
+    """Whether the engine is podman with Docker's API."""
     return any(part.get("Name") == "Podman Engine" for part in client.version().get("Components") or ())
 
 
+def has_image(client: DockerClient, name: str) -> bool:
+    """Whether the engine has an image of that name."""
+    from docker.errors import ImageNotFound
+
+    try:
+        client.images.get(name)
+    except ImageNotFound:
+        return False
+    return True
+
+
 def _knock(host: str) -> None:
-    """Raise OSError where a local socket does not answer: the SDK would leave its own unclosed."""
+    """Raise OSError if a local socket does not answer, because the SDK would leave its own socket open."""
     _, local, path = host.partition("unix://")
     if local:
         with socket.socket(socket.AF_UNIX) as door:
@@ -95,23 +107,23 @@ def _knock(host: str) -> None:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """The engine's refusals as ours. One that says nothing for a while is overloaded, and no fault of the settings."""
+    """Translate the engine's errors in the block. A time-out means an overloaded engine, not a wrong setting."""
     from docker.errors import DockerException
     from requests import RequestException, Timeout
 
     try:
         yield
     except Timeout as error:
-        raise SandboxError(f"the Docker engine did not answer in time ({error}); it may have too much to do") from error
+        raise SandboxError(f"the Docker engine did not answer in time ({error}); it may be overloaded") from error
     except (DockerException, RequestException) as error:
-        said = getattr(error, "explanation", None) or error
+        explanation = getattr(error, "explanation", None) or error
         raise SandboxUnavailable(
-            f"the Docker engine failed: {said}; see its log, or use the namespace sandbox"
+            f"the Docker engine failed: {explanation}; see its log, or use the namespace sandbox"
         ) from error
 
 
 def labels(run: str, store: Path | None = None) -> dict[str, str]:
-    """What marks a container, a volume or an image as ours, made by this process, now; and the store that it is of."""
+    """Labels for a container, volume or image that this process creates now, with its store."""
     return {
         **({"ramify.store": str(store.resolve())} if store else {}),
         "ramify": "1",
@@ -124,14 +136,14 @@ def labels(run: str, store: Path | None = None) -> dict[str, str]:
 
 @cache
 def _machine() -> str:
-    """Where this process's number means this process: a host, and on Linux one of its process namespaces."""
+    """The scope in which a process id is unique: the host and, on Linux, its process namespace."""
     namespace = Path("/proc/self/ns/pid")
     number = namespace.stat().st_ino if namespace.exists() else 0
     return f"{socket.gethostname()}/{number}"
 
 
 def sweep(client: DockerClient) -> tuple[str, ...]:
-    """Remove our containers whose owning process on this machine is gone; their names."""
+    """Remove our containers whose owner on this machine has ended, and return their names."""
     ours = client.containers.list(all=True, filters={"label": "ramify=1"}, ignore_removed=True)
     gone = [box for box in ours if _owner(box.labels) == "gone"]
     return tuple(str(box.name) for box in gone if removed(partial(box.remove, v=True, force=True)))
@@ -144,11 +156,11 @@ def leftovers(
     built_before_s: float | None = None,
     now: Callable[[], float] = time.time,
 ) -> Iterator[Leftover]:
-    """What Ramify left on the engine and nothing uses.
+    """Unused things of Ramify's on the engine.
 
-    Containers whose owner is gone, and states (volumes, images) whose store on this machine is not `wanted` any more.
-    What belongs to other machines, and what is made again when it is needed (root file systems, environments, set-ups),
-    goes by its age; environments and set-ups by `built_before_s`, where that is given.
+    These are containers whose owner has ended, and states (volumes, images) whose store here is no longer `wanted`.
+    Things of other machines, and things that can be built again (root file systems, environments, set-ups), are
+    leftovers once they are older than `older_than_s`; environments and set-ups than `built_before_s`, if given.
     """
     oldest = now() - older_than_s
     built = oldest if built_before_s is None else now() - built_before_s
@@ -157,21 +169,23 @@ def leftovers(
         if owner == "gone" or (owner == "elsewhere" and _created(box.labels) <= oldest):
             yield Leftover(f"container {box.name}", 0, partial(removed, partial(box.remove, v=True, force=True)))
     used = client.df()
-    sizes = {each["Name"]: each["UsageData"]["Size"] for each in used["Volumes"] or ()}
-    alone = {each["Id"]: each["Size"] - max(0, each["SharedSize"]) for each in used["Images"] or ()}
+    sizes = {volume["Name"]: volume["UsageData"]["Size"] for volume in used["Volumes"] or ()}
+    unshared = {image["Id"]: image["Size"] - max(0, image["SharedSize"]) for image in used["Images"] or ()}
     for volume in client.volumes.list(filters={"label": "ramify=1"}):
         if volume.name != ENVIRONMENTS_VOLUME and _may_go(_labels_of(volume), wanted, oldest):
             size = max(0, sizes.get(volume.name, 0))
             yield Leftover(f"volume {volume.name}", size, partial(removed, volume.remove))
-    for image in client.api.images(filters={"label": "ramify=1"}):  # one request: others remove some meanwhile
+    for image in client.api.images(
+        filters={"label": "ramify=1"}
+    ):  # one request, because other processes remove images meanwhile
         for tag in [tag for tag in image["RepoTags"] or () if tag.startswith(OUR_IMAGES)]:
             if _may_go(image["Labels"] or {}, wanted, built if tag.startswith(_BUILT) else oldest):
-                size = alone.get(image["Id"], 0)
+                size = unshared.get(image["Id"], 0)
                 yield Leftover(f"image {tag}", size, partial(removed, partial(client.images.remove, tag)))
 
 
 def _may_go(marks: Mapping[str, str], wanted: Callable[[Path], bool], oldest: float) -> bool:
-    """Whether nobody misses a volume or an image."""
+    """Whether a volume or an image with these labels is unused."""
     owner, store = _owner(marks), marks.get("ramify.store")
     if marks.get("ramify.run") == "base":
         return _created(marks) <= oldest
@@ -181,7 +195,7 @@ def _may_go(marks: Mapping[str, str], wanted: Callable[[Path], bool], oldest: fl
 
 
 def _owner(marks: Mapping[str, str]) -> str:
-    """`gone` or `alive`, of the process that made it; `elsewhere` when that was not on this machine."""
+    """Whether the process that created it is `gone` or `alive`; `elsewhere` if it ran on another machine."""
     pid = marks.get("ramify.pid", "")
     if marks.get("ramify.host") != _machine() or not pid.isdigit():
         return "elsewhere"
@@ -204,7 +218,7 @@ def _labels_of(volume: Volume) -> dict[str, str]:
 
 
 def removed(remove: Callable[[], object]) -> bool:
-    """Do it; False when the thing is in use, or somebody else has just removed it."""
+    """Call `remove`; False if the thing is in use or already gone."""
     from docker.errors import APIError
 
     try:
@@ -217,8 +231,8 @@ def removed(remove: Callable[[], object]) -> bool:
 
 
 def _innermost(error: BaseException) -> str:
-    """The first cause's own words: docker's errors wrap it several times."""
+    """The message of the innermost cause: docker's errors wrap it several times."""
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__ or error
-    known = error.strerror if isinstance(error, OSError) else None
-    return known or str(error).strip() or type(error).__name__
+    text = error.strerror if isinstance(error, OSError) else None
+    return text or str(error).strip() or type(error).__name__

@@ -1,4 +1,4 @@
-"""The stdin, stdout and stderr of a container over the engine's socket: the channel of a guest in Docker."""
+"""A guest's channel in Docker: the container's stdin, stdout and stderr over the engine's socket."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _END_TIMEOUT_S = 5
 
 
 class _Socket(Protocol):
-    """What a plain, a TLS and an SSH connection to the engine have in common."""
+    """The methods that plain, TLS and SSH connections to the engine share."""
 
     def sendall(self, data: bytes, /) -> object: ...
     def recv(self, size: int, /) -> bytes: ...
@@ -27,7 +27,7 @@ class _Socket(Protocol):
 
 
 class Attached:
-    """A `launch.Channel` to the main process of a container, which ends when its stdin does."""
+    """A `launcher.Channel` to the main process of a container, which ends when its stdin is closed."""
 
     def __init__(self, client: DockerClient, container: str, stream: Any) -> None:
         self._client = client
@@ -62,10 +62,10 @@ class Attached:
         return self._stderr.decode(errors="replace").strip()
 
     def _end(self) -> None:
-        """Remove the container; what it had said before still arrives."""
+        """Remove the container and read its remaining output."""
         from requests import RequestException
 
-        # It ends by itself once its stdin is closed, and may have, or be about to: this only makes it sooner.
+        # The container ends by itself once its stdin is closed and may be gone already; this is only faster.
         with contextlib.suppress(RequestException):
             self._client.api.remove_container(self._container, v=True, force=True)
         with contextlib.suppress(RequestException):
@@ -76,7 +76,7 @@ class Attached:
                 self._read_packet()
 
     def _read_packet(self) -> None:
-        """One packet of the engine's stream: a header of stream number and size, then that much output."""
+        """Read one packet of the engine's stream: a header with stream number and size, then the output."""
         stream, size = struct.unpack(">BxxxL", self._take(8))
         data = self._take(size)
         if stream == _STDERR:
@@ -96,7 +96,7 @@ class Attached:
 
 
 def attach(client: DockerClient, container: str) -> Attached:
-    """Connect to a container that was created with an open stdin, then start it: so nothing it says is missed."""
+    """Attach to a container that was created with an open stdin, then start it, so that no output is missed."""
     from docker.errors import APIError
 
     streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}

@@ -1,4 +1,4 @@
-"""Removing an image with all that was made of it: set-ups, environments, states, the volume with its files."""
+"""Removes an image with everything derived from it: set-ups, environments, states, and the volume with its files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sandboxes.docker.client import OUR_IMAGES, removed, translated
+from sandboxes.docker.client import OUR_IMAGES, has_image, removed, translated
 from sandboxes.docker.images import base_volume_name, plain_name
 
 if TYPE_CHECKING:
@@ -24,19 +24,14 @@ def here(client: DockerClient, name: str) -> bool:
     Raises:
         SandboxUnavailable: the engine failed.
     """
-    from docker.errors import ImageNotFound
-
     with translated():
-        try:
-            client.images.get(name)
-        except ImageNotFound:
-            return False
-    return True
+        return has_image(client, name)
 
 
 def remove_with_derived(client: DockerClient, name: str, stores: Path) -> list[str]:
-    """Remove an image of that name and what we made of it, states only of stores below that folder; what went. What is
-    in use stays.
+    """Remove an image and what we derived from it, and return the names of what was removed.
+
+    States are removed only if their store is below `stores`. Whatever is in use is kept.
 
     Raises:
         SandboxUnavailable: the engine failed.
@@ -46,10 +41,10 @@ def remove_with_derived(client: DockerClient, name: str, stores: Path) -> list[s
     with translated():
         image = str(client.images.get(name).id)
         going = [tag for tag in _derived(client, image) if _ours(client, tag, stores)]
-        volume = base_volume_name(image)
-        found = [each for each in client.volumes.list(filters={"name": volume}) if each.name == volume]
+        volume_name = base_volume_name(image)
+        volumes = [other for other in client.volumes.list(filters={"name": volume_name}) if other.name == volume_name]
         gone = [tag for tag in [*going, name] if removed(partial(client.images.remove, tag))]
-        return gone + [str(each.name) for each in found if removed(each.remove)]
+        return gone + [str(volume.name) for volume in volumes if removed(volume.remove)]
 
 
 def _ours(client: DockerClient, tag: str, stores: Path) -> bool:
@@ -60,7 +55,7 @@ def _ours(client: DockerClient, tag: str, stores: Path) -> bool:
 
 
 def _derived(client: DockerClient, image: str) -> list[str]:
-    """Tags of all images that stand on one, those first on which nothing stands."""
+    """Tags of all images built on an image, the leaves first."""
     rows: list[dict[str, Any]] = client.api.images(all=True)
     plain = [str(row["Id"]) for row in rows if plain_name(image) in (row["RepoTags"] or ())]
     ids = [row for root in (image, *plain) for row in _below(rows, root)]

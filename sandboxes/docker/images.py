@@ -1,4 +1,4 @@
-"""Docker images: finding them, and their root file systems as volumes that states are made over."""
+"""Docker images: finds or pulls them, and unpacks their root file systems into volumes that states use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandboxes import ImageMissing, SandboxUnavailable
+from sandboxes import ImageMissing, SandboxUnavailable, Workspace
 from sandboxes.docker.client import labels, sweep
 from sandboxes.docker.pulls import pull
 from sandboxes.forking import disk_space as room
@@ -31,18 +31,20 @@ __all__ = [
     "outward",
     "plain_name",
     "root_of",
+    "short_id",
+    "workdir_of",
 ]
 
 BASE_IMAGE = "ramify-base:latest"
-"""What guests run in, and what states are made of where no image is named. Made by scripts/base-image; never pulled, so
-that nobody else's image of that name can take its place."""
+"""The image that guests run in, and the default image for states. scripts/base-image builds it; it is never pulled, so
+that nobody else's image of that name can replace it."""
 
 _PART = r"[a-zA-Z0-9\[][\w.:@+\[\]-]*"
 _NAME = re.compile(rf"{_PART}(?:/{_PART})*", re.ASCII)
-"""What an engine is asked for: other names would lead to other places of its API."""
+"""Valid image names. Other names could reach other endpoints of the engine's API."""
 _PULL_SPACE_BYTES = 6 << 30
 _GO_DIRECTORY = 1 << 31
-"""Of a file mode as the engine, which is written in Go, has it."""
+"""The directory bit of a file mode in Go, the engine's language."""
 _SPARE_BYTES = 1 << 30
 _FILL_TIMEOUT_S = 1800.0
 
@@ -51,9 +53,9 @@ def find(client: DockerClient, name: str) -> Image:
     """The image called `name`, pulled when the engine lacks it.
 
     Raises:
-        ImageMissing: it is neither here nor to be had from its registry, or no image can have that name.
-        RegistryBusy, RegistryDown: its registry has had too many requests, or fails.
-        StoreFull: there is no space to pull it.
+        ImageMissing: neither the engine nor the registry has it, or the name is not valid.
+        RegistryBusy, RegistryDown: its registry refuses too many requests, or fails.
+        StoreFull: there is not enough disk space to pull it.
     """
     if not _NAME.fullmatch(name):
         raise ImageMissing(f"no image can be called {name!r}")
@@ -77,8 +79,7 @@ def find(client: DockerClient, name: str) -> Image:
 
 
 def _here(client: DockerClient, name: str) -> Image | None:
-    """The image of that name, None where the engine lacks it. A name that is none is the image's fault, not the
-    engine's, which would be everybody's."""
+    """The image of that name; None if the engine lacks it. An invalid name raises ImageMissing, not an engine error."""
     from docker.errors import APIError, ImageNotFound
 
     try:
@@ -92,46 +93,47 @@ def _here(client: DockerClient, name: str) -> Image | None:
 
 
 def _spellings(name: str) -> tuple[str, ...]:
-    """SWE-bench images have `_1776_` where they are published and `__` where they were built by hand."""
+    """The name and its local variant: SWE-bench images have `_1776_` when published and `__` when built by hand."""
     return (name, name.rpartition("/")[2].replace("_1776_", "__")) if "_1776_" in name else (name,)
 
 
 def root_of(client: DockerClient) -> Path | None:
-    """Where the engine keeps images and volumes; None when that is not on this machine."""
+    """The directory where the engine keeps images and volumes; None if the engine is on another machine."""
     root = Path(str(client.info()["DockerRootDir"]))
     return root if str(client.api.base_url).startswith("http+docker://local") and root.exists() else None
 
 
 def _require_space(client: DockerClient, needed_bytes: int, what: str) -> None:
-    """Raise StoreFull when the engine's disk, where it is this machine's, has less free than that."""
+    """Raise StoreFull if the engine is on this machine and its disk has less free space."""
     if root := root_of(client):
         room.require(root, needed_bytes, what)
 
 
 def base_volume_name(image_id: str) -> str:
-    """What the volume with an image's files is called."""
-    return f"ramify-base-{_short(image_id)}"
+    """The name of the volume that holds an image's files."""
+    return f"ramify-base-{short_id(image_id)}"
 
 
 def plain_name(image_id: str) -> str:
-    """What a copy of an image is called that has the same files in one layer, or a name where the image has none."""
-    return f"ramify-image:{_short(image_id)}"
+    """Our name for an image without a tag, or for its flattened copy."""
+    return f"ramify-image:{short_id(image_id)}"
 
 
-def _short(image_id: str) -> str:
+def short_id(image_id: str) -> str:
+    """The first twelve digits of an image's id."""
     return image_id.partition(":")[2][:12]
 
 
 def base_volume(client: DockerClient, image: Image) -> str:
-    """Name of the volume that holds the image's root file system in `rootfs/`; filled the first time.
+    """Name of the volume that holds the image's root file system in `rootfs/`, filled on first use.
 
-    Only a volume whose filling ended holds the directory `complete`; any other is filled again.
+    A completely filled volume holds a directory `complete`; any other volume is filled again.
     """
     from docker.types import Mount as VolumeMount
 
     volume = client.volumes.create(base_volume_name(str(image.id)), labels=labels("base"))
     mount = VolumeMount("/mnt", volume.name, type="volume", no_copy=True)
-    filler = _only_one(client, f"ramify-fill-{_short(str(image.id))}", image, mount)
+    filler = _only_one(client, f"ramify-fill-{short_id(str(image.id))}", image, mount)
     try:
         if not has_directory(client, filler, "/mnt/complete"):
             _fill(client, image, filler)
@@ -141,7 +143,7 @@ def base_volume(client: DockerClient, image: Image) -> str:
 
 
 def _only_one(client: DockerClient, name: str, image: Image, mount: Mount) -> Container:
-    """A container, never started, whose name is a lock that every client of the engine respects."""
+    """Create a container that is never started. Its name is a lock among all clients of the engine."""
     from docker.errors import APIError
 
     deadline = time.monotonic() + _FILL_TIMEOUT_S
@@ -154,7 +156,9 @@ def _only_one(client: DockerClient, name: str, image: Image, mount: Mount) -> Co
             if error.status_code != 409:
                 raise
         if time.monotonic() > deadline:
-            raise SandboxUnavailable(f"the container {name} is in the way; remove it with `docker rm {name}`")
+            raise SandboxUnavailable(
+                f"the container {name} blocks the unpacking of an image; remove it with `docker rm {name}`"
+            )
         time.sleep(0.3)
         sweep(client)
 
@@ -179,7 +183,7 @@ def _fill(client: DockerClient, image: Image, filler: Container) -> None:
     try:
         filler.put_archive("/mnt", _tar("rootfs"))
         filler.put_archive("/mnt/rootfs", source.export())
-        filler.put_archive("/mnt/rootfs", _tar("dev/shm", mode=0o1777))  # the engine mounts one of that mode over it
+        filler.put_archive("/mnt/rootfs", _tar("dev/shm", mode=0o1777))  # the mode that the engine mounts over it
         filler.put_archive("/mnt", _tar("complete"))
     finally:
         source.remove(v=True, force=True)
@@ -194,16 +198,22 @@ def _tar(directory: str, mode: int = 0o755) -> bytes:
     return archive.getvalue()
 
 
+def workdir_of(image: Image, workspace: Workspace) -> str:
+    """The workspace's directory inside: its mount, or the working directory of the image that holds the repository."""
+    inside = str(image.attrs["Config"].get("WorkingDir") or "").rstrip("/") if workspace.path is None else ""
+    return workspace.mount or inside or "/workspace"
+
+
 def environment_of(image: Image) -> dict[str, str]:
-    """What the image says, over the least that commands expect."""
+    """The image's environment variables, over the minimum that commands expect."""
     stated = dict(entry.split("=", 1) for entry in image.attrs["Config"].get("Env") or ())
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root", "BASH_ENV": "/root/.bashrc", **stated}
 
 
 def outward(client: DockerClient) -> str:
-    """The network of commands that may use it: the engine's bridge, or the machine's own where that leads nowhere.
+    """The network for set-up commands: the engine's bridge, or the host's network where the bridge cannot work.
 
-    Such commands see this machine's /etc/resolv.conf, and a name server on its loopback is out of the bridge's reach.
+    Commands see the host's /etc/resolv.conf, and a name server on the host's loopback is unreachable from the bridge.
     """
     servers = re.findall(r"^nameserver\s+(\S+)", Path("/etc/resolv.conf").read_text(), re.MULTILINE)
     local = bool(servers) and all(server.startswith("127.") or server == "::1" for server in servers)

@@ -1,12 +1,12 @@
-"""Launches guests in Docker containers: a hardened container a guest, the states of a run on one volume.
+"""Launches guests in Docker: one hardened container per guest, and one volume for the states of a run.
 
-The guest runs in our own base image, whichever image its states are made of: that one is mounted beside it as files,
-and its programs run in actions alone.
+The guest always runs in our own base image. The image of its states is mounted as files, and programs of that image run
+only in actions.
 
-A container lives as long as the connection that started it. When this process ends, however it ends, the engine
-closes the guest's stdin, the guest ends, and the engine removes the container. Where the connection is lost without
-being closed (the engine is on another machine), the guest ends after `guest.frames.IDLE_S`. A process that is stopped,
-or a machine that sleeps, keeps its containers: they use no time, and go on with it.
+A container lives as long as the connection that started it. When this process ends in any way, the engine closes the
+guest's stdin, the guest ends, and the engine removes the container. If the connection is lost without being closed (the
+engine is on another machine), the guest ends after `guest.frames.IDLE_S`. Containers of a stopped process, or on a
+sleeping machine, stay and continue with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,17 @@ from sandboxes.cleanup import Leftover
 from sandboxes.docker import seccomp as filters
 from sandboxes.docker.client import ENVIRONMENTS_VOLUME, connect, is_podman, labels, sweep, translated
 from sandboxes.docker.container_io import Attached, attach
-from sandboxes.docker.images import BASE_IMAGE, base_volume, environment_of, find, has_directory, outward, root_of
+from sandboxes.docker.images import (
+    BASE_IMAGE,
+    base_volume,
+    environment_of,
+    find,
+    has_directory,
+    outward,
+    root_of,
+    short_id,
+    workdir_of,
+)
 from sandboxes.forking import environment_cache as caching
 from sandboxes.forking.guest_bundle import LOADER, STARTED, package
 from sandboxes.forking.launcher import Layout
@@ -39,9 +49,9 @@ __all__ = ["DockerLauncher", "DockerProvider", "probe", "proven"]
 
 _BASE, _STATES, _ENVIRONMENTS = "/base", "/states", "/environments"
 _GUEST_BYTES = 192 << 20
-"""Memory of the guest itself and of what the kernel keeps for it, over what an action may use."""
+"""Memory for the guest and the kernel's data about it, on top of an action's limit."""
 _GUEST_PIDS = 6
-"""Processes of the guest and of the container itself while a command runs."""
+"""Processes of the guest and the container, on top of an action's limit."""
 
 
 class DockerLauncher:
@@ -65,20 +75,19 @@ class DockerLauncher:
         return "docker: a container without network or capabilities, an overlay of its whole root a state; exact"
 
     def layout(self, workspace: Workspace) -> Layout:
-        """As `Launcher.layout`; the image is pulled when the engine lacks it."""
+        """As `Launcher.layout`. An image that the engine lacks is pulled."""
         with translated():
             name = workspace.image or BASE_IMAGE
             if workspace.image:
                 self._own_image()
             image = find(self._client, name)
-            self._ensure_rootfs(_place(image))
+            self._ensure_rootfs(short_id(str(image.id)))
             config = image.attrs["Config"]
-            inside = str(config.get("WorkingDir") or "").rstrip("/") if workspace.path is None else ""
-            workdir = workspace.mount or inside or "/workspace"
+            workdir = workdir_of(image, workspace)
             if workspace.path is None and not _has(self._client, image, workdir):
                 raise SandboxUnavailable(f"the image {name} has no {workdir}; say where its repository is")
         return Layout(
-            place=_place(image),
+            place=short_id(str(image.id)),
             mounts=(("/", f"{_BASE}/rootfs"),),
             workdir=workdir,
             env=environment_of(image),
@@ -107,9 +116,9 @@ class DockerLauncher:
             connection.receive(len(STARTED))
             connection.send(package())
         except (EOFError, OSError) as error:
-            said = connection.close() or error
+            reason = connection.close() or error
             raise SandboxUnavailable(
-                f"the guest does not start in the image {BASE_IMAGE} ({said}); it needs Python 3.8 or newer"
+                f"the guest does not start in the image {BASE_IMAGE} ({reason}); it needs Python 3.8 or newer"
             ) from error
         return connection
 
@@ -128,13 +137,13 @@ class DockerLauncher:
         self._client.close()
 
     def forget(self) -> None:
-        """Remove the states; `close` comes before."""
+        """Remove the states. Call `close` first."""
         with translated():
             self._client.volumes.get(self._states).remove()
         (self._store / "volume").unlink(missing_ok=True)
 
     def _own_image(self) -> Image:
-        """The image that guests run in. Programs of another would be root's out here until they are in a namespace."""
+        """The image that guests run in. A foreign image's programs would run as root before the guest confines them."""
         try:
             return find(self._client, BASE_IMAGE)
         except ImageMissing as error:
@@ -143,7 +152,7 @@ class DockerLauncher:
             ) from error
 
     def _ensure_rootfs(self, place: str) -> str:
-        """The volume with the root file system of the image of that place."""
+        """The volume with the root file system of the image that `place` names."""
         from docker.errors import ImageNotFound
 
         with self._lock:
@@ -169,8 +178,8 @@ class DockerLauncher:
         }
 
     def _filters(self) -> list[str]:
-        """What keeps the guest from the kernel, over what it keeps its actions from. Podman takes a filter only as a
-        file on its side, and asks in its own way to leave /proc unmasked."""
+        """Security options that confine the guest itself. Podman reads a filter only from a file on its own machine,
+        and has its own option for an unmasked /proc."""
         if is_podman(self._client):
             return ["seccomp=unconfined", "unmask=ALL"]
         return [f"seccomp={filters.of_guests()}"]
@@ -209,8 +218,9 @@ class DockerLauncher:
 def DockerProvider(  # noqa: N802 - it reads as a Provider's class
     store: Path, limits: Limits | None = None, *, paranoid: bool = False
 ) -> ForkingProvider:
-    """A provider of sandboxes in containers; a later one on the same store finds the states again. `paranoid` as in
-    `ForkingProvider`.
+    """A provider of sandboxes in containers. A later provider on the same store finds its states.
+
+    `paranoid`: as in `ForkingProvider`.
 
     Raises:
         SandboxUnavailable: no engine answers.
@@ -220,11 +230,11 @@ def DockerProvider(  # noqa: N802 - it reads as a Provider's class
 
 
 def proven(store: Path, limits: Limits, image: str | None = None, *, paranoid: bool = False) -> ForkingProvider:
-    """As `DockerProvider`, once a command has run in that image; nothing is left where it could not.
+    """As `DockerProvider`, after checking that a command runs in the image. On failure nothing is left behind.
 
     Raises:
         SandboxUnavailable: no engine answers, or the guest does not run in that image or on that engine.
-        ImageMissing, StoreFull: the image cannot be had.
+        ImageMissing, StoreFull: the image cannot be pulled.
     """
     launcher = DockerLauncher(store, limits=limits)
     provider = ForkingProvider(launcher, limits, paranoid=paranoid)
@@ -238,9 +248,7 @@ def proven(store: Path, limits: Limits, image: str | None = None, *, paranoid: b
 
 
 def probe(image: str = BASE_IMAGE) -> str:
-    """Why states cannot be forked here in containers of that image (pulled when absent) and what to change; empty when
-    they can.
-    """
+    """Why states of that image (pulled when absent) cannot be forked here, and what to change; empty if they can."""
     anywhere = Workspace(image=image, mount="/usr")
     with tempfile.TemporaryDirectory() as store:
         try:
@@ -256,10 +264,10 @@ def probe(image: str = BASE_IMAGE) -> str:
 
 
 def shared_leftovers(unused_s: float) -> Iterator[Leftover]:
-    """Environments and set-ups on the engine that no store's states stand on and nobody used for so long.
+    """Environments and set-ups on the engine that no store needs and nobody has used for `unused_s` seconds.
 
     Raises:
-        SandboxUnavailable, ImageMissing: no engine answers, or it lacks the base image, whose Python is needed to look.
+        SandboxUnavailable, ImageMissing: no engine answers, or it lacks the base image, whose Python lists them.
     """
     with tempfile.TemporaryDirectory(prefix="ramify-clean-") as store:
         launcher = DockerLauncher(Path(store), limits=Limits())
@@ -271,7 +279,7 @@ def shared_leftovers(unused_s: float) -> Iterator[Leftover]:
 
 
 def _volume_of(store: Path, client: DockerClient) -> str:
-    """The volume that holds the states of a store: named in a file there, made when there is none."""
+    """The volume with the states of a store. A file in the store has its name; it is created on first use."""
     note = store / "volume"
     if not note.exists():
         store.mkdir(parents=True, exist_ok=True)
@@ -283,12 +291,8 @@ def _volume_of(store: Path, client: DockerClient) -> str:
     return name
 
 
-def _place(image: Image) -> str:
-    return str(image.id).partition(":")[2][:12]
-
-
 def _has(client: DockerClient, image: Image, path: str) -> bool:
-    """Whether the image has a directory there."""
+    """Whether the image has a directory at that path."""
     container = client.containers.create(image, ["true"], labels=labels("base"), network_mode="none")
     try:
         return has_directory(client, container, path)

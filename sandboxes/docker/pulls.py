@@ -1,7 +1,7 @@
-"""Pulling images: few at once, each once, with patience for a registry that fails for now, and never without an end.
+"""Pulls images: a few at a time, each once, with retries while a registry fails, and always with a time limit.
 
-Law: a registry is waited for once, whoever wants an image of it, and nobody who waits takes the place of a pull. Who
-waits no longer (`until`) has nothing to wait for; what the engine has begun may come to its end.
+Law: only one thread waits for a failing registry, and a waiting thread does not take the place of a pull. A caller can
+stop waiting (`until`); the engine may still finish a pull that it has begun.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any
 
 from sandboxes import ImageMissing, PullLeft, RegistryBusy, RegistryDown
+from sandboxes.docker.client import has_image
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -27,14 +28,14 @@ __all__ = ["AT_ONCE", "PATIENCE_S", "SILENCE_S", "pull", "until"]
 log = logging.getLogger(__name__)
 
 AT_ONCE = 4
-"""Pulls of this process at the same time; each counts against the limit of a registry."""
+"""How many images this process pulls at once; each pull counts against the registry's limit."""
 PATIENCE_S = (5.0, 20.0, 60.0, 180.0)
-"""How long a registry that has had too many requests, or fails, is left alone, time after time."""
+"""The pauses, in order, before each retry of a registry that is overloaded or fails."""
 SILENCE_S = 600.0
-"""How long an engine may say nothing: a layer waits for others' pulls."""
+"""How long an engine may send nothing: a layer may wait for other pulls."""
 _TIMEOUT_S = 3600.0
 _POLL_S = 0.2
-"""How soon whoever waits for a pull notices that it is for nothing."""
+"""How often a waiting thread checks whether it should stop."""
 
 _TOO_MANY = re.compile(r"toomanyrequests|too many requests| 429", re.IGNORECASE)
 _FOR_NOW = re.compile(
@@ -43,8 +44,8 @@ _FOR_NOW = re.compile(
     r"|deadline exceeded|awaiting headers|temporary failure|server misbehaving|try again",
     re.IGNORECASE,
 )
-"""What engines and Go's network say of a failure that may pass by itself. A registry that refuses the user, lacks the
-image, or is not where it is looked for, stays so."""
+"""Messages of engines and Go's network for temporary failures. A registry that refuses the user, lacks the image, or
+cannot be found is a permanent failure."""
 
 _ROOM = threading.BoundedSemaphore(AT_ONCE)
 _BY_NAME: dict[str, threading.Lock] = {}
@@ -53,7 +54,7 @@ _OVER: ContextVar[threading.Event] = ContextVar("over", default=threading.Event(
 
 @contextmanager
 def until(over: threading.Event) -> Iterator[None]:
-    """In the block, this thread waits for no image once the event is set: `pull` raises `PullLeft`."""
+    """In the block, `pull` raises `PullLeft` in this thread once the event is set."""
     before = _OVER.set(over)
     try:
         yield
@@ -63,7 +64,7 @@ def until(over: threading.Event) -> Iterator[None]:
 
 @contextmanager
 def _alone(lock: threading.Lock) -> Iterator[None]:
-    """Hold a lock in the block, unless nobody waits any longer before it is to be had."""
+    """Hold a lock in the block; raise PullLeft if the caller stops waiting before it is free."""
     while not lock.acquire(timeout=_POLL_S):
         _go_on()
     try:
@@ -73,16 +74,18 @@ def _alone(lock: threading.Lock) -> Iterator[None]:
 
 
 class _Registry:
-    """Whether a registry has failed for longer than anybody waits."""
+    """Remembers whether a registry still failed after all retries."""
 
     def __init__(self) -> None:
         self._waiting = threading.Lock()
         self._waits = 0
         self._given_up = False
 
-    def left_of(self, name: str, attempt: Callable[[], str], pause: Callable[[float], None]) -> str:
-        """The problem of an attempt, when one that may pass has been waited for. One thread waits; others see what
-        became of it, all at once, and after a wait for nothing each asks only once."""
+    def problem_after_retries(self, name: str, attempt: Callable[[], str], pause: Callable[[float], None]) -> str:
+        """The problem that is left after retries of temporary failures; empty on success.
+
+        One thread waits and retries, and the others use its outcome. After retries in vain each caller tries once.
+        """
         while True:
             before = self._waits
             problem = attempt()
@@ -91,11 +94,11 @@ class _Registry:
                 return problem
             with _alone(self._waiting):
                 if self._waits == before:
-                    return problem if self._given_up else self._waited_out(name, problem, attempt, pause)
+                    return problem if self._given_up else self._retry(name, problem, attempt, pause)
 
-    def _waited_out(self, name: str, problem: str, attempt: Callable[[], str], pause: Callable[[float], None]) -> str:
+    def _retry(self, name: str, problem: str, attempt: Callable[[], str], pause: Callable[[float], None]) -> str:
         for wait_s in PATIENCE_S:
-            log.warning("%s: %s; the registry is left alone for %.0f s", name, problem, wait_s)
+            log.warning("%s: %s; trying again in %.0f s", name, problem, wait_s)
             pause(wait_s)
             problem = attempt()
             if not _may_pass(problem):
@@ -115,17 +118,17 @@ def _pause(seconds: float) -> None:
 
 def _go_on() -> None:
     if _OVER.get().is_set():
-        raise PullLeft("nobody waits for the image any longer")
+        raise PullLeft("nobody is waiting for the image any more")
 
 
 def _waited_for(work: Callable[[], str]) -> str:
-    """What it comes to, in a thread that is left alone when nobody waits for it any longer."""
+    """Run `work` in a thread and return its result; the thread is abandoned if the caller stops waiting."""
     ended: Future[str] = Future()
 
     def run() -> None:
         try:
             ended.set_result(work())
-        except BaseException as error:  # it is the waiting thread's
+        except BaseException as error:  # raised again in the waiting thread
             ended.set_exception(error)
 
     _go_on()
@@ -141,13 +144,13 @@ def pull(
     pause: Callable[[float], None] = _pause,
     silence_s: float = SILENCE_S,
 ) -> None:
-    """Have the engine pull an image; one that another thread has pulled meanwhile is not asked for again.
+    """Have the engine pull an image, unless another thread has pulled it meanwhile.
 
     Raises:
-        ImageMissing: it is not to be had.
-        RegistryBusy: its registry has had too many requests, and still has after all that patience.
-        RegistryDown: its registry, or the way to it, fails, and still does after all that patience.
-        PullLeft: nobody waits for it any longer (`until`).
+        ImageMissing: the image cannot be pulled.
+        RegistryBusy: its registry still refuses too many requests after all retries.
+        RegistryDown: its registry, or the network to it, still fails after all retries.
+        PullLeft: the caller has stopped waiting (`until`).
     """
     from docker import auth, utils
 
@@ -162,9 +165,9 @@ def pull(
         return _waited_for(once)
 
     with _alone(_BY_NAME.setdefault(name, threading.Lock())):
-        if _there(client, name):
+        if has_image(client, name):
             return
-        problem = registry.left_of(name, attempt, pause)
+        problem = registry.problem_after_retries(name, attempt, pause)
     if problem:
         raise _failure(name, problem)
 
@@ -183,22 +186,12 @@ def _failure(name: str, problem: str) -> Exception:
     return ImageMissing(f"there is no image {name} and it cannot be pulled ({problem})")
 
 
-def _there(client: DockerClient, name: str) -> bool:
-    from docker.errors import ImageNotFound
-
-    try:
-        client.images.get(name)
-    except ImageNotFound:
-        return False
-    return True
-
-
 def _may_pass(problem: str) -> bool:
     return bool(_TOO_MANY.search(problem) or _FOR_NOW.search(problem))
 
 
 def _pull_once(client: DockerClient, name: str, silence_s: float) -> str:
-    """Why it did not work; empty when it did."""
+    """Pull once; return the problem, or an empty text on success."""
     from requests import RequestException
 
     deadline = time.monotonic() + _TIMEOUT_S
@@ -214,18 +207,18 @@ def _pull_once(client: DockerClient, name: str, silence_s: float) -> str:
 
 
 def _events(client: DockerClient, name: str, silence_s: float) -> Iterator[dict[str, Any]]:
-    """What the engine says of a pull. The SDK's own `pull` waits without an end for an engine that says nothing."""
+    """The engine's events of a pull. The SDK's own `pull` has no time limit for a silent engine."""
     from docker import auth, utils
 
     repository, tag = utils.parse_repository_tag(name)
     registry, _ = auth.resolve_repository_name(repository)
     header = auth.get_config_header(client.api, registry)
-    wanted = {"fromImage": repository, "tag": tag or "latest"}
-    if "x86_64" in name:  # published SWE-bench images are x86-64 only; an ARM machine emulates them if it is told to
-        wanted["platform"] = "linux/amd64"
+    params = {"fromImage": repository, "tag": tag or "latest"}
+    if "x86_64" in name:  # published SWE-bench images are x86-64 only; an ARM machine must be told to emulate them
+        params["platform"] = "linux/amd64"
     with client.api.post(
         f"{client.api.base_url}/v{client.api.api_version}/images/create",
-        params=wanted,
+        params=params,
         headers={"X-Registry-Auth": header} if header else {},
         stream=True,
         timeout=silence_s,

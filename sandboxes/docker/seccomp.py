@@ -1,7 +1,7 @@
-"""The system call filters of our containers.
+"""System call filters for our containers.
 
-An engine's own is better the newer it is: that of Docker before 23 lets AF_VSOCK through, which leads to the machine
-below a virtual one and which no network namespace holds.
+The default filter of an older engine is too weak: Docker before 23 allows AF_VSOCK, which reaches the host of a virtual
+machine and is not confined by a network namespace.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _LEAVING = [
 
 
 def of_guests() -> str:
-    """What is refused to a guest, which needs namespaces and mounts. It refuses more to its actions."""
+    """The filter for a guest, which needs namespaces and mounts. The guest confines its actions further."""
     return resources.files("sandboxes.docker").joinpath("seccomp.json").read_text()
 
 
 def of_commands() -> str:
-    """What is refused to a command that the container is all to hold: that, and namespaces and mounts of its own."""
+    """The filter for a command without a guest: as for guests, and no namespaces and mounts either."""
     profile = json.loads(of_guests())
     refused = "SCMP_ACT_ERRNO"
     profile["syscalls"] += [{"names": _LEAVING, "action": refused}]
@@ -38,6 +38,6 @@ def of_commands() -> str:
         }
         for flag in _NAMESPACES
     ]
-    # its flags are in memory, out of a filter's sight
+    # its flags are in memory, where a filter cannot see them
     profile["syscalls"] += [{"names": ["clone3"], "action": refused, "errnoRet": _ENOSYS}]
     return json.dumps(profile)

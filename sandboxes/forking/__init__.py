@@ -1,5 +1,4 @@
-"""What the sandboxes share that keep states as layers and fork them by a mount: base states, leases, the guest's
-client.
+"""Shared by the sandboxes that keep states as layers and fork them with a mount: base states, leases, guest client.
 
-It must not import `sandboxes.docker`, `sandboxes.namespace` or `sandboxes.commit`.
+This package must not import `sandboxes.docker`, `sandboxes.namespace` or `sandboxes.commit`.
 """

@@ -1,4 +1,4 @@
-"""The first states: a workspace copied in, set-up commands run, shared environments built once."""
+"""Builds base states: copies a workspace in, runs its set-up commands, and builds shared environments once."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from sandboxes.forking.lease import LeasedSandbox
 from sandboxes.forking.workspace_files import Repository, pack, repository
 from sandboxes.forking.workspace_setup import SETUP_TIMEOUT_S, give, listed, run_all, settled_in
 
-__all__ = ["ENV", "HOSTS", "SETUP_DISK_BYTES", "SHARED", "BaseStateBuilder", "variables"]
+__all__ = ["ENV", "HOSTS", "SHARED", "BaseStateBuilder", "content_key", "setup_limits", "variables"]
 
 SHARED = "environments"
-"""The area of a guest's states that all runs of this machine share."""
+"""The area of a guest's store that all runs on this machine share."""
 
 ENV = {
     "LANG": "C.UTF-8",
@@ -33,8 +33,8 @@ ENV = {
     "PYTHONHASHSEED": "0",
 }
 HOSTS = "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n"
-"""The names that every sandbox knows: its own."""
-SETUP_DISK_BYTES = 32 << 30
+"""The `/etc/hosts` of every sandbox, which names only the sandbox itself."""
+_SETUP_DISK_BYTES = 32 << 30
 _COMPILE_TIMEOUT_S = 120
 _COMPILE = """
 import compileall, py_compile, signal
@@ -46,92 +46,92 @@ _WAIT_S = 0.2
 
 
 def variables(layout: Layout, workspace: Workspace) -> dict[str, str]:
-    """The environment of every action."""
+    """The environment variables of every action."""
     return {**ENV, **layout.env, **workspace.env}
 
 
 @dataclass(frozen=True, slots=True)
 class BaseStateBuilder:
-    """Makes the base state of one workspace. What its commands build is built once, in the area that runs share."""
+    """Builds the base state of one workspace. The results of its commands are kept in the shared area and reused."""
 
     guest: Guest
     layout: Layout
     workspace: Workspace
     limits: Limits
     online: Callable[[], AbstractContextManager[Guest]]
-    """Starts a guest with a network, for commands that have to run."""
+    """Starts a guest with network access, for set-up commands."""
     sealed: bool = False
-    """Whether the base is noted with a digest, for forks that are compared with it."""
+    """Whether a digest of the base state is recorded, so that forks can be compared with it."""
     account: Account = ROOT
-    """Who runs the commands of states; those of the set-up are root's."""
+    """The user who runs actions. Set-up commands run as root."""
 
-    def found(self) -> dict[str, Any]:
-        """The base state: its id and digest.
+    def build(self) -> dict[str, Any]:
+        """Build the base state and return its id and digest.
 
         Raises:
             SetupFailed, StoreFull, SandboxError: as `sandboxes.Provider.create`.
         """
-        known, first = self._first_state()
-        with LeasedSandbox.lease(self.guest, "", self._generous, id=first, seal=self.sealed, set_up=True) as fork:
+        repository_facts, first = self._first_state()
+        with LeasedSandbox.lease(
+            self.guest, "", setup_limits(self.limits), id=first, seal=self.sealed, set_up=True
+        ) as fork:
             if self.workspace.path is None or self.account != ROOT:
                 give(fork, self.account.user, self.account.group)
             if self.workspace.path is None:
-                known = listed(fork)
+                repository_facts = listed(fork)
             if self.workspace.byte_code:
                 _compile(fork)
                 if self.account != ROOT:
                     give(fork, self.account.user, self.account.group)
             _name_itself(fork)
-            last = fork.freeze()["id"]  # with the directories that mounts go to, made once
-        settled, _ = self.guest.ask("settle", id=last, tracked=known.tracked, exclude=known.exclude)
+            last = fork.freeze()["id"]  # includes the mount points, so they are made only once
+        settled, _ = self.guest.ask(
+            "settle", id=last, tracked=repository_facts.tracked, exclude=repository_facts.exclude
+        )
         self.guest.ask("discard", ids=sorted({first, last}))
         return settled
 
-    def informed(self) -> BaseStateBuilder:
-        """The same, with the user and the environment that commands have inside an image, and its repository found."""
+    def with_image_environment(self) -> BaseStateBuilder:
+        """A copy of this builder with the image's user, environment and repository folder, as found inside it."""
         if not (self.layout.user or "BASH_ENV" in self.layout.env or self.workspace.nested):
             return self
         before = self._state("store", "/", self.layout.key)
         try:
             with LeasedSandbox.lease(self.guest, "", self.limits, id=before) as fork:
-                who = account(fork.read, self.layout.user) if self.layout.user else ROOT
-                env = who.at_home(variables(self.layout, self.workspace))
+                user = account(fork.read, self.layout.user) if self.layout.user else ROOT
+                env = user.at_home(variables(self.layout, self.workspace))
                 workdir = settled_in(fork, self.workspace, self.layout.workdir)
                 layout = replace(self.layout, env=activated(fork, env), workdir=workdir)
-                return replace(self, layout=layout, account=who)
+                return replace(self, layout=layout, account=user)
         finally:
             self.guest.ask("discard", ids=[before])
 
-    @property
-    def _generous(self) -> Limits:
-        return replace(self.limits, disk_bytes=max(self.limits.disk_bytes, SETUP_DISK_BYTES))
-
     def _first_state(self) -> tuple[Repository, str]:
-        """What git knows of the workspace, and a state that holds it with all commands run."""
+        """What git knows about the workspace, and a state with the workspace in it and all set-up commands run."""
         layout, workspace = self.layout, self.workspace
         environment = self._environment() if workspace.environment else None
         if not workspace.setup:
-            known, layer, content = _import(self.guest, layout, workspace, "store")
-            return known, self._state("store", layout.workdir, f"{layout.key} {content}", layer, environment)
-        known, layer, content = _import(self.guest, layout, workspace, SHARED)
+            repository_facts, layer, content = _import(self.guest, layout, workspace, "store")
+            return repository_facts, self._state("store", layout.workdir, f"{layout.key} {content}", layer, environment)
+        repository_facts, layer, content = _import(self.guest, layout, workspace, SHARED)
         first = self._state(SHARED, layout.workdir, f"{layout.key} {content}", layer, environment)
         targets, env = [target for target, _ in layout.mounts], variables(layout, workspace)
         borrowed = sorted(borrow().env)
-        key = _key(layout.key, targets, layout.workdir, environment, content, workspace.setup, env, borrowed)
+        key = content_key(layout.key, targets, layout.workdir, environment, content, workspace.setup, env, borrowed)
         self._build_once(key, first, workspace.setup, on=environment)
-        return known, self._state("store", layout.workdir, f"{layout.key} {content}", None, key)
+        return repository_facts, self._state("store", layout.workdir, f"{layout.key} {content}", None, key)
 
     def _environment(self) -> str:
-        """The name of the shared environment that the workspace's commands build."""
+        """Build the workspace's shared environment if it does not exist yet, and return its key."""
         layout, commands = self.layout, self.workspace.environment
-        key = _key(layout.key, [target for target, _ in layout.mounts], commands)
+        key = content_key(layout.key, [target for target, _ in layout.mounts], commands)
         self._build_once(key, self._state(SHARED, "/", layout.key), commands)
         return key
 
     def _state(
         self, area: str, workdir: str, key: str, layer: str | None = None, environment: str | None = None
     ) -> str:
-        """A state in which nothing has run yet."""
+        """Make a state in which no command has run yet, and return its id."""
         env = variables(self.layout, self.workspace)
         header, _ = self.guest.ask(
             "found",
@@ -147,17 +147,19 @@ class BaseStateBuilder:
         return str(header["id"])
 
     def _build_once(self, key: str, first: str, commands: Sequence[str], on: str | None = None) -> None:
-        """Make the shared entry `key` of a first state, which is used up, unless it is there or another process makes
-        it. Commands that fail leave nothing."""
+        """Build the shared entry `key` on the state `first` unless it exists or another process builds it meanwhile.
+
+        `first` is discarded. Commands that fail leave no entry.
+        """
         try:
-            if not self._known(key):
+            if not self._exists(key):
                 with self.online() as builder:
                     if _reserved(builder, key):
                         self._build(builder, key, first, commands, on)
         finally:
             self.guest.ask("discard", area=SHARED, ids=[first])
 
-    def _known(self, key: str) -> bool:
+    def _exists(self, key: str) -> bool:
         try:
             self.guest.ask("info", area=SHARED, id=key)
         except SnapshotMissing:
@@ -166,8 +168,9 @@ class BaseStateBuilder:
 
     def _build(self, builder: Guest, key: str, first: str, commands: Sequence[str], on: str | None) -> None:
         borrowed = borrow()
-        lent = {"borrowed": borrowed.files, "set_up": True}
-        with LeasedSandbox.lease(builder, "", self._generous, None, id=first, area=SHARED, **lent) as fork:
+        options = {"borrowed": borrowed.files, "set_up": True}
+        limits = setup_limits(self.limits)
+        with LeasedSandbox.lease(builder, "", limits, None, id=first, area=SHARED, **options) as fork:
             home = {"HOME": "/root"} if self.account.user else {}
             run_all(fork, commands, {**borrowed.env, **home})
             last = fork.freeze()["id"]
@@ -176,7 +179,7 @@ class BaseStateBuilder:
 
 
 def _reserved(builder: Guest, key: str) -> bool:
-    """Whether the entry is the builder's to make, until it ends; False once another has made it."""
+    """Whether this builder has reserved the entry and must build it; False once another process has built it."""
     while True:
         answer, _ = builder.ask("reserve", id=key)
         if answer["ours"] or answer["built"]:
@@ -185,25 +188,27 @@ def _reserved(builder: Guest, key: str) -> bool:
 
 
 def _import(guest: Guest, layout: Layout, workspace: Workspace, area: str) -> tuple[Repository, str | None, str]:
-    """Copy the workspace in; what git knows of it, the layer that holds it, and a name of its content."""
+    """Copy the workspace in; return what git knows about it, the layer that holds it, and a digest of its content."""
     if workspace.path is None:
         return Repository(), None, ""
-    known = repository(workspace.path)
+    repository_facts = repository(workspace.path)
     guest.send({"op": "import", "area": area, "mounts": layout.mounts, "workdir": layout.workdir})
     try:
         with io.BufferedWriter(Upload(guest), 1 << 20) as stream:
-            pack(workspace.path, known.tracked or (), layout.leave_out, stream)
+            pack(workspace.path, repository_facts.tracked or (), layout.leave_out, stream)
     except (OSError, SandboxError):
         guest.close()
         raise
     header = guest.answer()
-    return known, header["layer"], header["digest"]
+    return repository_facts, header["layer"], header["digest"]
 
 
 def _compile(fork: LeasedSandbox) -> None:
-    """Put byte code beside the workspace's Python files: actions write none, and would compile every file that they
-    import anew. It is checked by content, so that no edit meets another file's. Where there is no Python, none is
-    needed, and what cannot be compiled in time is left."""
+    """Compile the workspace's Python files. Actions write no byte code and would compile each import again.
+
+    The byte code is checked by content, so it is never used for an edited file. Without a Python nothing is compiled;
+    files that cannot be compiled within the time limit are left as they are.
+    """
     program = _COMPILE.format(_COMPILE_TIMEOUT_S)
     fork.exec(
         ["sh", "-c", 'for p in python3 python; do "$p" -I -c "$0" && break; done', program], timeout_s=SETUP_TIMEOUT_S
@@ -211,11 +216,17 @@ def _compile(fork: LeasedSandbox) -> None:
 
 
 def _name_itself(fork: LeasedSandbox) -> None:
-    """An image's own /etc/hosts is empty: whoever runs the image lends it another."""
+    """Fill an empty `/etc/hosts`: images leave it empty because engines mount their own over it."""
     with contextlib.suppress(OSError):
         if not fork.read("/etc/hosts"):
             fork.write("/etc/hosts", HOSTS.encode())
 
 
-def _key(*parts: object) -> str:
+def setup_limits(limits: Limits) -> Limits:
+    """The same limits with enough disk space for set-up commands."""
+    return replace(limits, disk_bytes=max(limits.disk_bytes, _SETUP_DISK_BYTES))
+
+
+def content_key(*parts: object) -> str:
+    """A key for a cached result: a hash of everything that the result depends on."""
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""Room for states: what is free on a disk, and what has to be before work begins or goes on."""
+"""Disk space for states: how much is free, and how much must be free before work begins or continues."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sandboxes import StoreFull
 __all__ = ["FINISH_BYTES", "RESERVE_BYTES", "free_bytes", "require", "weigh"]
 
 RESERVE_BYTES = 256 << 20
-"""Left free on the disk of the states when no more are made: enough to verify a patch and to say what came of it."""
+"""Below this much free space no new states are made. It is enough to verify a patch and to record the result."""
 FINISH_BYTES = 96 << 20
-"""With less than that, no test can be trusted to run: the guest ends commands when the disk has 64 MiB left."""
+"""Below this much free space tests are unreliable: the guest ends commands when the disk has 64 MiB left."""
 _MIB = 1 << 20
 
 
 def require(directory: Path, needed_bytes: int, what: str) -> None:
-    """Raise StoreFull when the disk of that directory, which need not exist yet, has less free."""
+    """Raise StoreFull if the disk of a directory, which need not exist yet, has less free space."""
     free = free_bytes(directory)
     if free < needed_bytes:
         raise StoreFull(
@@ -28,14 +28,14 @@ def require(directory: Path, needed_bytes: int, what: str) -> None:
 
 
 def free_bytes(directory: Path) -> int:
-    """What an ordinary user may still write on the disk of a directory."""
+    """Bytes that an ordinary user can still write to the disk of a directory."""
     place = next(part for part in (directory, *directory.parents) if part.exists())
     disk = os.statvfs(place)
     return disk.f_bavail * disk.f_frsize
 
 
 def weigh(path: Path) -> int:
-    """Bytes of the files in a directory, links not followed; what cannot be read counts nothing."""
+    """Bytes of the files in a directory, without following links. Unreadable entries are not counted."""
     total, waiting = 0, [str(path)]
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:

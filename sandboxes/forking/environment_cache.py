@@ -1,6 +1,6 @@
-"""The shared area of environments and set-ups: how much of it is kept.
+"""Limits the size of the shared area of environments and set-ups.
 
-Nothing goes that a run could still be resumed from: an entry stays as long as a store whose states stand on it.
+Law: an entry is kept as long as a store has states that need it, so every run can still be resumed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from sandboxes.forking.launcher import Launcher
 __all__ = ["CACHE_BYTES", "Entry", "expire", "leftovers", "surplus", "tidy"]
 
 CACHE_BYTES = 20 << 30
-"""What all entries together may take before the least recently used go."""
+"""The size of all entries above which the least recently used are removed."""
 _GRACE_S = 3600.0
-"""An entry is safe so long after its last use: who has just built it is about to stand on it."""
+"""An entry is kept this long after its last use, because its builder may be about to use it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,31 +29,33 @@ class Entry:
     name: str
     size_bytes: int
     used: float
-    """When it was last used, in seconds of the clock."""
+    """When it was last used, in seconds since the epoch."""
     users: tuple[str, ...]
-    """The stores whose states stand on it; some may be gone."""
+    """The stores whose states need it; some may no longer exist."""
 
 
 def tidy(guest: Guest, lives: Callable[[str], bool]) -> None:
-    """Keep the shared area within its bound."""
-    found = entries(guest)
-    if sum(entry.size_bytes for entry in found) > CACHE_BYTES:
-        expire(guest, surplus(found, lives, CACHE_BYTES, time.time() - _GRACE_S))
+    """Remove unused entries if the shared area is larger than `CACHE_BYTES`."""
+    cached = entries(guest)
+    if sum(entry.size_bytes for entry in cached) > CACHE_BYTES:
+        expire(guest, surplus(cached, lives, CACHE_BYTES, time.time() - _GRACE_S))
 
 
 def entries(guest: Guest) -> list[Entry]:
-    """All of them."""
+    """All entries of the shared area."""
     header, _ = guest.ask("entries")
     return [
         Entry(name, facts["bytes"], facts["used"], tuple(facts["users"])) for name, facts in header["entries"].items()
     ]
 
 
-def surplus(found: list[Entry], lives: Callable[[str], bool], bound: int, used_before: float) -> Iterator[Entry]:
-    """Entries that no living store stands on and that were last used before a moment, the longest unused first, until
-    the others fit into `bound` bytes."""
-    total = sum(entry.size_bytes for entry in found)
-    for entry in sorted(found, key=lambda entry: entry.used):
+def surplus(cached: list[Entry], lives: Callable[[str], bool], bound: int, used_before: float) -> Iterator[Entry]:
+    """Entries to remove until the others fit into `bound` bytes, the least recently used first.
+
+    Only entries that no existing store needs and that were last used before `used_before` are removed.
+    """
+    total = sum(entry.size_bytes for entry in cached)
+    for entry in sorted(cached, key=lambda entry: entry.used):
         if total <= bound:
             return
         if entry.used < used_before and not any(lives(user) for user in entry.users):
@@ -62,8 +64,10 @@ def surplus(found: list[Entry], lives: Callable[[str], bool], bound: int, used_b
 
 
 def leftovers(launcher: Launcher, place: str, unused_s: float) -> Iterator[Leftover]:
-    """Entries that no living store stands on and nobody used for so long. Each is to be removed before the next is
-    asked for."""
+    """Entries that no existing store needs and nobody has used for `unused_s` seconds.
+
+    Remove each before asking for the next.
+    """
     guest = Guest(launcher.start(place, network=False))
     try:
         for entry in surplus(entries(guest), launcher.lives, 0, time.time() - unused_s):
@@ -77,7 +81,7 @@ def _expired(guest: Guest, entry: Entry) -> bool:
     return bool(expire(guest, iter((entry,))))
 
 
-def expire(guest: Guest, going: Iterator[Entry]) -> tuple[str, ...]:
-    """Remove entries, but for those that another process has begun to use meanwhile; what went."""
-    header, _ = guest.ask("expire", entries={entry.name: entry.users for entry in going})
+def expire(guest: Guest, unused: Iterator[Entry]) -> tuple[str, ...]:
+    """Remove entries, except those that another process uses by now, and return the names of those removed."""
+    header, _ = guest.ask("expire", entries={entry.name: entry.users for entry in unused})
     return tuple(header["expired"])

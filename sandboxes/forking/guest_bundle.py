@@ -1,6 +1,6 @@
-"""How the guest gets to the Python that runs it, wherever that is: as a zip of its modules, over its own stdin.
+"""Packs the guest's modules into a zip that is sent to the Python that runs it, over its stdin.
 
-So it need not be in the image, and no file of it lies anywhere that an action could reach.
+So the guest need not be in the image, and no action can reach a file of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import cast
 __all__ = ["LOADER", "STARTED", "package", "program"]
 
 STARTED = b"+"
-"""What the loader says first, once Python runs."""
+"""The loader's first output, once Python runs."""
 
 LOADER = """
 import os, sys
@@ -41,12 +41,12 @@ sys.path.pop(0)
 os.close(file)
 main()
 """
-"""A program for `python -c`. It reads what `package` gives from stdin and becomes the guest."""
+"""A program for `python -c` that reads the output of `package` from stdin and becomes the guest."""
 
 
 @cache
 def package() -> bytes:
-    """The guest's modules, with their size before them. A Python of our own version finds byte code beside each."""
+    """The zip of the guest's modules, after its size. It has byte code for Pythons of our own version."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as bundle:  # stored: a Python without zlib can read it
         for module in resources.files("sandboxes.guest").iterdir():
@@ -59,7 +59,7 @@ def package() -> bytes:
 
 
 def _byte_code(module: str, source: bytes) -> bytes:
-    """A .pyc of the guest's module, which is not checked against the source; Pythons of other versions pass it over."""
+    """An unchecked .pyc of a guest module. Pythons of other versions ignore it."""
     spec = find_spec(f"sandboxes.guest.{module}")
     assert spec is not None
     loader = cast("InspectLoader", spec.loader)
@@ -67,7 +67,7 @@ def _byte_code(module: str, source: bytes) -> bytes:
 
 
 _DOOR = ("frames", "kernel", "confine", "door")
-"""The guest's modules that a template needs, each after those that it imports."""
+"""The guest's modules that a template needs, in import order."""
 _REGISTER = """
 import sys, types
 
@@ -84,6 +84,6 @@ def register(package, sources):
 
 
 def program(text: str) -> bytes:
-    """A template's program with what it needs of the guest before it, for a Python that reads it from stdin."""
+    """A template's program, preceded by the guest modules that it needs, for a Python that reads it from stdin."""
     sources = [(name, resources.files("sandboxes.guest").joinpath(f"{name}.py").read_text()) for name in _DOOR]
     return f"{_REGISTER}register('ramify_door', {sources!r})\n{text}".encode()

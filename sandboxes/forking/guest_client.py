@@ -1,4 +1,4 @@
-"""The host's side of a guest: requests, replies, and its failures as errors."""
+"""The host's side of a guest: sends requests, receives replies, and raises the guest's failures as errors."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _ERRORS: dict[str, type[SandboxError]] = {
 
 
 class Guest:
-    """One running guest. Used by one thread at a time; of no use any more once it is not `alive`.
+    """A running guest. Use it from one thread at a time, and only while it is `alive`.
 
     Raises:
-        SandboxUnavailable: it cannot work on this machine.
+        SandboxUnavailable: the guest cannot work on this machine.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -55,20 +55,20 @@ class Guest:
 
     @property
     def closed(self) -> bool:
-        """Whether it was ended, or found to be gone."""
+        """Whether the guest was closed or found to be gone."""
         return self._closed
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked. A request that was interrupted before its answer came ends a guest's use."""
+        """Whether the guest accepts requests. After a request that was interrupted before its reply, it does not."""
         return not self._closed and not self._waiting
 
     def ask(self, op: str, payload: bytes = b"", /, **fields: object) -> tuple[Header, bytes]:
-        """One request and its reply.
+        """Send a request and return its reply.
 
         Raises:
             SandboxLost: the guest is gone.
-            SandboxError, OSError: the request failed; the guest goes on.
+            SandboxError, OSError: the request failed; the guest can still be used.
         """
         if self._waiting:
             raise SandboxLost("the guest's last request was interrupted")
@@ -76,14 +76,14 @@ class Guest:
         return self._receive()
 
     def ensure_template(self, template: Template, state: str, *, check: bool) -> None:
-        """Have this template over that state, started now unless it was the last one; `check` as of a lease."""
+        """Start a template over a state, unless it is the one that runs. `check` is as for a lease."""
         if self._template != (template, state):
             text = program(template.program)
             self.ask("template", text, id=state, argv=template.argv, env=dict(template.env), check=check)
             self._template = (template, state)
 
     def send(self, header: Header, payload: bytes | memoryview = b"") -> None:
-        """A frame, without waiting for an answer.
+        """Send a frame without waiting for the reply.
 
         Raises:
             SandboxLost: the guest is gone.
@@ -98,11 +98,11 @@ class Guest:
             raise self._gone() from error
 
     def answer(self) -> Header:
-        """The reply to what was sent."""
+        """Receive the reply to a request that was sent."""
         return self._receive()[0]
 
     def close(self) -> str:
-        """End the guest and everything in it; the end of what it said on stderr."""
+        """End the guest with everything in it, and return the end of its stderr."""
         self._closed = True
         return self._channel.close()
 
@@ -134,13 +134,13 @@ def _error(header: Header) -> Exception:
 
 
 class Upload(io.RawIOBase):
-    """A file whose bytes become the frames that follow a request; `close` sends the empty one that ends them."""
+    """A writable file that sends its bytes as frames after a request. `close` sends the empty frame that ends them."""
 
     def __init__(self, guest: Guest) -> None:
         self._guest = guest
 
     def writable(self) -> bool:
-        """Always."""
+        """Always True."""
         return True
 
     def write(self, data: Any) -> int:

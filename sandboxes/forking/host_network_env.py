@@ -1,6 +1,6 @@
-"""What set-up commands borrow from this machine to reach the network: proxies, certificates, package indexes.
+"""Network settings that set-up commands borrow from this machine: proxies, certificates, package indexes.
 
-Nothing of it is part of a state, and no later action sees it.
+They are not part of a state, and no later action sees them.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _BUNDLES = tuple(
     Path(path)
     for path in ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 )
-"""Where distributions keep the certificates that a machine trusts."""
+"""Where distributions keep a machine's trusted certificates."""
 _MAX_FILE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Borrowed:
-    """Environment variables, and files by the path at which they are seen."""
+    """Borrowed environment variables, and the text of borrowed files by their path inside."""
 
     env: dict[str, str]
     files: dict[str, str]
 
 
 def borrow(place: str = "/dev") -> Borrowed:
-    """What this process's environment and machine offer; certificates and the like are to be seen in `place`."""
+    """Collect the settings of this process and machine. Certificates and the like appear in the directory `place`."""
     env, files = {}, {}
     for name, value in os.environ.items():
         if name in _NAMES or name.startswith(_PREFIXES):
@@ -48,7 +48,7 @@ def borrow(place: str = "/dev") -> Borrowed:
             if text is not None:
                 files[f"{place}/borrowed-{name}"] = text
                 env[name] = f"{place}/borrowed-{name}"
-            elif not value.startswith("/"):  # a path that is not lent leads nowhere inside
+            elif not value.startswith("/"):  # the path would not exist inside
                 env[name] = value
     env |= _bundle(env, files, place)
     if "PIP_CONFIG_FILE" not in env:
@@ -61,7 +61,7 @@ def borrow(place: str = "/dev") -> Borrowed:
 
 
 def _bundle(env: Mapping[str, str], files: dict[str, str], place: str) -> dict[str, str]:
-    """The machine's certificates under every name by which a program looks for them and which is not taken."""
+    """Variables with the path of the machine's certificates, for every such variable that is not set."""
     named = next((env[name] for name in _BUNDLE_NAMES if name in env), "")
     text = files[named] if named in files else next(filter(None, map(_text, _BUNDLES)), None)
     if text is None:
@@ -81,7 +81,7 @@ def _pip_config(files: dict[str, str], place: str) -> dict[str, str]:
 
 
 def _text(path: Path) -> str | None:
-    """None when it is no file of text that we may read."""
+    """The text of a file; None if it is not a readable text file or is too large."""
     try:
         if not path.is_file() or path.stat().st_size > _MAX_FILE_BYTES:
             return None

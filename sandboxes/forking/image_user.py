@@ -1,4 +1,4 @@
-"""Who runs the commands of an image, and with which environment: what the image says, found out inside it."""
+"""The user and the environment of an image's commands, resolved inside the image."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ OWN = """
 command -v find >/dev/null || exit 0
 find . \\( ! -user "$1" -o ! -group "$2" \\) -exec sh -c 'chown -h "$0" "$@" && echo changed' "$1:$2" {} +
 """
-"""Gives a user what is not theirs in the workspace, and says so if that is something; the arguments are its numbers.
-The rest is left alone: an overlay copies each file whose owner is set, to whomever."""
+"""A script that gives the workspace to a user and a group (its arguments, as numbers), and prints if anything changed.
+Files with the right owner are not touched, because an overlay copies each file whose owner is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Account:
     user: int = 0
     group: int = 0
     home: str = ""
-    """"" when it is not known."""
+    """Empty if unknown."""
 
     @property
     def numbers(self) -> str:
@@ -35,7 +35,7 @@ class Account:
         return f"{self.user}:{self.group}"
 
     def at_home(self, env: Mapping[str, str]) -> dict[str, str]:
-        """That environment, with what is root's by default at this user's home."""
+        """The environment with root's default paths moved to this user's home."""
         ours = {"HOME": self.home, "BASH_ENV": f"{self.home}/.bashrc"}
         roots = {"HOME": "/root", "BASH_ENV": "/root/.bashrc"}
         moved = {name for name in roots if self.user and self.home and env.get(name) == roots[name]}
@@ -46,10 +46,10 @@ ROOT = Account()
 
 
 def account(read: Callable[[str], bytes], stated: str) -> Account:
-    """Whom an image means by `stated`, a name or number with an optional group; `read` gives its files.
+    """Resolve an image's user: a name or number with an optional group. `read` returns the image's files.
 
     Raises:
-        SandboxUnavailable: there is no such user.
+        SandboxUnavailable: the image has no such user.
     """
     user, _, group = stated.partition(":")
     home = ""
@@ -75,14 +75,15 @@ def _lines(read: Callable[[str], bytes], path: str) -> list[list[str]]:
 
 
 def activated(box: Sandbox, env: Mapping[str, str]) -> dict[str, str]:
-    """The environment that the image's `BASH_ENV` makes of `env`, as an activated conda environment; `env` itself where
-    there is no bash or the file fails. So every command gets it, and not only those that bash runs.
+    """Apply the image's `BASH_ENV`, for example an activated conda environment, to `env`.
+
+    So every command gets it, not only those that bash runs. Without bash, or if the file fails, `env` is unchanged.
     """
     if "BASH_ENV" not in env:
         return dict(env)
     done = box.exec(["bash", "-c", "exec env -0"], timeout_s=_ACTIVATION_TIMEOUT_S, env=env, cwd="/")
     if done.exit_code or done.stdout_bytes > len(done.stdout):
         return dict(env)
-    told = [entry.decode("utf-8", "surrogateescape").partition("=") for entry in done.stdout.split(b"\0") if entry]
-    found = {name: value for name, equals, value in told if equals and name not in _OF_THE_SHELL}
-    return {**env, **{name: value for name, value in found.items() if not name.startswith("BASH_FUNC_")}}
+    entries = [entry.decode("utf-8", "surrogateescape").partition("=") for entry in done.stdout.split(b"\0") if entry]
+    variables = {name: value for name, equals, value in entries if equals and name not in _OF_THE_SHELL}
+    return {**env, **{name: value for name, value in variables.items() if not name.startswith("BASH_FUNC_")}}

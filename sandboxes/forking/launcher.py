@@ -1,4 +1,4 @@
-"""How a guest is started: the seam between states that fork (`forks.py`) and the place where they live."""
+"""How a guest is started: the interface between `ForkingProvider` and the place where its states live."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Channel(Protocol):
         ...
 
     def receive(self, size: int) -> bytes:
-        """Exactly `size` bytes.
+        """Receive exactly `size` bytes.
 
         Raises:
             EOFError, OSError: the guest is gone.
@@ -32,29 +32,29 @@ class Channel(Protocol):
         ...
 
     def close(self) -> str:
-        """End the guest and everything in it; what it said on stderr, limited. May be called again."""
+        """End the guest with everything in it, and return the end of its stderr. May be called again."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the states of one workspace are made over. Directories are named as the guest sees them."""
+    """What the states of one workspace are based on. Paths are as the guest sees them."""
 
     place: str
-    """Which guests can hold these states, "" where all can: what `Launcher.start` takes. It becomes part of snapshot
-    ids, so that a later process knows how to start such a guest. Letters, digits and dots only."""
+    """Which guests can hold these states, "" if all can: the argument of `Launcher.start`. It is part of snapshot ids,
+    so that a later process can start such a guest. Only letters, digits and dots."""
     mounts: tuple[tuple[str, str], ...]
-    """(target, lower directory) of each mount but the workspace's; "/" first."""
+    """(target, lower directory) of each mount except the workspace's; "/" is first."""
     workdir: str
-    """Absolute path of the workspace inside. Where `Workspace.path` is None it is a directory of the "/" mount."""
+    """Absolute path of the workspace inside. If `Workspace.path` is None, it is a directory of the "/" mount."""
     env: Mapping[str, str]
-    """Environment of every action (PATH, HOME, ...), under `Workspace.env`."""
+    """Environment variables of every action (PATH, HOME, ...); `Workspace.env` overrides them."""
     key: str
-    """Names the content of the lower directories: part of the environment cache's keys and of digests."""
+    """Identifies the content of the lower directories; part of the environment cache's keys and of digests."""
     user: str = ""
-    """Who runs commands, as an image says it (a name or number, and a group); "" is root."""
+    """The user who runs commands, as an image states it (a name or number, and a group); "" is root."""
     leave_out: tuple[Path, ...] = ()
-    """Directories on this machine that are never copied as part of a workspace: the store, if it lies in one."""
+    """Directories on this machine that are never copied with a workspace: the store, if it is inside one."""
 
 
 class Launcher(Protocol):
@@ -66,7 +66,7 @@ class Launcher(Protocol):
         ...
 
     def layout(self, workspace: Workspace) -> Layout:
-        """What a workspace's states are made over.
+        """The layout of a workspace's states.
 
         Raises:
             SandboxUnavailable, ImageMissing, StoreFull: see each.
@@ -74,23 +74,22 @@ class Launcher(Protocol):
         ...
 
     def start(self, place: str, *, network: bool) -> Channel:
-        """A new guest; the caller reads its first frame.
+        """Start a guest. The caller reads its first frame.
 
         Raises:
-            SandboxUnavailable: it cannot be started; the message says what to change.
+            SandboxUnavailable: the guest cannot be started; the message says what to change.
         """
         ...
 
     @property
     def disk(self) -> Path | None:
-        """A directory of this machine on the disk that the states lie on; None where that is another machine's."""
+        """A local directory on the disk with the states; None if they are on another machine."""
         ...
 
     def lives(self, store: str) -> bool:
-        """Whether a store is still there, by the name that its guests were started with: what shared entries know
-        their users by."""
+        """Whether a store still exists. `store` is the name in a guest's arguments, which shared entries record."""
         ...
 
     def close(self) -> None:
-        """Free what all guests shared. Every channel is closed before."""
+        """Free what all guests share. Close every channel first."""
         ...

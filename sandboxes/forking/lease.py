@@ -1,4 +1,4 @@
-"""One leased fork, as the host sees it, and how its states are named."""
+"""A leased fork as seen from the host, and the names of its states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["LeasedSandbox", "Tally", "place", "snapshot_of", "state"]
 
 
 class Tally:
-    """Counts forks, from several threads."""
+    """Counts forks. Thread-safe."""
 
     def __init__(self, *, checked: bool = False) -> None:
         self.forked = Forked(checked=checked)
@@ -24,7 +24,7 @@ class Tally:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """One fork more, or one that is refused, for the block."""
+        """Count one fork when the block succeeds, or one mismatch when it raises StateDamaged."""
         try:
             yield
         except StateDamaged:
@@ -33,14 +33,14 @@ class Tally:
         self.count()
 
     def count(self, times: int = 1, mismatches: int = 0) -> None:
-        """So many more."""
+        """Add to the counts."""
         with self._lock:
             now = self.forked
             self.forked = replace(now, times=now.times + times, mismatches=now.mismatches + mismatches)
 
 
 class LeasedSandbox:
-    """One leased fork, as `sandboxes.Sandbox`."""
+    """A leased fork that implements `sandboxes.Sandbox`."""
 
     def __init__(
         self, guest: Guest, place: str, limits: Limits, tally: Tally | None, fields: Mapping[str, object]
@@ -51,7 +51,7 @@ class LeasedSandbox:
         self._tally = tally or Tally()
         self._open = False
         self._frozen = ""
-        """The state that the lease goes on in, once it is used again."""
+        """The state to fork when the lease is next used; empty when none is pending."""
         self._begin(fields)
 
     @classmethod
@@ -59,7 +59,7 @@ class LeasedSandbox:
     def lease(
         cls, guest: Guest, place: str, limits: Limits, tally: Tally | None = None, **fields: object
     ) -> Iterator[LeasedSandbox]:
-        """A fork for the block, counted in `tally`."""
+        """Lease a fork for the block and count it in `tally`."""
         fork = cls(guest, place, limits, tally, fields)
         try:
             yield fork
@@ -151,29 +151,29 @@ class LeasedSandbox:
         return snapshot_of(self._place, frozen)
 
     def freeze(self) -> dict[str, Any]:
-        """Freeze the state and end the lease; the new state's id and digest."""
+        """Freeze the state, end the lease, and return the new state's id and digest."""
         try:
             return self._ask("snapshot")[0]
         finally:
             self._open = False
 
     def end(self) -> None:
-        """End the lease, if it has not ended."""
+        """End the lease. May be called again."""
         if self._open and self._guest.alive:
             self._ask("close")
         self._open, self._frozen = False, ""
 
 
 def snapshot_of(where: str, header: Mapping[str, Any]) -> Snapshot:
-    """A state of a guest as a snapshot."""
+    """The snapshot of a guest's state."""
     return Snapshot(f"{where}-{header['id']}" if where else header["id"], header["digest"])
 
 
 def place(snapshot: Snapshot) -> str:
-    """Which guests can hold it, as in `Layout.place`."""
+    """Which guests can hold the snapshot, as in `Layout.place`."""
     return snapshot.id.rpartition("-")[0]
 
 
 def state(snapshot: Snapshot) -> str:
-    """What its guests call it."""
+    """The name of the snapshot's state inside its guests."""
     return snapshot.id.rpartition("-")[2]

@@ -1,4 +1,4 @@
-"""Three-way merges of files by git, in a private repository that nobody else sees."""
+"""Three-way merges of files by git, in a temporary private repository."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _NOBODY = {
 
 
 def merge(ours: Sequence[Difference], theirs: Sequence[Difference]) -> Merge:
-    """What both sides made of one base, put together as `git merge` does it, renamed files followed. Needs git 2.38.
+    """Merge two sides of one base as `git merge` does, following renames. Needs git 2.38.
 
     Raises:
         SandboxError: git failed.
     """
-    base = {each.path: each.old for each in (*ours, *theirs)}
+    base = {difference.path: difference.old for difference in (*ours, *theirs)}
     with tempfile.TemporaryDirectory(prefix="ramify-merge-") as directory:
         git = Git(Path(directory, "git"))
         root = _commit(git, base)
-        one = _commit(git, base | {each.path: each.new for each in ours}, root)
-        other = _commit(git, base | {each.path: each.new for each in theirs}, root)
-        said = git.run("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", one, other, fine=(0, 1))
-        merged, *conflicts = names(said)
+        one = _commit(git, base | {difference.path: difference.new for difference in ours}, root)
+        other = _commit(git, base | {difference.path: difference.new for difference in theirs}, root)
+        output = git.run("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", one, other, fine=(0, 1))
+        merged, *conflicts = names(output)
         return Merge(b"" if conflicts else shown(git, one, merged), tuple(dict.fromkeys(conflicts)))
 
 

@@ -43,9 +43,9 @@ _WEIGH_EVERY_S = 30.0
 
 
 class ForkingProvider:
-    """Keeps states in guests' stores and leases forks of them. One lease a guest at a time; idle guests are reused.
+    """Keeps states in guests' stores and leases forks of them. A guest has one lease at a time; idle guests are reused.
 
-    `paranoid`: what is frozen is noted with a digest, and no fork is handed out that does not show it again.
+    `paranoid`: a digest of each frozen state is recorded, and a fork that does not match it is refused.
     """
 
     def __init__(self, launcher: Launcher, limits: Limits, *, paranoid: bool = False) -> None:
@@ -88,10 +88,10 @@ class ForkingProvider:
         self._launcher.close()
 
     def prove(self, workspace: Workspace) -> None:
-        """Run a command in a state of that workspace, which should be a small one. What was started for it serves on.
+        """Check that a command runs in a state of the workspace, which should be small. Its guest is reused later.
 
         Raises:
-            SandboxUnavailable: the guest does not run here; the message says why.
+            SandboxUnavailable: the guest does not run here; the message gives the reason.
         """
         base = self.create(workspace)
         with self.at(base) as fork:
@@ -108,11 +108,11 @@ class ForkingProvider:
             require(disk, 2 * size + 2 * RESERVE_BYTES, "a run on this workspace")
         with self._guest(layout.place) as guest:
             online = partial(self._guest, layout.place, network=True)
-            founding = BaseStateBuilder(guest, layout, workspace, self._limits, online, self.forked.checked)
-            founded = founding.informed().found()
+            builder = BaseStateBuilder(guest, layout, workspace, self._limits, online, self.forked.checked)
+            base = builder.with_image_environment().build()
             if workspace.setup or workspace.environment:
                 tidy(guest, self._launcher.lives)
-        return snapshot_of(layout.place, founded)
+        return snapshot_of(layout.place, base)
 
     @contextmanager
     def at(self, snapshot: Snapshot) -> Iterator[LeasedSandbox]:
@@ -178,9 +178,9 @@ class ForkingProvider:
 
     def _differences(self, old: Snapshot, new: Snapshot) -> list[Difference]:
         header, _ = self._ask_of("compare", old, new, rules=True)
-        known = frozenset(header["tracked"])
-        unknown = [path for path, _, _ in header["changes"] if path not in known]
-        left_out = ignored(unknown, header["ignores"], header["exclude"])
+        tracked = frozenset(header["tracked"])
+        untracked = [path for path, _, _ in header["changes"] if path not in tracked]
+        left_out = ignored(untracked, header["ignores"], header["exclude"])
         changed = {
             path: sides for path, *sides in header["changes"] if path not in left_out and owned(path, header["nested"])
         }
@@ -190,23 +190,23 @@ class ForkingProvider:
         return [Difference(path, *(_side(side, contents) for side in changed[path])) for path in paths]
 
     def _ask_of(self, op: str, old: Snapshot, new: Snapshot, **fields: object) -> tuple[dict[str, Any], bytes]:
-        """Something about two states."""
+        """Send a request about two states."""
         self._require(old)
         self._require(new)
         with self._guest(place(new)) as guest:
             return guest.ask(op, old=state(old), new=state(new), **fields)
 
     def discard(self, *snapshots: Snapshot) -> None:
-        """As `sandboxes.Provider.discard`. What a running lease stands on goes when that ends."""
-        going: dict[str, list[str]] = {}
+        """As `sandboxes.Provider.discard`. A state that is leased is removed when its last lease ends."""
+        names_by_place: dict[str, list[str]] = {}
         for snapshot in snapshots:
             self._require(snapshot)
             with self._lock:
                 if self._leased[state(snapshot)]:
                     self._doomed.add(state(snapshot))
                 else:
-                    going.setdefault(place(snapshot), []).append(state(snapshot))
-        for where, names in going.items():
+                    names_by_place.setdefault(place(snapshot), []).append(state(snapshot))
+        for where, names in names_by_place.items():
             with self._guest(where) as guest:
                 guest.ask("discard", ids=names)
 
@@ -217,7 +217,7 @@ class ForkingProvider:
                 guest.ask("retain", ids=[state(snapshot) for snapshot in snapshots])
 
     def require_room(self, *, to_finish: bool = False) -> None:
-        """As `sandboxes.Provider.require_room`. The states are weighed now and then only."""
+        """As `sandboxes.Provider.require_room`. The size of the states is checked only every 30 seconds."""
         if disk := self._launcher.disk:
             require(disk, FINISH_BYTES if to_finish else RESERVE_BYTES, "going on safely")
         if not to_finish:
@@ -225,11 +225,11 @@ class ForkingProvider:
 
     def _weigh(self) -> None:
         with self._lock:
-            known = [where for where, idle in self._idle.items() if idle]
-            due = time.monotonic() >= self._weigh_at and known
+            places = [where for where, idle in self._idle.items() if idle]
+            due = time.monotonic() >= self._weigh_at and places
             self._weigh_at = time.monotonic() + _WEIGH_EVERY_S if due else self._weigh_at
         if due:
-            with self._guest(known[0]) as guest:
+            with self._guest(places[0]) as guest:
                 used = guest.ask("usage")[0]["bytes"]
             if used > self._limits.store_bytes:
                 allowed = self._limits.store_bytes
@@ -240,7 +240,7 @@ class ForkingProvider:
 
     @contextmanager
     def _guest(self, where: str, *, network: bool = False) -> Iterator[Guest]:
-        """A guest of our own for the block; one with a network ends with it."""
+        """A guest for exclusive use in the block. A guest with network access is closed at its end."""
         with self._lock:
             idle = self._idle.get(where) if not network else None
             guest = idle.pop() if idle else None
@@ -265,11 +265,11 @@ class ForkingProvider:
 
 
 def relative(path: str) -> str:
-    """A path below the workspace, in its plainest spelling.
+    """Normalise a path relative to the workspace.
 
     Raises:
-        ValueError: it leads elsewhere.
-        SandboxError: no file can be called so.
+        ValueError: the path leads outside the workspace or names none of its files.
+        SandboxError: no file can have this name.
     """
     require_text(path)
     parts = [part for part in path.split("/") if part not in ("", ".")]
@@ -279,7 +279,7 @@ def relative(path: str) -> str:
 
 
 def kind_of(old: object, new: object) -> Literal["added", "modified", "removed"]:
-    """Of a change from one thing to another; None where there is none."""
+    """The kind of change between two sides, where None means that the path does not exist."""
     return "added" if old is None else "removed" if new is None else "modified"
 
 
@@ -294,6 +294,6 @@ def _side(facts: Sequence[Any] | None, contents: io.BytesIO) -> Side | None:
 
 
 def owned(path: str, nested: Sequence[str]) -> bool:
-    """Whether a path belongs to the repository itself."""
+    """Whether a path belongs to the workspace's own repository: not to a nested one, and not to a `.git` directory."""
     inside = any(path.startswith(folder) for folder in nested)
     return not inside and not any(part.lower() == ".git" for part in path.split("/"))

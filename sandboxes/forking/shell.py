@@ -1,4 +1,4 @@
-"""Shell scripts of any length: the kernel takes no argument of more than 128 KiB."""
+"""Runs shell scripts of any length: the kernel accepts no argument of more than 128 KiB."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 __all__ = ["run_script"]
 
 _LONGEST = 100_000
-"""Bytes of an argument."""
-_FILE = "/tmp/.ramify.script"  # noqa: S108  # inside the sandbox, where nobody else is
+"""The most bytes of a script that is passed as an argument."""
+_FILE = "/tmp/.ramify.script"  # noqa: S108  # inside the sandbox, which has no other users
 
 
 def run_script(
     box: Sandbox, script: str, *, timeout_s: float, env: Mapping[str, str] | None = None, by: str = "/bin/sh"
 ) -> ExecResult:
-    """Run it as `by -c` does; one that is too long for that from a file, which is gone before it begins.
+    """Run a script with `by -c`, or from a file that it removes first if it is too long for an argument.
 
     Raises:
         SandboxError, OSError: as `Sandbox.exec` and `Sandbox.write`.

@@ -1,4 +1,4 @@
-"""Reading a checkout of this machine: as a tar stream, and what git tracks in it. It is never written."""
+"""Reads a local checkout: its files as a tar stream, and which of them git tracks. It is never written to."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from sandboxes.guest.taken import MAX_NESTING
 __all__ = ["Repository", "pack", "repository", "weight"]
 
 _RUN = {"journal.jsonl", "blobs"}
-"""A directory that holds both keeps a run of Ramify: states, and copies of this checkout."""
+"""A directory with both is a run of Ramify, with states and copies of the checkout."""
 _SHOWN = 60
-"""Characters of a path that is too long."""
+"""How many characters of a long path an error message shows."""
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """What a patch has to know of a repository besides its files."""
+    """What is needed to make patches of a repository, besides its files."""
 
     tracked: tuple[str, ...] | None = None
-    """None: this is no repository."""
+    """None if this is not a repository."""
     exclude: str = ""
-    """The rules in its `info/exclude`."""
+    """The ignore rules in its `info/exclude`."""
 
 
 def repository(path: Path) -> Repository:
-    """The repository that has its root at `path`."""
-    found = locate(path)
-    if found is None or found.work_tree != path.resolve():
+    """The repository whose root is `path`."""
+    location = locate(path)
+    if location is None or location.work_tree != path.resolve():
         return Repository()
     try:
-        with opened(found) as view:
-            return Repository(names(view.git.run("ls-files", "-z")), found.exclude)
+        with opened(location) as view:
+            return Repository(names(view.git.run("ls-files", "-z")), location.exclude)
     except SandboxError as error:
-        log.warning("what git tracks in %s is not known: %s", path, error)
+        log.warning("git cannot list the tracked files of %s: %s", path, error)
         return Repository()
 
 
 def names(listing: bytes) -> tuple[str, ...]:
-    """The paths of a listing that ends each with a NUL."""
+    """The paths of a NUL-terminated listing."""
     return tuple(os.fsdecode(name) for name in listing.split(b"\0") if name)
 
 
@@ -62,11 +62,11 @@ def pack(
     stream: IO[bytes],
     owner: tuple[int, int] = (0, 0),
 ) -> tuple[str, ...]:
-    """Write `root` as a tar whose files belong to `owner`; what was skipped because it is no file, directory or link.
+    """Write `root` as a tar whose files belong to `owner`, and return the paths of skipped special files.
 
-    Byte code is left out unless it is tracked: its time stamps would vouch for files that change within a second. So
-    are runs of Ramify that are kept there. A file `.git` is replaced by the git directory that it names, if that lies
-    elsewhere (`sandboxes.git.git_dir`).
+    Untracked byte code is left out, because its time stamps would wrongly match files that change within a second.
+    Runs of Ramify are left out, too. A file `.git` is replaced by the git directory that it names, if that is outside
+    `root` (`sandboxes.git.git_dir`).
 
     Raises:
         SandboxError: a file cannot be read.
@@ -82,7 +82,7 @@ def pack(
 
 
 def weight(root: Path, leave_out: Collection[Path]) -> int:
-    """Bytes of the files that `pack` would write.
+    """Total bytes of the files that `pack` would write.
 
     Raises:
         SandboxError: a directory cannot be read.
@@ -93,24 +93,24 @@ def weight(root: Path, leave_out: Collection[Path]) -> int:
 def _size(source: Path | bytes) -> int:
     if isinstance(source, bytes):
         return len(source)
-    with suppress(OSError):  # `pack` will name it
+    with suppress(OSError):  # `pack` reports it
         facts = source.lstat()
         return facts.st_size if stat.S_ISREG(facts.st_mode) else 0
     return 0
 
 
 def _copied(root: Path, tracked: frozenset[str], leave_out: frozenset[Path]) -> Iterator[tuple[Path | bytes, str]]:
-    """Everything that a copy is made of, parents first, and its name in the copy."""
+    """Every path or text to copy with its name in the copy, parents first."""
     for path, name in _walk(root, ".", tracked, frozenset(map(str, leave_out))):
         if name.endswith((".pyc", ".pyo")) and "__pycache__" in name and name not in tracked:
             continue
         instead = detached(path.parent, root) if path.name == ".git" else []
         for source, below in instead:
-            called = f"{name}/{below}" if below else name
+            copied_name = f"{name}/{below}" if below else name
             if isinstance(source, bytes) or below in ("", "info"):
-                yield source, called
+                yield source, copied_name
             else:
-                yield from _walk(source, called)
+                yield from _walk(source, copied_name)
         if not instead:
             yield path, name
 
@@ -118,10 +118,10 @@ def _copied(root: Path, tracked: frozenset[str], leave_out: frozenset[Path]) -> 
 def _walk(
     top: Path, name: str, tracked: frozenset[str] = frozenset(), leave_out: frozenset[str] = frozenset()
 ) -> Iterator[tuple[Path, str]]:
-    """A path and every one below, parents first, with names that begin with `name`.
+    """A path and everything below it, parents first, with names that begin with `name`.
 
     Raises:
-        SandboxError: a directory cannot be read; directories are nested too deep for a state.
+        SandboxError: a directory cannot be read, or directories are nested too deep for a state.
     """
     waiting = [(str(top), name, top.is_dir())]
     while waiting:
@@ -144,7 +144,7 @@ def _walk(
 
 
 def _entries(directory: str) -> list[os.DirEntry[str]]:
-    """The last one first."""
+    """The entries of a directory, sorted in reverse."""
     try:
         with os.scandir(directory) as entries:
             return sorted(entries, key=lambda entry: entry.name, reverse=True)

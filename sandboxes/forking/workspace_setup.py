@@ -1,4 +1,4 @@
-"""What a base state of any tier is prepared with: set-up commands, the workspace's owner, what git knows of it."""
+"""Steps that prepare a base state on every tier: set-up commands, the workspace's owner, and its repository."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ SETUP_TIMEOUT_S = 3600.0
 _LISTING_TIMEOUT_S = 120.0
 _TAIL_BYTES = 4000
 _SHOWN = 2000
-"""Characters of a command."""
+"""How many characters of a command an error message shows."""
 _GIT = ("git", "-c", "core.fsmonitor=false", "-c", "safe.directory=*")
 _REPOSITORIES = 'test -e .git || for each in */.git .[!.]*/.git; do test ! -e "$each" || echo "${each%/.git}"; done'
 log = logging.getLogger(__name__)
 
 
 def run_all(box: Sandbox, commands: Sequence[str], env: Mapping[str, str]) -> None:
-    """Run shell commands, each after the one before.
+    """Run shell commands in order.
 
     Raises:
-        SetupFailed: one returned non-zero.
+        SetupFailed: a command returned non-zero.
     """
     for command in commands:
         done = run_script(box, command, timeout_s=SETUP_TIMEOUT_S, env=env)
@@ -42,15 +42,14 @@ def _head(command: str) -> str:
 
 
 def give(box: Sandbox, user: int, group: int) -> None:
-    """Make the workspace theirs who run commands in it: an action has no capability to write to others' files."""
+    """Give the workspace to the user who runs actions, because actions cannot write to other users' files."""
     done = box.exec(["/bin/sh", "-c", OWN, "sh", str(user), str(group)], timeout_s=SETUP_TIMEOUT_S)
     if done.stdout:
-        log.info("the workspace belonged to others; it is given to user %d", user)
+        log.info("the workspace belonged to another user; it now belongs to user %d", user)
 
 
 def settled_in(box: Sandbox, workspace: Workspace, workdir: str) -> str:
-    """Where the workspace of an image is: a folder of `workdir`, the first by name, if the repository may be there and
-    is."""
+    """The image's workspace folder: `workdir`, or for a nested workspace the first folder in it with a repository."""
     if workspace.path is not None or not workspace.nested:
         return workdir
     done = box.exec(["/bin/sh", "-c", _REPOSITORIES], timeout_s=_LISTING_TIMEOUT_S, cwd=workdir)
@@ -59,7 +58,7 @@ def settled_in(box: Sandbox, workspace: Workspace, workdir: str) -> str:
 
 
 def listed(box: Sandbox) -> Repository:
-    """What git, run inside, says of a repository that came with the image."""
+    """What git inside the sandbox reports about a repository that came with the image."""
     done = box.exec([*_GIT, "ls-files", "-z"], timeout_s=_LISTING_TIMEOUT_S)
     if done.exit_code or done.stdout_bytes > len(done.stdout):
         return Repository()

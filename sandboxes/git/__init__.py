@@ -1,1 +1,1 @@
-"""The only way git is called: with an environment of its own, no filters, no hooks, and paths taken literally."""
+"""The only place that runs git: in a clean environment, without filters or hooks, and with literal paths."""

@@ -1,8 +1,8 @@
-"""Git on this machine: every git command of Ramify's own process is run here.
+"""Runs git on this machine: every git command of Ramify's own process goes through this module.
 
-Law: no program that a repository names ever runs. Git is given a directory whose settings are ours, and nothing of the
-user's or the machine's settings. Filters, monitors, signatures, and helpers are named in settings only; hooks are
-switched off, and nothing is fetched but from one directory of ours into another.
+Law: no program that a repository names ever runs. Git gets a directory with our own settings, and none of the user's or
+the machine's settings. Filters, monitors, signatures and helpers can only be named in settings; hooks are disabled, and
+nothing is fetched except from one of our directories into another.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _OPTIONS = {
 
 
 class Git:
-    """A repository of our own, made where there is none yet. It heeds no settings but its own.
+    """A repository of our own, created if it does not exist. Only its own settings apply.
 
-    `guarded`: paths are refused that some file system takes for `.git`. Trees of sandboxes may have any name.
+    `guarded`: refuse paths that some file system treats as `.git`. Trees of sandboxes may contain any name.
     """
 
     def __init__(self, directory: Path, work_tree: Path | None = None, *, guarded: bool = False) -> None:
-        self.directory = directory.absolute()  # git is run elsewhere
+        self.directory = directory.absolute()  # git runs in another working directory
         self._work_tree = work_tree and work_tree.absolute()
         self._options = _OPTIONS | dict.fromkeys(("core.protectNTFS", "core.protectHFS"), str(guarded).lower())
         for name in ("objects", "refs"):
@@ -69,11 +69,11 @@ class Git:
         fine: tuple[int, ...] = (0,),
         timeout_s: float = TIMEOUT_S,
     ) -> bytes:
-        """What a git command prints.
+        """Run a git command and return its stdout.
 
         Raises:
-            GitFailed: it ended with a code that is not `fine`, or there is no git.
-            GitTooSlow: it took longer than `timeout_s`.
+            GitFailed: the exit code is not in `fine`, or git is not installed.
+            GitTooSlow: the command took longer than `timeout_s`.
         """
         place = {"GIT_DIR": str(self.directory)}
         if self._work_tree:
@@ -85,7 +85,7 @@ class Git:
 
     @classmethod
     def init(cls, folder: Path, branch: str = "main") -> Git:
-        """An empty repository in a folder, whose files are those that it will hold.
+        """Make an empty repository in a folder, which is its work tree.
 
         Raises:
             GitFailed, GitTooSlow: as `run`.
@@ -95,7 +95,7 @@ class Git:
 
     @classmethod
     def clone(cls, source: Path, folder: Path, *, timeout_s: float = TIMEOUT_S) -> Git:
-        """A clone of a bundle, or of a repository of our own, in a new folder. Nothing is checked out yet.
+        """Clone a bundle, or a repository of our own, into a new folder without checking out files.
 
         Raises:
             GitFailed, GitTooSlow: as `run`.
@@ -110,7 +110,7 @@ class Git:
         return cls(folder / ".git", folder, guarded=True)
 
     def fetch(self, source: Git, *references: str, depth: Literal[1] | None = None) -> None:
-        """Take over commits of another repository that is opened here.
+        """Fetch commits from another repository that is open in this process.
 
         Raises:
             GitFailed, GitTooSlow: as `run`.
@@ -121,19 +121,18 @@ class Git:
 
 
 def users_excludes() -> str:
-    """The file with the names that the user wants to be ignored everywhere, by the user's own settings, which are
-    trusted; it may not exist."""
+    """The user's global ignore file, which may not exist. The user's own settings, which are trusted, name it."""
     own = {key: os.environ[key] for key in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL") if key in os.environ}
     command = ("config", "--global", "--includes", "--type=path", "--get", "core.excludesFile")
     try:
-        found = _run(command, {"GIT_DIR": _NOWHERE, "GIT_CONFIG_GLOBAL": None, **own})
+        output = _run(command, {"GIT_DIR": _NOWHERE, "GIT_CONFIG_GLOBAL": None, **own})
     except GitFailed:
         return str(Path(os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser(), "git", "ignore"))
-    return os.fsdecode(found.rstrip(b"\n"))
+    return os.fsdecode(output.rstrip(b"\n"))
 
 
 def version() -> str:
-    """That of git, as it says it.
+    """The version of git, as git reports it.
 
     Raises:
         GitFailed, GitTooSlow: as `Git.run`.
@@ -150,20 +149,22 @@ def _run(
     fine: tuple[int, ...] = (0,),
     timeout_s: float = TIMEOUT_S,
 ) -> bytes:
-    """Git is looked for in absolute folders only: `place` may be a repository that holds a program `git`. A variable
-    of the environment that is None is left out."""
+    """Run git. It is searched in absolute folders only, because `place` may be a repository with a program `git`.
+
+    Environment variables that are None are removed.
+    """
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     path = os.pathsep.join(folder for folder in folders if folder.startswith(os.sep))
     program = shutil.which("git", path=path)
     if program is None:
         raise GitFailed(command[0], "there is no git on this machine; install it (Debian, Ubuntu: apt install git)")
-    whole: dict[str, str | None] = {**_ENVIRONMENT, "PATH": path, **environment}
+    variables: dict[str, str | None] = {**_ENVIRONMENT, "PATH": path, **environment}
     try:
         done = subprocess.run(
             [program, *options, *command],
             input=stdin,
             capture_output=True,
-            env={name: value for name, value in whole.items() if value is not None},
+            env={name: value for name, value in variables.items() if value is not None},
             cwd=place,
             timeout=timeout_s,
             check=False,

@@ -1,4 +1,4 @@
-"""Git patches between two sets of files, byte-exact, made in a private repository that nobody else sees."""
+"""Byte-exact git patches between two sets of files, made in a temporary private repository."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ __all__ = [
 
 MAX_FILE_BYTES = 64 << 20
 MAX_BYTES = 256 << 20
-"""Of all that a patch replaces, and of all that it brings."""
+"""The most bytes of all old and new contents of a patch together."""
 IGNORING_S = 10.0
-"""How long git may look at the rules of `.gitignore` files: it matches patterns by backtracking."""
+"""Time limit for matching `.gitignore` rules, because git matches patterns by backtracking."""
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A file or a symbolic link at one of two moments."""
+    """A file or a symbolic link before or after a change."""
 
     kind: str
-    """`f` or `l`; anything else is unknown to git."""
+    """`f` or `l`; git ignores anything else."""
     mode: int
     content: bytes
     """A link's target."""
 
     @property
     def git_mode(self) -> str:
-        """As a tree has it."""
+        """The mode in a git tree."""
         if self.kind == "l":
             return "120000"
         return "100755" if self.mode & 0o100 else "100644"
@@ -56,7 +56,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A path at two moments; None where nothing was there."""
+    """A path before and after a change; None if it does not exist."""
 
     path: str
     old: Side | None
@@ -64,11 +64,12 @@ class Difference:
 
 
 def fitting(sizes: Mapping[str, tuple[int | None, int | None]]) -> list[str]:
-    """The paths that a patch can hold, of those that differ; sizes are in bytes, before and after, None where nothing
-    is. A new file that is too large is taken for what a command left lying about: it is left out, and that is said.
+    """The changed paths that a patch can contain. Sizes are in bytes, old and new; None if the path does not exist.
+
+    A new file that is too large is probably a by-product of a command: it is left out, with a warning.
 
     Raises:
-        SandboxError: a file that was there before is too large, or all are together.
+        SandboxError: a file that existed before is too large, or all files together are.
     """
     kept = {}
     for path, (old, new) in sizes.items():
@@ -94,7 +95,7 @@ def fitting(sizes: Mapping[str, tuple[int | None, int | None]]) -> list[str]:
 
 @cache
 def _say_left_out(path: str, size: int) -> None:
-    """Once, however often the state is looked at."""
+    """Warn once per file, however often the state is compared."""
     log.warning(
         "%r (%d MiB) is left out of the patch: a new file may have %d MiB", path, size >> 20, MAX_FILE_BYTES >> 20
     )
@@ -106,8 +107,8 @@ def patch(differences: Sequence[Difference]) -> bytes:
         return b""
     with tempfile.TemporaryDirectory(prefix="ramify-patch-") as directory:
         git = Git(Path(directory, "git"))
-        old = tree(git, ((each.path, each.old) for each in differences))
-        new = tree(git, ((each.path, each.new) for each in differences))
+        old = tree(git, ((difference.path, difference.old) for difference in differences))
+        new = tree(git, ((difference.path, difference.new) for difference in differences))
         return shown(git, old, new)
 
 
@@ -118,7 +119,7 @@ def shown(git: Git, old: str, new: str) -> bytes:
 
 
 def tree(git: Git, sides: Iterable[tuple[str, Side | None]]) -> str:
-    """Write a tree of those that git knows to a repository of our own; its name."""
+    """Write the files and links as a tree to a repository of our own, and return its name."""
     present = [(path, side) for path, side in sides if side is not None and side.kind in ("f", "l")]
     with tempfile.TemporaryDirectory(dir=git.directory) as directory:
         names = _blobs(git, [side.content for _, side in present], Path(directory))
@@ -140,11 +141,12 @@ def _blobs(git: Git, contents: Sequence[bytes], directory: Path) -> list[str]:
 
 
 def applied(patch: bytes, before: Callable[[str], Side | None], *, guarded: bool = False) -> list[Difference]:
-    """What a git patch makes of each path that it touches; `before` says what is there. Attributes and settings of a
-    repository do not matter. `guarded`: as of `Git`.
+    """What a git patch makes of each path that it touches. `before` returns the current side of a path.
+
+    A repository's attributes and settings do not matter. `guarded`: as for `Git`.
 
     Raises:
-        SandboxError: git does not apply it; a path leads out of the workspace.
+        SandboxError: the patch does not apply, or a path leads outside the workspace.
     """
     with _beside(patch, before, guarded=guarded) as (git, sides, index):
         git.run("apply", "--cached", "--whitespace=nowarn", stdin=patch, env={"GIT_INDEX_FILE": str(index)})
@@ -153,10 +155,10 @@ def applied(patch: bytes, before: Callable[[str], Side | None], *, guarded: bool
 
 
 def outdated(patch: bytes, before: Callable[[str], Side | None]) -> list[str]:
-    """The paths at which `before` has something else, in content or mode, than what a patch of ours was made from.
+    """The paths whose content or mode in `before` differs from what the patch was made from.
 
     Raises:
-        SandboxError: git cannot read the patch; a path leads out of the workspace.
+        SandboxError: git cannot read the patch, or a path leads outside the workspace.
     """
     with _beside(patch, before) as (git, sides, index):
         then = index.with_name("then")
@@ -169,7 +171,7 @@ def outdated(patch: bytes, before: Callable[[str], Side | None]) -> list[str]:
 def _beside(
     patch: bytes, before: Callable[[str], Side | None], *, guarded: bool = False
 ) -> Iterator[tuple[Git, dict[str, Side | None], Path]]:
-    """A repository of our own, what is at each path that a patch touches, and an index with that."""
+    """A temporary repository, the current side of each path that a patch touches, and an index with these sides."""
     with tempfile.TemporaryDirectory(prefix="ramify-apply-") as directory:
         git, index = Git(Path(directory, "git"), guarded=guarded), Path(directory, "index")
         listing = git.run("apply", "--numstat", "-z", stdin=patch)
@@ -182,15 +184,15 @@ def _beside(
 
 
 def _entries(git: Git, index: Path) -> dict[str, tuple[str, str]]:
-    """The mode and the name of the content of each path in an index."""
+    """The mode and the blob name of each path in an index."""
     listing = git.run("ls-files", "--stage", "-z", env={"GIT_INDEX_FILE": str(index)})
     lines = [entry.split(b"\t", 1) for entry in listing.split(b"\0") if entry]
     return {os.fsdecode(path): (facts.split()[0].decode(), facts.split()[1].decode()) for facts, path in lines}
 
 
 def _sides(git: Git, entries: Mapping[str, tuple[str, str]]) -> dict[str, Side]:
-    wanted = "".join(f"{name}\n" for _, name in entries.values())
-    contents = io.BytesIO(git.run("cat-file", "--batch", stdin=wanted.encode()))
+    listing = "".join(f"{name}\n" for _, name in entries.values())
+    contents = io.BytesIO(git.run("cat-file", "--batch", stdin=listing.encode()))
     made = {}
     for path, (mode, _) in entries.items():
         size = int(contents.readline().split()[2])
@@ -200,8 +202,11 @@ def _sides(git: Git, entries: Mapping[str, tuple[str, str]]) -> dict[str, Side]:
 
 
 def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> frozenset[str]:
-    """Those that git would ignore. `rules` are the `.gitignore` files by path, `exclude` is `info/exclude`. Where rules
-    take git longer than `IGNORING_S`, nothing is ignored: a patch may have files too many, and no state is lost."""
+    """The paths that git would ignore. `rules` are the `.gitignore` files by path, `exclude` is `info/exclude`.
+
+    If matching takes git longer than `IGNORING_S`, nothing is ignored: a patch may have too many files, but no state
+    is lost.
+    """
     if not paths or not (rules or exclude):
         return frozenset()
     with tempfile.TemporaryDirectory(prefix="ramify-ignore-") as directory:
@@ -212,15 +217,15 @@ def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> f
             place.write_bytes(text.encode("utf-8", "surrogateescape"))
         (git.directory / "info").mkdir()
         (git.directory / "info" / "exclude").write_bytes(exclude.encode("utf-8", "surrogateescape"))
-        # A name that begins with a colon would be taken for a pattern.
+        # Git would treat a name that begins with a colon as a pattern.
         listing = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
         command = ("check-ignore", "-z", "--stdin", "--no-index")
         try:
-            found = git.run(*command, stdin=listing, fine=(0, 1), timeout_s=IGNORING_S)
+            output = git.run(*command, stdin=listing, fine=(0, 1), timeout_s=IGNORING_S)
         except GitTooSlow:
             log.warning("the .gitignore files keep git busy for more than %g s; nothing is ignored", IGNORING_S)
             return frozenset()
-    return frozenset(os.fsdecode(path).removeprefix("./") for path in found.split(b"\0") if path)
+    return frozenset(os.fsdecode(path).removeprefix("./") for path in output.split(b"\0") if path)
 
 
 def _with_work_tree(directory: Path) -> tuple[Git, Path]:

@@ -1,7 +1,7 @@
-"""Repositories of others: found without git, and read through a directory of our own that borrows what they hold.
+"""The user's repositories: found without git, and read through a directory of our own that borrows their content.
 
-Law: their settings, hooks, and index never reach git. A view has settings of its own, of which a few that decide about
-content are taken over by name; it borrows their commits and branches, and copies the rest.
+Law: their settings, hooks and index never reach git. A view has its own settings, and takes over only a few by name
+that affect content; it borrows commits and branches, and copies the rest.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from sandboxes.git.command import Git, users_excludes
 __all__ = ["Location", "View", "locate", "opened"]
 
 _SMALL_BYTES = 16 << 20
-"""Files of a git directory that people or git write by hand are smaller."""
+"""The most bytes read of a small file in a git directory."""
 STATUS_S = 30.0
 _LATEST = (1 << 32) - 1
-"""The last second that an index can hold."""
+"""The latest time that an index can hold, in seconds."""
 _TAKEN_OVER = (
     *("autocrlf", "checkstat", "eol", "filemode", "ignorecase", "precomposeunicode", "sharedrepository"),
     *("sparsecheckout", "sparsecheckoutcone", "symlinks", "trustctime"),
 )
-"""Settings of `core` that say how content is kept; none of them names a program."""
+"""Settings of `core` that affect content; none of them names a program."""
 _FORMATS = ("objectformat", "refstorage")
 log = logging.getLogger(__name__)
 _REFERENCES = ("refs", "packed-refs", "reftable")
@@ -42,15 +42,15 @@ class Location:
     """Where a repository is."""
 
     work_tree: Path | None
-    """The root of the files that are checked out; None for a bare repository."""
+    """The root of the checked-out files; None for a bare repository."""
     git_dir: Path
-    """Has the commit that is checked out, and the index."""
+    """The directory with the HEAD and the index."""
     common_dir: Path
-    """Has everything else. Another directory than `git_dir` where there are several work trees."""
+    """The directory with everything else. It differs from `git_dir` in a linked work tree."""
 
     @property
     def exclude(self) -> str:
-        """The rules in its `info/exclude`."""
+        """The ignore rules in its `info/exclude`."""
         rules = _content(self.common_dir / "info" / "exclude") or b""
         return rules.decode("utf-8", "surrogateescape")
 
@@ -60,18 +60,19 @@ class View:
     """A repository that is open for reading."""
 
     git: Git
-    """What it runs happens to the repository's content, in directories of our own."""
+    """Works on the repository's content through directories of our own."""
     settings: Mapping[str, str]
-    """The repository's own, by name in lower case, with nothing that they include; the last of each."""
+    """The repository's own settings by lower-case name, without included files; the last value of each."""
 
     def commit(self, name: str = "HEAD") -> str:
-        """The commit of that name; empty where there is none."""
-        found = self.git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", fine=(0, 1))
-        return found.decode().strip()
+        """The commit of that name; empty if it does not exist."""
+        output = self.git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", fine=(0, 1))
+        return output.decode().strip()
 
     def dirty(self) -> bool:
-        """Whether there are changes, or untracked files, that no commit holds. Submodules are not looked into. What a
-        filter would make of a file is not known: its size and times decide, as they do for git itself, mostly.
+        """Whether there are uncommitted changes or untracked files. Submodules are not inspected.
+
+        Filters do not run. A file with a filter counts as changed if its size or times differ, mostly as in git itself.
 
         Raises:
             GitFailed: git cannot say.
@@ -79,17 +80,17 @@ class View:
         try:
             changed = self._changed()
         except GitTooSlow as error:
-            log.warning("%s; its files are taken for changed", error)
+            log.warning("%s; its files count as changed", error)
             return True
         if any(not entry.startswith(b" M ") for entry in changed):
             return True
         if not changed or not self._are_filtered([entry.removeprefix(b" M ") for entry in changed]):
             return bool(changed)
-        os.utime(self.git.directory / "index", (_LATEST, _LATEST))  # no file is as young, so that no content is read
+        os.utime(self.git.directory / "index", (_LATEST, _LATEST))  # no file is newer, so git does not read contents
         return bool(self._changed())
 
     def _changed(self) -> list[bytes]:
-        """As `git status --porcelain` has them."""
+        """The entries of `git status --porcelain`."""
         ignores = {"COUNT": "1", "KEY_0": "core.excludesFile", "VALUE_0": users_excludes()}
         listing = self.git.run(
             *("status", "--porcelain", "--no-renames", "--ignore-submodules=all", "-z"),
@@ -99,13 +100,13 @@ class View:
         return [entry for entry in listing.split(b"\0") if entry]
 
     def _are_filtered(self, paths: Sequence[bytes]) -> bool:
-        """Whether the attributes of all these files name a filter."""
+        """Whether all these files have a filter attribute."""
         listing = self.git.run("check-attr", "-z", "--stdin", "filter", stdin=b"".join(path + b"\0" for path in paths))
         return not {b"unspecified", b"unset"} & set(listing.split(b"\0")[2::3])
 
 
 def locate(path: Path) -> Location | None:
-    """The repository that `path` is in: the nearest one, at the path or above it."""
+    """The nearest repository at `path` or above it; None if there is none."""
     start = path.resolve()
     for folder in (start, *start.parents):
         if found := _at(folder):
@@ -114,7 +115,7 @@ def locate(path: Path) -> Location | None:
 
 
 def _at(folder: Path) -> Location | None:
-    """The repository that has its root at a folder, or that is the folder."""
+    """The repository whose root, or whose git directory, is the folder."""
     marker = folder / ".git"
     if _kind(marker) == stat.S_IFDIR and _is_git_dir(marker):
         return Location(folder, marker, _common(marker))
@@ -133,14 +134,14 @@ def _is_git_dir(directory: Path) -> bool:
 
 
 def _common(git_dir: Path) -> Path:
-    """The directory that the work trees of a repository have in common."""
+    """The directory that a repository's work trees share."""
     named = _content(git_dir / "commondir")
     return git_dir / os.fsdecode(named.rstrip(b"\r\n")) if named else git_dir
 
 
 @contextmanager
 def opened(location: Location, *, writable: bool = False) -> Iterator[View]:
-    """A view of a repository, for a block. `writable`: what git makes is put into the repository itself.
+    """Open a view of a repository for the block. `writable`: new objects are written to the repository itself.
 
     Raises:
         SandboxError: its settings cannot be read.
@@ -182,7 +183,7 @@ def _parsed(git: Git, file: Path) -> dict[str, str]:
 
 
 def _config(settings: Mapping[str, str]) -> str:
-    """The settings of a view. The programs that fetch see no others, so that hooks are switched off here, too."""
+    """The settings of a view. Fetch subprocesses see only these, so hooks are disabled here, too."""
     kept = {"hooksPath": os.devnull, "fsmonitor": "false", "bare": "false"}
     kept |= {name: _plain(settings[f"core.{name}"]) for name in _TAKEN_OVER if f"core.{name}" in settings}
     formats = {name: _plain(settings[f"extensions.{name}"]) for name in _FORMATS if f"extensions.{name}" in settings}
@@ -195,12 +196,12 @@ def _config(settings: Mapping[str, str]) -> str:
 
 
 def _plain(value: str) -> str:
-    """A setting's value, which is one word: a truth, a number, or a name."""
+    """A setting's value if it is a single word (a boolean, a number or a name), else `false`."""
     return value if re.fullmatch(r"[A-Za-z0-9]{1,20}", value) else "false"
 
 
 def _head(git_dir: Path) -> bytes:
-    """What is checked out. In old repositories it is a link."""
+    """The content of HEAD. In old repositories HEAD is a link."""
     head = git_dir / "HEAD"
     return b"ref: " + os.fsencode(head.readlink()) + b"\n" if head.is_symlink() else _content(head) or b"\n"
 
@@ -216,8 +217,10 @@ def _borrow_objects(common_dir: Path, git_dir: Path, *, writable: bool) -> None:
 
 
 def _copy_rules(location: Location, git_dir: Path) -> None:
-    """What says which commits lack parents, which files are ignored, and how their lines end. The drivers that
-    attributes name are in settings, of which the view has none."""
+    """Copy the files that define shallow commits, ignored files and line endings.
+
+    Attributes can only name drivers that settings define, and the view has no such settings.
+    """
     (git_dir / "info").mkdir()
     for folder, name in (
         (location.common_dir, "shallow"),
@@ -230,7 +233,7 @@ def _copy_rules(location: Location, git_dir: Path) -> None:
 
 
 def _copy_index(theirs: Path, ours: Path) -> None:
-    """With its time, by which git knows which files it cannot tell from their times alone."""
+    """Copy the index with its time, which tells git for which files it must compare contents."""
     for file in (theirs / "index", *theirs.glob("sharedindex.*")):
         if _kind(file) == stat.S_IFREG:
             try:
@@ -240,7 +243,7 @@ def _copy_index(theirs: Path, ours: Path) -> None:
 
 
 def _content(path: Path) -> bytes | None:
-    """A file's content, without its end if it is much too large; None where there is no file. Nothing is waited for."""
+    """A file's content, cut at `_SMALL_BYTES`; None if it is not a regular file. Never blocks."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
@@ -250,7 +253,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def _kind(path: Path) -> int:
-    """What is there, or where a link leads to; 0 where nothing is."""
+    """The file type at a path, following links; 0 if it does not exist."""
     try:
         return stat.S_IFMT(path.stat().st_mode)
     except (OSError, ValueError):

@@ -1,7 +1,8 @@
-"""The git directory of a copied work tree whose own lies elsewhere: a linked worktree's, or a submodule's. Without one,
-git would not work in the copy.
+"""Copies the git directory of a work tree that has it elsewhere: of a linked worktree, or of a submodule.
 
-Law: only a directory that knows its work tree is copied. A file `.git` can name any place of this machine.
+Without a git directory, git would not work in the copy.
+
+Law: only a directory that names this work tree is copied, because a file `.git` can name any directory.
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ __all__ = ["detached"]
 _OF_WORK_TREE = ("HEAD", "index", "info/sparse-checkout")
 _IN_COMMON = ("objects", "refs", "packed-refs", "reftable", "shallow", "info/exclude", "info/attributes")
 _HERE = b"\n[core]\n\tbare = false\n\tworktree = ..\n"
-"""The last settings count. What a path is relative to is the git directory."""
+"""Appended settings override earlier ones. The path is relative to the git directory."""
 
 
 def detached(folder: Path, root: Path) -> list[tuple[Path | bytes, str]]:
-    """What is copied in the place of the file `.git` in a folder, when `root` is copied: directories with all that is
-    in them, files, and texts, each with its name in the git directory of the copy, "" first. It is what git needs to
-    read: no hooks, no logs, nothing of other work trees. Nothing, where the file is none or can stay: it leads to a
-    place that is copied, too, or to one that knows nothing of this folder."""
+    """What to copy instead of the file `.git` in a folder when `root` is copied.
+
+    The result has directories with their content, files, and texts, each with its name in the copied git directory, ""
+    first. They are what git needs for reading: no hooks, no logs, nothing of other work trees. The result is empty if
+    `.git` is no file, or if it can stay: it names a directory that is copied too, or one that does not name this
+    folder.
+    """
     if not _is_file(folder / ".git"):
         return []
     found = locate(folder)
@@ -38,7 +42,7 @@ def detached(folder: Path, root: Path) -> list[tuple[Path | bytes, str]]:
 
 
 def _knows(found: Location, folder: Path) -> bool:
-    """Whether a git directory says that this is its work tree."""
+    """Whether a git directory names this folder as its work tree."""
     git_dir, common_dir = found.git_dir.resolve(), found.common_dir.resolve()
     if git_dir != common_dir:
         back = _text(git_dir / "gitdir").rstrip(b"\r\n")
@@ -56,7 +60,7 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _parts(found: Location) -> Iterator[tuple[Path, str]]:
-    """No links: they could lead anywhere."""
+    """The files and directories to copy, without links, which could lead anywhere."""
     shared = sorted(path.name for path in found.git_dir.glob("sharedindex.*"))
     for folder, names in ((found.git_dir, (*_OF_WORK_TREE, *shared)), (found.common_dir, _IN_COMMON)):
         for name in names:
@@ -66,7 +70,7 @@ def _parts(found: Location) -> Iterator[tuple[Path, str]]:
 
 
 def _settings(found: Location) -> Iterator[tuple[bytes, str]]:
-    """Those of the repository, and where the work tree is now."""
+    """The repository's settings, with the new place of the work tree."""
     for folder, name in ((found.common_dir, "config"), (found.git_dir, "config.worktree")):
         if text := _text(folder / name):
             yield text + _HERE, name
@@ -77,7 +81,7 @@ def _text(path: Path) -> bytes:
 
 
 def _is_file(path: Path) -> bool:
-    """And no link."""
+    """Whether the path is a regular file and not a link."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:

@@ -1,4 +1,4 @@
-"""The one program that runs inside: it keeps states, forks them, runs commands in the forks, and kills.
+"""The only program of ours inside a sandbox: it keeps states, forks them, and runs and kills commands in the forks.
 
 It needs nothing but Python 3.8 and a Linux kernel with overlay mounts in user namespaces (5.11). Start it with one
 argument, a JSON object, and speak frames on its stdin and stdout; a closed stdin, or the death of the process that was

@@ -24,7 +24,7 @@ class Action:
         self.written: Dict[int, int] = {init.out: 0, init.err: 0}
 
     def run(self, uppers: List[int]) -> Tuple[Json, bytes]:
-        """Run it to its end; the reply."""
+        """Run the command to its end and return the reply."""
         started = time.monotonic()
         counters = self.counters()
         out, err = self.init.out, self.init.err
@@ -48,7 +48,7 @@ class Action:
         return header, bytes(self.kept[out] + self.kept[err])
 
     def watch(self, uppers: List[int], deadline: float) -> Tuple[str, str]:
-        """Collect output until all is over; (what the first process said, what it was killed for)."""
+        """Collect output to the end; return the first process's status and why it was killed."""
         poll = select.poll()
         for descriptor in (self.init.out, self.init.err, self.init.status):
             os.set_blocking(descriptor, False)
@@ -76,19 +76,19 @@ class Action:
                     poll.unregister(descriptor)
 
     def failed(self, problem: str) -> Refused:
-        """Why the command was not begun."""
+        """Why the command did not start."""
         if self.init.template:
             return Refused("template", "%s: %s" % (problem, self.init.template.said()))
         return Refused("sandbox", problem)
 
     def keep(self, descriptor: int, data: bytes) -> None:
-        """The head of the output, and how much it was in all."""
+        """The head of the output, and its total size."""
         room = self.limit - len(self.kept[descriptor])
         self.kept[descriptor] += data[: max(0, room)]
         self.written[descriptor] += len(data)
 
     def drain(self, *descriptors: int) -> None:
-        """What is left in the pipes of processes that are all dead."""
+        """Read what is left in the pipes once all processes are dead."""
         for descriptor in descriptors:
             try:
                 for data in iter(lambda: os.read(descriptor, 1 << 16), b""):  # noqa: B023 - called at once
@@ -107,7 +107,7 @@ class Action:
         return found
 
     def why(self, code: int, before: Dict[str, int]) -> str:
-        """The limit that ended the command, "" when it is not known or none did."""
+        """The limit that ended the command; "" if none did or it is unknown."""
         if code == 128 + signal.SIGXFSZ:
             return "disk"
         after = self.counters() if code else {}

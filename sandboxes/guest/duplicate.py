@@ -11,7 +11,7 @@ from .entries import XATTR_KINDS, counted, open_at
 
 
 def duplicate(source: int, target: int, name: str) -> None:
-    """Copy what is there, no directory, to a place where nothing is."""
+    """Copy anything except a directory to a path that does not exist."""
     facts = os.lstat(name, dir_fd=source)
     if stat.S_ISLNK(facts.st_mode):
         os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
@@ -64,7 +64,7 @@ def attributes_of(descriptor: int) -> Dict[str, bytes]:
 
 
 def copy_data(source: int, target: int, size: int) -> None:
-    """A file's bytes; its holes stay holes."""
+    """Copy a file's content; holes stay holes."""
     start = 0
     while start < size:
         try:

@@ -28,7 +28,7 @@ class Refused(Exception):
 
 
 def read_exactly(size: int) -> bytes:
-    """From stdin. Ends the process when the host is gone."""
+    """Read from stdin. Ends the process if the host is gone."""
     parts = []
     while size:
         part = os.read(0, min(size, 1 << 20))
@@ -40,7 +40,7 @@ def read_exactly(size: int) -> bytes:
 
 
 def receive() -> Tuple[Json, bytes]:
-    """The next request. A host that has nothing to say for too long is taken for gone."""
+    """The next request. A host that is silent for too long counts as gone."""
     if not select.select([0], [], [], IDLE_S[0])[0]:
         os._exit(OVER)
     head, body = struct.unpack("!II", read_exactly(8))
@@ -68,7 +68,7 @@ def reply_in_parts(header: Json, size: int, parts: Iterable[bytes]) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """However many writes it takes."""
+    """Write all data, with as many writes as it takes."""
     left = memoryview(data)
     while left:
         left = left[os.write(descriptor, left) :]

@@ -1,4 +1,4 @@
-"""What the kernel offers and Python does not: namespaces, and mounts that are made detached and then attached."""
+"""Kernel features that Python lacks: namespaces, and mounts that are created detached and then attached."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def checked(result: int, what: str) -> int:
 
 
 def call(number: int, what: str, *arguments: Any) -> int:
-    """A system call that libc has no function for."""
+    """Call a system call that has no libc function."""
     return checked(LIBC.syscall(number, *arguments), what)
 
 
@@ -58,7 +58,7 @@ def prctl(option: int, value: Any) -> None:
 
 
 def die_with_parent() -> None:
-    """The kernel kills this process when its parent dies."""
+    """Have the kernel kill this process when its parent dies."""
     prctl(1, signal.SIGKILL)
 
 
@@ -69,7 +69,7 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 
 def unmount(target: str) -> None:
-    """Detach what is mounted there."""
+    """Detach the mount at a path."""
     checked(LIBC.umount2(os.fsencode(target), MNT_DETACH), "unmount %s" % target)
 
 
@@ -119,7 +119,7 @@ def overlay(lowers: List[str], upper: str, work: str, spare: str) -> int:
 
 
 def write_text(path: str, text: str) -> None:
-    """In one write, as the files of /proc want it."""
+    """Write a text in a single write, as files in /proc require."""
     descriptor = os.open(path, os.O_WRONLY)
     try:
         os.write(descriptor, text.encode())
@@ -128,5 +128,5 @@ def write_text(path: str, text: str) -> None:
 
 
 def exit_code(status: int) -> int:
-    """As a shell tells it: 128 + N when signal N ended it."""
+    """The exit code as a shell reports it: 128 + N if signal N ended the process."""
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)

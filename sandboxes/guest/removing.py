@@ -1,4 +1,4 @@
-"""Removing directories however deep they are nested: an action's can be deeper than any recursion."""
+"""Removes directories of any depth: an action can nest them deeper than a recursion could follow."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ UNCOUNTED = ("__pycache__", ".pytest_cache")
 
 
 def new_id() -> str:
-    """A name that nobody has."""
+    """A new unique name."""
     return os.urandom(8).hex()
 
 
@@ -42,7 +42,7 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """No other guest saves, discards, sweeps or claims meanwhile."""
+        """Lock the store: no other guest saves, discards, sweeps or claims in the block."""
         descriptor = os.open(self.at("lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -62,12 +62,12 @@ class Store:
         return state
 
     def save(self, state: Json) -> Json:
-        """Write a state whole; its id and digest."""
+        """Write a state atomically and return its id and digest."""
         self.write(self.at("states", state["id"] + ".json"), json.dumps(state))
         return {"id": state["id"], "digest": state["digest"]}
 
     def write(self, path: str, text: str) -> None:
-        """A file, whole or not at all."""
+        """Write a file atomically."""
         temporary = "%s.%s" % (path, new_id())
         with open(temporary, "w") as file:
             file.write(text)
@@ -127,7 +127,7 @@ def needs(state: Json) -> Set[str]:
 
 
 def remove_empty(path: str) -> None:
-    """A directory, if nothing is in it."""
+    """Remove a directory if it is empty."""
     try:
         os.rmdir(path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What guests left behind that died at their work."""
+"""Removes what guests left behind that died."""
 
 from __future__ import annotations
 

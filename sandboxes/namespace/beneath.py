@@ -1,6 +1,6 @@
-"""What the states of a store stand on and do not hold: directories of this machine, seen in every fork as they are now.
+"""Detects changes in the directories of this machine that every fork of a store shows as they are now.
 
-To copy them would take minutes. So a change of one is noticed, and said.
+States do not contain these directories, because copying them would take minutes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NOTE = "beneath.json"
 
 
 def stamp(directory: str) -> str:
-    """Changes when packages come or go."""
+    """A fingerprint of a directory that changes when packages are installed or removed."""
     top = Path(directory)
     places = (top, *top.glob("*bin"), *top.glob("lib*"), *top.glob("lib*/*-linux-*"))
     pythons = (python for pattern in ("lib*/python*", "python*", "local/lib*/python*") for python in top.glob(pattern))
@@ -28,7 +28,7 @@ def stamp(directory: str) -> str:
 
 
 def note(store: Path, directories: Iterable[str]) -> None:
-    """Note how directories are that states will stand on, unless earlier ones do."""
+    """Record the fingerprints of directories that states will use, unless they are recorded already."""
     known = _noted(store)
     new = {directory: stamp(directory) for directory in directories if directory not in known}
     if new:
@@ -38,7 +38,7 @@ def note(store: Path, directories: Iterable[str]) -> None:
 
 
 def changed(store: Path) -> tuple[str, ...]:
-    """Directories that are not any more as they were when the first states of a store were made on them."""
+    """Directories that have changed since the first states of a store were made on them."""
     return tuple(place for place, before in _noted(store).items() if not Path(place).exists() or stamp(place) != before)
 
 

@@ -1,7 +1,7 @@
-"""Memory and process limits for one guest, by a control group of its own, where this user may make one.
+"""Memory and process limits for one guest, with a control group of its own where this user may create one.
 
-Whoever made a group holds a lock on its directory, which the kernel lets go of when that process ends: a group without
-a lock is left over, and swept.
+The process that created a group holds a lock on its directory, which the kernel releases when the process ends. A group
+without a lock is a leftover and is removed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _OWN_PIDS = 8
 _PREFIX = "ramify."
 _TRIES = 10
 _LOST_RACES = (errno.ENOENT, errno.ENODEV, errno.EBUSY, errno.EAGAIN)
-"""What it looks like when another process sweeps a group that is being made."""
+"""Errors when another process removes a group while it is being created."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A control group. Empty where there is none to be had."""
+    """A control group. Empty if none can be created."""
 
     directories: tuple[Path, ...] = ()
     locks: tuple[int, ...] = ()
@@ -48,22 +48,22 @@ class Group:
         return tuple(str(directory / "cgroup.procs") for directory in self.directories)
 
     def remove(self) -> None:
-        """Give it back; it must be empty of processes."""
+        """Remove the group, which must have no processes left."""
         for directory, lock in zip(self.directories, self.locks, strict=True):
             _remove(directory)
             os.close(lock)
 
 
 def limited() -> frozenset[str]:
-    """What groups of this user can limit here: of `memory` and `pids`, both, one or none."""
+    """Which of `memory` and `pids` this user's groups can limit here."""
     return frozenset(kind for parent in _parents() for kind in ("memory", "pids") if _limits(parent, kind))
 
 
 def make(limits: Limits) -> Group:
-    """A group with these limits for a command, and a little more for its guest.
+    """Create a group with these limits for a command, plus a little for its guest.
 
     Raises:
-        SandboxUnavailable: groups can be made here, and this one could not.
+        SandboxUnavailable: groups are supported here, but creating this one failed.
     """
     memory, pids = str(limits.memory_bytes + _OWN_MEMORY_BYTES), str(limits.pids + _OWN_PIDS)
     values = {
@@ -81,7 +81,7 @@ def make(limits: Limits) -> Group:
 
 
 def _made(parent: Path, values: dict[str, str]) -> tuple[Path, int]:
-    """A new directory with those of the values that it has files for, and its lock."""
+    """Create a group's directory, write the values that it has files for, and return it with its lock."""
     _sweep(parent)
     lost_races = 0
     while True:
@@ -108,10 +108,10 @@ def _filled(directory: Path, values: dict[str, str]) -> int:
 
 
 def _lock(directory: Path) -> int:
-    """A descriptor that holds the lock.
+    """Lock a group's directory and return the descriptor.
 
     Raises:
-        OSError: the directory is being swept, or was.
+        OSError: another process holds the lock, or has removed the directory.
     """
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -124,7 +124,7 @@ def _lock(directory: Path) -> int:
 
 
 def _remove(directory: Path) -> None:
-    """The kernel takes a moment to let go of processes that have died; what stays is swept later."""
+    """Remove a directory. The kernel takes a moment to release dead processes; what is left is removed later."""
     for _ in range(50):
         try:
             directory.rmdir()
@@ -142,7 +142,7 @@ def _first(directories: list[Path], files: tuple[str, ...]) -> Path | None:
 
 
 def _parents() -> tuple[Path, ...]:
-    """Where this user can make groups: version 1 has a tree for each kind of limit, version 2 one for all."""
+    """Where this user can create groups: version 1 has one tree per kind of limit, version 2 one for all."""
     if (_ROOT / "cgroup.controllers").exists():
         trees = [_ROOT] if all(_limits(_ROOT, kind) for kind in ("memory", "pids")) else []
     else:
@@ -151,13 +151,13 @@ def _parents() -> tuple[Path, ...]:
 
 
 def _limits(parent: Path, kind: str) -> bool:
-    """Whether groups in there limit that."""
+    """Whether groups in `parent` can limit this kind."""
     control = parent / "cgroup.subtree_control"
     return kind in control.read_text().split() if control.exists() else parent.name == kind
 
 
 def leftovers() -> Iterator[Leftover]:
-    """The groups of processes that are gone."""
+    """The groups of processes that have ended."""
     for parent in _parents():
         for left in parent.glob(f"{_PREFIX}*"):
             with contextlib.suppress(OSError):
@@ -168,7 +168,7 @@ def leftovers() -> Iterator[Leftover]:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove the groups of processes that are gone."""
+    """Remove the groups of processes that have ended."""
     for left in parent.glob(f"{_PREFIX}*"):
         _removed(left)
 

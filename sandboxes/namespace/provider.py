@@ -50,10 +50,10 @@ def NamespaceProvider(  # noqa: N802 - it reads as a Provider's class
 
 
 def proven(store: Path, limits: Limits, *, paranoid: bool = False) -> ForkingProvider:
-    """As `NamespaceProvider`, once a command has run in it.
+    """As `NamespaceProvider`, after checking that a command runs in it.
 
     Raises:
-        SandboxUnavailable: such a sandbox does not work here; the message says what to change.
+        SandboxUnavailable: the namespace sandbox does not work here; the message says what to change.
     """
     release = tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2])
     if sys.platform != "linux" or release < _OLDEST_KERNEL:
@@ -71,8 +71,10 @@ def proven(store: Path, limits: Limits, *, paranoid: bool = False) -> ForkingPro
 
 
 def probe(place: Path | None = None) -> str:
-    """Why such a sandbox does not work here and what to change, in one line; "" when it works. `place` is a directory
-    on the disk that is meant."""
+    """Why the namespace sandbox does not work here and what to change, in one line; "" if it works.
+
+    `place` is a directory on the disk to test.
+    """
     with tempfile.TemporaryDirectory(prefix="ramify-probe-", dir=place) as directory:
         try:
             proven(Path(directory, "store"), Limits()).close()
@@ -82,7 +84,7 @@ def probe(place: Path | None = None) -> str:
 
 
 def _remedy() -> str:
-    """What most likely stands in the way."""
+    """Advice for the most likely obstacle."""
     for name, bad in (
         ("user/max_user_namespaces", "0"),
         ("kernel/unprivileged_userns_clone", "0"),
@@ -95,10 +97,10 @@ def _remedy() -> str:
 
 
 def shared_leftovers(unused_s: float) -> Iterator[Leftover]:
-    """Environments and set-ups on this machine that no store's states stand on and nobody used for so long.
+    """Environments and set-ups on this machine that no store needs and nobody has used for `unused_s` seconds.
 
     Raises:
-        SandboxUnavailable: such a sandbox does not work here.
+        SandboxUnavailable: the namespace sandbox does not work here.
     """
     with tempfile.TemporaryDirectory(prefix="ramify-clean-") as store:
         yield from caching.leftovers(NamespaceLauncher(Path(store, "own"), Limits(), ()), "", unused_s)
@@ -197,7 +199,7 @@ class NamespaceLauncher:
         self._look_beneath()
 
     def _look_beneath(self) -> None:
-        """Say once of each directory that the states stand on that it has changed since."""
+        """Warn once about each shared directory that has changed since the states were made."""
         new = [place for place in beneath.changed(self._store) if place not in self._said]
         self._said.update(new)
         if new:
@@ -210,7 +212,7 @@ class NamespaceLauncher:
 
 
 def _bounds() -> str:
-    """What holds the limits of memory and of processes. The kernel excepts root from its limit of processes."""
+    """How memory and processes are limited. The kernel's process limit does not apply to root."""
     by_group = cgroups.limited()
     memory = "memory limited" if "memory" in by_group else "memory limited for each process by itself"
     alone = "processes not limited" if os.geteuid() == 0 else "processes limited"
@@ -275,7 +277,7 @@ def _exposed(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def _outermost(folders: Iterable[str], covered: Sequence[str]) -> tuple[str, ...]:
-    """Those that lie in no other and in nothing that is there anyway, parents first."""
+    """The folders that are in no other folder and in nothing that is covered already, parents first."""
     kept: list[str] = []
     for folder in sorted(set(folders), key=len):
         if folder != "/" and not _inside(folder, [*covered, *kept]):

@@ -1,4 +1,4 @@
-"""The root directory of a sandbox without Docker: a small copy of this machine's `/etc`, and empty places."""
+"""Makes the root directory of a sandbox without Docker: a small copy of this machine's `/etc`, and empty folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["PROGRAMS", "make", "system_directories"]
 
 _LINKED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 PROGRAMS = ("/usr", *(f"/{name}" for name in _LINKED))
-"""Where the machine's programs are, as far as it has these: each a directory, or a link into another."""
+"""Directories with the machine's programs, or links into another of them. Some may not exist."""
 _DIRECTORIES = {
     "root": 0o700, "home": 0o755, "tmp": 0o1777, "var/tmp": 0o1777, "var/cache": 0o755, "var/lib": 0o755,
     "var/log": 0o755, "run": 0o755, "proc": 0o555, "dev": 0o755, "dev/shm": 0o1777, "opt": 0o755, "srv": 0o755,
@@ -38,13 +38,15 @@ _WRITTEN = {
 
 
 def system_directories() -> tuple[str, ...]:
-    """Those at the root that hold programs: `/usr`, and `/bin`, `/lib` where they are not links into it."""
+    """Real top-level directories with programs: `/usr`, and `/bin`, `/lib` if they are not links into it."""
     return tuple(name for name in PROGRAMS if (path := Path(name)).is_dir() and not path.is_symlink())
 
 
 def make(store: Path, alone: Sequence[Path] = ()) -> Path:
-    """The directory of a store, made if it never was; it appears whole or not at all. `alone` are links and files that
-    are in it as on this machine, without what lies beside them."""
+    """Return the root directory of a store, made on first use. It appears complete or not at all.
+
+    `alone`: single links and files of this machine to copy without their neighbours.
+    """
     place = store / ("skeleton" + _named(alone))
     if place.exists():
         return place
@@ -70,9 +72,9 @@ def make(store: Path, alone: Sequence[Path] = ()) -> Path:
 
 
 def _named(alone: Sequence[Path]) -> str:
-    """What tells this directory from another of the store; nothing for the usual one."""
-    said = [f"{path} {path.readlink() if path.is_symlink() else path.read_bytes()!r}" for path in alone]
-    return f"-{hashlib.blake2b(repr(said).encode(), digest_size=8).hexdigest()}" if said else ""
+    """A suffix that identifies a root directory with `alone`; empty without."""
+    contents = [f"{path} {path.readlink() if path.is_symlink() else path.read_bytes()!r}" for path in alone]
+    return f"-{hashlib.blake2b(repr(contents).encode(), digest_size=8).hexdigest()}" if contents else ""
 
 
 def _fill_etc(etc: Path) -> None:
@@ -86,7 +88,7 @@ def _fill_etc(etc: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Links stay links; what we may not read is left out."""
+    """Copy a file, a link or a directory. Links stay links; unreadable files are left out."""
     if source.is_symlink():
         target.symlink_to(source.readlink())
     elif os.access(source, os.R_OK) and source.is_file():

@@ -1,4 +1,4 @@
-"""What a measured state is worth."""
+"""Values: the worth of a measured state."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ __all__ = ["EvaluationInput", "Value"]
 
 @dataclass(frozen=True, slots=True)
 class EvaluationInput:
-    """A measured state, as whoever values it is shown it."""
+    """A measured state, as a value sees it."""
 
     task: Task
     path: tuple[Node, ...]
     """From the root to the state's parent; empty for the root itself."""
     report: SuiteReport
     patch: Callable[[], bytes] = bytes
-    """What the state changes in the base state, as a git patch."""
+    """The state's changes to the base state, as a git patch."""
     ask: Ask | None = None
-    """None: no model may be asked."""
-    once: Memo = field(default=lambda key, find: find())
+    """Asks a model; None if no model may be asked."""
+    memo: Memo = field(default=lambda key, find: find())
     known: Evaluation | None = None
-    """What the state was worth when it was measured before: what models said then is not asked again."""
+    """The state's evaluation from an earlier measurement, whose model opinions are reused."""
 
 
 class Value(Protocol):
-    """Values measured states. One object serves all workers of a run, at once."""
+    """Evaluates measured states. One object serves all workers of a run concurrently."""
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
-        """The worth of the state. Solved only by its tests, and worth 0 where the report is not valid.
+        """Evaluate the state. Only its tests can make it solved; with an invalid report its value is 0.
 
         Raises:
-            agent.errors.ModelError, agent.errors.ConfigError: a model that has to be asked cannot be.
+            agent.errors.ModelError, agent.errors.ConfigError: a model cannot be asked.
         """
         ...

@@ -1,4 +1,4 @@
-"""A blend: tests and several ways of asking a model, each with its weight."""
+"""A weighted blend of the tests and several critics that ask a model."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ __all__ = ["Blend"]
 
 @dataclass(frozen=True, slots=True)
 class Blend:
-    """The value by tests, lifted by the weighted mean of itself and of what models say. Whoever has no weight is not
-    asked. All weights are at least 0."""
+    """The value by tests, lifted by the weighted mean of itself and of the critics' opinions. A critic with weight 0 is
+    not asked. All weights are at least 0."""
 
     model: Model
     tests: float = 1.0
-    """The more, the less the opinions of models count against one another."""
+    """With a higher weight of the tests, the critics' opinions matter less."""
     judge: float = 1.0
     debate: float = 0.0
     checklist: float = 0.0
     items: int = 6
     """Questions of the checklist, from 1 to 20."""
     max_mends: int = 2
-    """Unreadable answers in a row to one question that are put up with."""
+    """Retries of one question after unreadable answers; after that the critic abstains."""
 
     def __post_init__(self) -> None:
         for name, weight in self._weights().items():
             if not 0 <= weight < float("inf"):
                 raise ValueError(f"{name}={weight}: give a weight of 0 or more")
         if not self.judge + self.debate + self.checklist:
-            raise ValueError("judge, debate and checklist all weigh 0: give one a weight, or take the value `tests`")
-        Checklist(self.model, self.items, self.max_mends)
+            raise ValueError("judge, debate and checklist all weigh 0: give one a weight, or use the value `tests`")
+        Checklist(self.model, self.items, self.max_mends)  # checks the settings
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
-        """As the tests say, lifted by what the others say."""
-        weights, mends = self._weights(), self.max_mends
+        """The value by tests, lifted by the critics' opinions."""
+        weights, retries = self._weights(), self.max_mends
         critics = {
-            "judge": Judge(self.model, mends).opinion,
-            "debate": Debate(self.model, mends).opinion,
-            "checklist": Checklist(self.model, self.items, mends).opinion,
+            "judge": Judge(self.model, retries).opinion,
+            "debate": Debate(self.model, retries).opinion,
+            "checklist": Checklist(self.model, self.items, retries).opinion,
         }
         return judged(case, {name: critic for name, critic in critics.items() if weights[name]}, weights)
 

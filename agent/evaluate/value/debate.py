@@ -1,4 +1,4 @@
-"""A debate about a state: one speech for it, one against it, and a verdict that has heard both."""
+"""A debate about a state: one speech for it, one against it, and a verdict on both."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from functools import partial
 
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import case_messages, fenced
-from agent.evaluate.value.hearing import hear
 from agent.evaluate.value.judge import read_verdict, require_mends
-from agent.evaluate.value.weighing import Opinion, judged
+from agent.evaluate.value.weighing import Opinion, hear, judged
 from agent.models import Model
 from agent.models.conversing import words
 from agent.prompts import render
@@ -22,35 +21,35 @@ SPEECH_BYTES = 8_000
 
 @dataclass(frozen=True, slots=True)
 class Debate:
-    """Three questions a state, of which the first two do not know of each other; the opinion is the verdict's.
+    """Three requests per state: two independent speeches, and the verdict, which is the opinion.
 
     R-MCTS values states by such a debate (ExACT, arXiv 2410.02052).
     """
 
     model: Model
     max_mends: int = 2
-    """Unreadable answers in a row to one question that are put up with; after one more the debate abstains."""
+    """Retries of one question after unreadable answers; after that the debate abstains."""
 
     def __post_init__(self) -> None:
         require_mends(self.max_mends)
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
-        """As the tests say, lifted by the verdict."""
+        """The value by tests, lifted by the verdict."""
         return judged(case, {"debate": self.opinion})
 
     def opinion(self, case: EvaluationInput, tests: Evaluation) -> Opinion:
         """The verdict of a debate about a state.
 
         Raises:
-            agent.models.conversing.Abstained: somebody says nothing that can be read.
+            agent.models.conversing.Abstained: a speech or the verdict is unreadable.
         """
         speeches = {
             f"speech_{side}": fenced(f"speech-{side}", self._speech(case, tests, side), SPEECH_BYTES)
             for side in ("for", "against")
         }
-        asked = partial(case_messages, case, tests, render("debate_verdict", **speeches))
-        return hear(case, self.model, asked, lambda text: read_verdict(text, "A debate"), self.max_mends)
+        question = partial(case_messages, case, tests, render("debate_verdict", **speeches))
+        return hear(case, self.model, question, lambda text: read_verdict(text, "A debate"), self.max_mends)
 
     def _speech(self, case: EvaluationInput, tests: Evaluation, side: str) -> str:
-        asked = partial(case_messages, case, tests, render("debate_speech", side=side))
-        return hear(case, self.model, asked, words, self.max_mends)
+        question = partial(case_messages, case, tests, render("debate_speech", side=side))
+        return hear(case, self.model, question, words, self.max_mends)

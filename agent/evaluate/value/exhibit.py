@@ -1,7 +1,7 @@
-"""What a judge is shown of a case: the issue first, which is the same for every candidate, then the candidate.
+"""The text that a judge sees: first the issue, which is the same for every candidate, then the candidate.
 
-Law: all that strangers wrote (the issue, the change, the output of tests) stands between fences and is cut to a limit,
-head and tail, with the number of bytes that are missing.
+Law: all untrusted text (the issue, the change, the output of tests) is enclosed in fences and cut to a limit: head and
+tail remain, with the number of omitted bytes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ ASSESSMENT_BYTES = 2_000
 
 
 def issue_messages(case: EvaluationInput, question: str, length: float = 1.0) -> list[Message]:
-    """A question about the issue alone. `length` is the share of each limit that is made use of, in (0, 1]."""
+    """A question about the issue alone. `length`, in (0, 1], scales all limits."""
     return _conversation(shown_issue(case.task, length), question)
 
 
 def case_messages(case: EvaluationInput, tests: Evaluation, question: str, length: float = 1.0) -> list[Message]:
-    """A question about a candidate, of which the tests say this; `length` as above."""
+    """A question about a candidate with this evaluation by tests; `length` as in `issue_messages`."""
     patch = fenced("change", printable(case.patch()), int(PATCH_BYTES * length))
     before, after = (
         f"{len(report.passes)} pass, {len(report.failures)} fail" for report in (case.path[0].report, case.report)
@@ -40,19 +40,19 @@ def case_messages(case: EvaluationInput, tests: Evaluation, question: str, lengt
 
 
 def fenced(name: str, text: str, limit: int) -> str:
-    """A text between two lines that nobody could have foreseen, with no invisible characters, cut to `limit` bytes."""
+    """A text between two unpredictable lines, without invisible characters, cut to `limit` bytes."""
     shown = visible(excerpt(text, limit)[0])
     tag = fence(name, shown)
     return f"<{tag}>\n{shown}\n</{tag}>"
 
 
 def assessment(text: str) -> str:
-    """A model's words as they are kept and shown to other models."""
+    """A model's text in the form that is kept and shown to other models."""
     return visible(excerpt(text.strip(), ASSESSMENT_BYTES)[0])
 
 
 def shown_issue(task: Task, length: float = 1.0) -> str:
-    """What a judge is shown first: the issue, of which `length` is as above, and the tests that have to pass."""
+    """The first part of every question: the issue, with `length` as in `issue_messages`, and the goal tests."""
     statement = issue_text(task.statement) or "(no text: the failing tests say what is wrong)"
     goals = [visible(test) for test in task.goal_tests]
     return render("judge_issue", issue=fenced("issue", statement, int(ISSUE_BYTES * length)), goal_tests=goals)

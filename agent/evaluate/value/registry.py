@@ -1,4 +1,4 @@
-"""The ways to value a state by name."""
+"""The values by name."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ VALUES: dict[str, type[Value]] = {
     "judge": Judge,
     "tests": PassingTests,
 }
-"""A value's dataclass is the schema of its settings; those that have a field `model` ask one."""
+"""A value's dataclass is the schema of its settings; a value with a field `model` asks that model."""

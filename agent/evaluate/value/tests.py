@@ -16,33 +16,34 @@ from agent.run.tree.evaluation import Evaluation
 __all__ = ["BASE_VALUE", "BEST_UNSOLVED", "GETS_FURTHER", "PassingTests"]
 
 BASE_VALUE = 0.1
-"""Worth of a state that has neither gained nor lost anything."""
+"""The value of a state without progress or harm."""
 BEST_UNSOLVED = 0.9
 GETS_FURTHER = 0.25
 LEAST_HARM = 0.1
 LEAST_HARM_OF_MANY = 0.2
-"""Of a run that was cut short: how many more it would have broken is not known."""
+"""For a test run that was cut short, so that the number of broken tests is unknown."""
 MESSAGE_BYTES = 1_500
 NOTED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class PassingTests:
-    """Goal tests that pass, against tests that pass no more.
+    """Weighs goal tests that pass against tests that no longer pass.
 
-    value = (0.1 + 0.8 * progress) * (1 - harm), and 1 when solved; an invalid report is worth 0.
+    value = (0.1 + 0.8 * progress) * (1 - harm), and 1 if solved; an invalid report has value 0.
 
-    progress: mean over the goal tests of 1 for a test that passes, and 1/4 for one that could not be set up or imported
-    in the base state and now fails in its own code.
-    harm: 0 when every test that passed in the base state still does; else those that do not, over all tests that count
-    (they and the goals), at least 0.1, and at least 0.2 when the run was cut short because of them.
-    Flaky tests count in neither. A report of some tests only is never solved, and has the harm that it shows. Where no
-    goal is known, there is no progress to see, and nothing is solved.
+    progress: the mean over the goal tests of 1 for a test that passes, and 1/4 for one that could not be set up or
+    imported in the base state and now fails in its own code.
+    harm: 0 if every test that passed in the base state still passes; else the number that do not, divided by the number
+    of tests that count (tests that passed in the base state, and goals), at least 0.1, and at least 0.2 if the run was
+    cut short because of them.
+    Flaky tests count in neither. A report of only some tests never solves a state; its harm is that of these tests.
+    Without known goals, progress is 0 and nothing is solved.
     """
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
-        """The worth of a state with this report. The root's report is the baseline."""
-        report, baseline = case.report, _baseline(case)
+        """Evaluate the state by its report. The root's report is the baseline."""
+        report, baseline = case.report, case.path[0].report if case.path else case.report
         if not report.valid:
             return Evaluation(0.0, notes=f"The tests gave no valid result: {report.problem}")
         goals = case.task.goal_tests
@@ -59,10 +60,6 @@ class PassingTests:
             parts={"progress": progress, "harm": harm},
             notes=_notes(baseline, report, open_goals, broken),
         )
-
-
-def _baseline(case: EvaluationInput) -> SuiteReport:
-    return case.path[0].report if case.path else case.report
 
 
 def _credit(baseline: SuiteReport, report: SuiteReport, goal: str) -> float:

@@ -1,8 +1,8 @@
-"""Exports: runs as rows of training data. A format is one file here and one line in `agent.learning.export.registry`.
+"""Exports runs as rows of training data. A format is one file here and one line in `agent.learning.export.registry`.
 
-Laws: a row is a function of its run's journal, so that the same runs give the same bytes; two things besides are looked
-at, a licence that the task does not name (guessed from the workspace as it is now) and the environment's secrets (taken
-out); a prompt is the one that was really answered; a row says where it comes from (`agent.learning.export.provenance`).
+Laws: a row depends only on its run's journal, so that the same runs give the same bytes, with two exceptions: a licence
+that the task does not name is guessed from the workspace, and the environment's secrets are removed. A prompt is the
+one that was really answered. A row says where it comes from (`agent.learning.export.provenance`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["Compares", "Exporter", "Row", "refused"]
 
 Row = dict[str, Any]
-"""What one line of a file holds, as JSON has it."""
+"""One line of a file, as a JSON object."""
 Exporter = Callable[["Run"], Iterator[Row]]
-"""The rows of a run, in the order of its nodes. Its own keywords are the options of its format."""
+"""Makes the rows of a run, in the order of its nodes. Its fields are the options of its format."""
 
 
 @runtime_checkable
 class Compares(Protocol):
-    """An exporter whose rows compare runs of a task: all runs are shown to it before the first row is made."""
+    """An exporter that compares the runs of a task: it sees all runs before it makes the first row."""
 
     def look(self, run: Run) -> None:
         """Take in a run."""
@@ -31,5 +31,5 @@ class Compares(Protocol):
 
 
 def refused(reason: str) -> Row:
-    """Stands for a row that was not made, for the count of such: it is not written."""
+    """A placeholder for a row that was not made. It is counted and not written."""
     return {"refused": reason}

@@ -1,7 +1,7 @@
-"""Advantages: how much better each step was than others that it can be compared with.
+"""Advantages: how much better each step was than comparable steps.
 
-All of them are made of one thing, a step's reward: the mean outcome of the leaves below it, so that every trajectory
-through a shared step gives it the same. None is trained on by itself: `agent.learning.export.grpo_tree` says which is.
+All are computed from a step's reward, the mean outcome of the leaves below it, so that all trajectories through a
+shared step agree on it. `agent.learning.export.grpo_tree` says which of them is trained on.
 """
 
 from __future__ import annotations
@@ -18,33 +18,34 @@ from agent.run.tree.tree import Tree
 __all__ = ["Advantages", "Peers", "advantages"]
 
 EPSILON = 1e-4
-"""Added to a deviation that is divided by, as TRL's GRPO does."""
+"""Added to the deviation before dividing by it, as in TRL's GRPO."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advantages:
-    """Of the step that led to a node."""
+    """The advantages of the step that led to a node."""
 
     trajectory: float
-    """Against all leaves of the task: the mean of what GRPO gives the trajectories through the step, which is the
-    outcome less the mean over the deviation (PORTool's trajectory-relative one, arXiv 2510.26020)."""
+    """Against all leaves of the task: the mean of the GRPO advantages of the trajectories through the step, each being
+    the outcome minus the mean, divided by the deviation (PORTool's trajectory-relative advantage, arXiv 2510.26020)."""
     fork: float
-    """Against the siblings, each counted once: 0 without any (PORTool's fork-relative one)."""
+    """Against the siblings, each counted once; 0 without siblings (PORTool's fork-relative advantage)."""
     tree: float
-    """Less the parent's value, and less the root's, added: TreeRL's, of the values of TreePS-RAG (arXiv 2601.06922)."""
+    """The gain over the parent's value plus the gain over the root's: TreeRL's, with the values of TreePS-RAG
+    (arXiv 2601.06922)."""
     anchor: float
-    """Against all that was done in the same state and what it led to, states that were known included: the step groups
-    of GiGPO. 0 where only one thing was done."""
+    """Against all steps taken in the same state, including those that led to states already in the tree: the step
+    groups of GiGPO. 0 for a single step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """What the steps of a task are compared with: the leaves and the states of all its runs."""
+    """The leaves and states of all runs of a task, for comparing its steps."""
 
     leaves: list[float] = field(default_factory=list)
     done: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """For each state, by its digest, what each thing that was done there is worth. A tree holds a state once, so that
-    all ways into it share a group, and so do the trees of a task that came to it."""
+    """The values of all steps taken in each state, by the state's digest. A tree holds a state once, so all paths to it
+    share a group, also across the trees of a task."""
 
     def look(self, tree: Tree, below: Mapping[NodeId, Worth]) -> None:
         """Take in a run."""
@@ -59,26 +60,26 @@ class Peers:
 def advantages(
     tree: Tree, below: Mapping[NodeId, Worth], rewards: Mapping[NodeId, float], peers: Peers
 ) -> dict[NodeId, Advantages]:
-    """Of each node but the root. `rewards` are those of the fork-relative advantage."""
-    found = dict[NodeId, Advantages]()
-    all_, root = _Scale(peers.leaves), below[0].value
+    """The advantages of each node except the root. `rewards` are for the fork-relative advantage."""
+    result = dict[NodeId, Advantages]()
+    leaves, root = _Scale(peers.leaves), below[0].value
     for parent in tree:
         children = [child.id for child in tree.children(parent.id)]
         fork, anchor = _Scale([rewards[child] for child in children]), _Scale(peers.done[parent.state_hash])
         for child in children:
             value = below[child].value
             against_both = (value - below[parent.id].value) + (value - root)
-            found[child] = Advantages(all_.of(value), fork.of(rewards[child]), against_both, anchor.of(value))
-    return found
+            result[child] = Advantages(leaves.of(value), fork.of(rewards[child]), against_both, anchor.of(value))
+    return result
 
 
 class _Scale:
-    """What values are compared with: their mean and the sample's deviation."""
+    """The mean and the sample deviation of some values."""
 
     def __init__(self, values: Sequence[float]) -> None:
         varied = len(set(values)) > 1
         self._mean, self._spread = (fmean(values), stdev(values)) if varied else (0.0, 0.0)
 
     def of(self, value: float) -> float:
-        """The value less the mean, over the deviation; 0 where there is none."""
+        """The value minus the mean, divided by the deviation; 0 without deviation."""
         return (value - self._mean) / (self._spread + EPSILON) if self._spread else 0.0

@@ -1,4 +1,4 @@
-"""The card of a dataset: its README.md, made of the manifest."""
+"""The dataset card: its README.md, made from the manifest."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from agent.learning.export.columns import LIST
 __all__ = ["card"]
 
 ANSWERS_OFF = ("sft", "sft-masked", "retro", "revision")
-"""Formats in whose messages some answers may have the loss off."""
+"""Formats in which some answers may have the loss off."""
 
 
 def card(manifest: Mapping[str, Any]) -> str:
-    """The text, with the front matter that names the files of each split."""
+    """The text of the card, with front matter that names the files of each split."""
     return "\n".join([*_front(manifest), *_body(manifest)]) + "\n"
 
 
 def _front(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Where the splits are and what their columns hold. Other rows have another name: by this and by the folder's own
-    name alone `datasets` knows again what it has read before."""
+    """The files of the splits and the types of the columns. The configuration's name depends on the rows: by it and the
+    folder's name alone, `datasets` recognizes what it has cached."""
     files = [
         file for file in manifest["files"] if file["name"].endswith(".jsonl") and ".provenance." not in file["name"]
     ]
@@ -39,7 +39,7 @@ def _front(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _feature(kind: str) -> str:
-    """As the front matter of a card says what a column holds."""
+    """The type of a column in front matter."""
     return f"list: {kind.removeprefix(LIST)}" if kind.startswith(LIST) else f"dtype: {kind or 'string'}"
 
 
@@ -49,9 +49,9 @@ def _body(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield f"{manifest['rows']} rows, made by `ramify export`. `manifest.json` has the SHA-256 of each file and journal."
     yield "`provenance` in a row says which run, node, policy and licence it comes from. Where its `license_source` is"
     yield "`workspace`, the licence is a guess from the file that was in the workspace at the time of the export."
-    yield "Load with `datasets.load_dataset(FOLDER)`: it reads here what the columns hold, which it guesses from the"
-    yield "first rows where it is given a file of lines alone. Rows in memory:"
-    yield '`Dataset.from_list(rows, on_mixed_types="use_json")`, or calls of tools get arguments that nobody gave.'
+    yield "Load with `datasets.load_dataset(FOLDER)`: it reads the types of the columns from this card; given a single"
+    yield "file of lines, it guesses them from the first rows. For rows in memory use"
+    yield '`Dataset.from_list(rows, on_mixed_types="use_json")`; otherwise tool calls get arguments that nobody gave.'
     if manifest["options"]:
         yield from _table("Options", "option", manifest["options"])
     for key, title in (("split", "Splits"), ("repository", "Repositories"), ("license", "Licences")):
@@ -68,13 +68,13 @@ def _body(manifest: Mapping[str, Any]) -> Iterator[str]:
             "",
             'The loss is off for answers with `"train": false`. `ramify train sft` sees to that; a chat template',
         )
-        yield "that does not look at it trains on them, too."
-    yield from ("", "## Known biases", "", "A search goes on from good states, so that good subtrees have more leaves;")
-    yield "easy tasks have more solved paths. Repositories are split by a hash of their name, whole."
+        yield "that ignores it trains on them, too."
+    yield from ("", "## Known biases", "", "A search continues from good states, so good subtrees have more leaves;")
+    yield "easy tasks have more solved paths. All rows of a repository are in one split, by a hash of its name."
 
 
 def _filters(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """What rows were checked for, and with what."""
+    """The checks that the rows passed."""
     excluding, near = manifest["excluding"], manifest["near"]
     yield from ("", "## Filters", "")
     yield f"- benchmarks kept out: {f'of files with the SHA-256 {excluding}' if excluding else 'none was named'}"

@@ -1,4 +1,4 @@
-"""Changes: what was written at some nodes of a run, as far as its journal says it: edits and whole files."""
+"""The text written at some nodes of a run, as recorded in its journal: edits and whole files."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ __all__ = ["added", "written"]
 
 
 def written(run: Run, nodes: Iterable[NodeId]) -> str:
-    """The new text of all edits at these nodes, in the order of the nodes; empty where there is none."""
+    """The new text of all edits at these nodes, in the order of the nodes."""
     return "\n".join(new for _, new in _replaced(run, nodes))
 
 
 def added(run: Run, nodes: Iterable[NodeId]) -> str:
-    """As `written`, without the lines that were there before."""
+    """As `written`, without the lines that existed before."""
     return "\n".join(line for old, new in _replaced(run, nodes) for line in _new_lines(old, new))
 
 
 def _replaced(run: Run, nodes: Iterable[NodeId]) -> Iterator[tuple[str, str]]:
-    """Old text and new, of each edit; the old text of a file that was written whole is not known."""
+    """The old and new text of each edit; the old text of a file written whole is unknown, and given as empty."""
     for action in (action for node in sorted(nodes) for step in run.tree[node].steps for action in step.actions):
         if isinstance(action, Edit):
-            yield from ((each.old, each.new) for each in action.replacements)
+            yield from ((replacement.old, replacement.new) for replacement in action.replacements)
         elif isinstance(action, Write):
             yield "", action.content
 
 
 @lru_cache(maxsize=4096)
 def _new_lines(old: str, new: str) -> tuple[str, ...]:
-    """Kept, as an edit is on the way to every state below it."""
+    """The new lines of an edit. Cached, as an edit is on the path to every state below it."""
     before, after = old.splitlines(), new.splitlines()
     parts = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     return tuple(line for kind, _, _, start, end in parts if kind != "equal" for line in after[start:end])

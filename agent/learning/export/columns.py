@@ -1,6 +1,6 @@
-"""Columns: what each column of the rows holds, so that readers of tables and of lines need not guess.
+"""The type of each column of the rows, so that readers of tables and JSON lines need not guess.
 
-A reader that guesses goes by the rows that come first, and fails at a call with an argument that none of those has.
+A reader that guesses looks at the first rows, and fails at a tool call with an argument that none of them has.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any
 __all__ = ["LIST", "learn"]
 
 LIST = "list of "
-"""How the kind of a list begins."""
+"""The prefix of list types."""
 
 
-def learn(known: dict[str, str], row: Mapping[str, Any]) -> None:
-    """Take in a row. A column is of the kind of its first value that is not null (`bool`, `int64`, `float64`, `string`,
-    `json`, or a list of `float64` or `json`); the kind of one that has only null is empty."""
+def learn(columns: dict[str, str], row: Mapping[str, Any]) -> None:
+    """Add the columns of a row. A column has the type of its first value that is not null (`bool`, `int64`, `float64`,
+    `string`, `json`, or a list of `float64` or `json`); a column with only nulls has the empty type."""
     for name, value in row.items():
-        if not known.get(name):
-            known[name] = _kind(value)
+        if not columns.get(name):
+            columns[name] = _kind(value)
 
 
 def _kind(value: Any) -> str:

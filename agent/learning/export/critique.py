@@ -21,11 +21,11 @@ __all__ = ["Critique"]
 
 @dataclass(frozen=True, slots=True)
 class Critique:
-    """One row a leaf. The answer is a judgement, `YES` or `NO`, whose probability a server can be asked for (the
-    verifier of SWE-Gym). Nothing that was measured after the attempt is in the prompt."""
+    """One row for each leaf. The answer is the judgement `YES` or `NO`, whose probability a server can report (as in
+    the verifier of SWE-Gym). The prompt holds nothing that was measured after the attempt."""
 
     attempt_bytes: int = 60_000
-    """Of the attempt's text, from 1000; its middle is left out."""
+    """The most bytes of the attempt's text, at least 1000; its middle is left out."""
 
     def __post_init__(self) -> None:
         if self.attempt_bytes < 1000:
@@ -48,8 +48,8 @@ class Critique:
                 }
 
     def _question(self, issue: str, taken: Sequence[Turn]) -> str:
-        said = [_line(message) for turn in taken for message in (turn.answer, *turn.results)]
-        attempt = excerpt("\n\n".join(said), self.attempt_bytes)[0]
+        messages = [_line(message) for turn in taken for message in (turn.answer, *turn.results)]
+        attempt = excerpt("\n\n".join(messages), self.attempt_bytes)[0]
         fences = {"issue_fence": fence("issue", issue), "fence": fence("attempt", attempt)}
         return render("export_critique", issue=issue, attempt=attempt, **fences)
 
@@ -59,7 +59,7 @@ def _judgement(solved: bool) -> Message:
 
 
 def _line(message: Message) -> str:
-    """A message as text, its calls in one line each."""
+    """A message as text, with each call on a line."""
     calls = [call["function"] for call in message.get("tool_calls", ())]
     called = [f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}" for call in calls]
     return "\n".join(filter(None, (f"{message['role']}: {message.get('content') or ''}".rstrip(), *called)))

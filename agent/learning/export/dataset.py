@@ -1,8 +1,7 @@
-"""Dataset: one export from runs to a folder, with a manifest and a card.
+"""Exports runs to a dataset folder with a manifest and a card.
 
-Law: the same runs and options give the same bytes, and no time or path is in them. Two things besides are looked at:
-the workspace's licence file as it is now, where the task names no licence, and the secrets of the environment, which
-are taken out.
+Law: the same runs and options give the same bytes, without times or paths. The exceptions are those of
+`agent.learning.export`.
 """
 
 from __future__ import annotations
@@ -34,21 +33,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is wanted."""
+    """The settings of an export."""
 
     format: str
     exporter: Exporter
     options: dict[str, str] = field(default_factory=dict)
-    """As they were given, for the record."""
+    """The exporter's options as given, for the manifest."""
     splits: Splits = field(default_factory=Splits)
     hygiene: Hygiene = field(default_factory=Hygiene)
     tally: Tally = field(default_factory=Tally)
     parquet: bool = False
-    """Rows are also written as tables."""
+    """Also write the rows as Parquet tables."""
 
 
 def export(runs: Sequence[Path], order: Order, out: Path) -> dict[str, Any]:
-    """Write the rows of these runs to the folder `out`; the manifest.
+    """Write the rows of these runs to the folder `out` and return the manifest.
 
     Raises:
         UsageError: the folder is not empty, or Parquet cannot be written.
@@ -72,18 +71,18 @@ def export(runs: Sequence[Path], order: Order, out: Path) -> dict[str, Any]:
 
 
 def runs_in(paths: Sequence[Path]) -> list[Path]:
-    """The run directories among these and directly below them, in the order of their names, each once.
+    """The run directories among these paths and directly below them, sorted by name for each path, without repeats.
 
     Raises:
-        UsageError: there is none.
+        UsageError: a path holds no run.
     """
-    found: dict[Path, None] = {}
-    for path in (each.absolute() for each in paths):  # `.` has no name
+    runs: dict[Path, None] = {}
+    for path in (path.absolute() for path in paths):  # `.` has no name
         inside = [path] if (path / "journal.jsonl").is_file() else [p.parent for p in path.glob("*/journal.jsonl")]
         if not inside:
-            raise UsageError(f"{path} is no run and holds none: give what solve printed, or the folder of a batch")
-        found.update(dict.fromkeys(sorted(inside)))
-    return list(found)
+            raise UsageError(f"{path} is not a run and holds none: give the path that solve printed, or a batch folder")
+        runs.update(dict.fromkeys(sorted(inside)))
+    return list(runs)
 
 
 def _show(runs: Sequence[Path], exporter: Compares) -> None:
@@ -93,17 +92,17 @@ def _show(runs: Sequence[Path], exporter: Compares) -> None:
 
 
 def _read(runs: Sequence[Path]) -> Iterator[Run]:
-    """The runs, but for copies of those before."""
-    seen = set[str]()
+    """The runs, without copies of earlier ones."""
+    digests = set[str]()
     for path in runs:
         with Run.read(path) as run:
-            if run.started is None or journal_digest(run) not in seen:
-                seen.add(journal_digest(run))
+            if run.started is None or journal_digest(run) not in digests:
+                digests.add(journal_digest(run))
                 yield run
 
 
 def _rows(run: Run, order: Order, files: Files) -> int:
-    """Write the rows of a run; how many."""
+    """Write the rows of a run and return their number."""
     if run.started is None or not len(run.tree):
         order.tally.refused["the run ended before its base state was measured"] += 1
         return 0
@@ -112,9 +111,9 @@ def _rows(run: Run, order: Order, files: Files) -> int:
         if isinstance(row, str):
             order.tally.refused[row] += 1
             continue
-        told = row["provenance"]
-        split = order.splits.of(told["repository"])
-        told |= {"split": split, "bucket": bucket(told["repository"])}
+        origin = row["provenance"]
+        split = order.splits.of(origin["repository"])
+        origin |= {"split": split, "bucket": bucket(origin["repository"])}
         files.write(split, row)
         order.tally.add(split, row)
         written += 1

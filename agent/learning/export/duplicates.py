@@ -1,8 +1,8 @@
-"""Duplicates: rows that say the same as one before, and rows of other tasks that say nearly the same.
+"""Finds duplicate rows: exact copies, and near copies from other tasks.
 
-Rows of one task are alike by nature (siblings differ in a few characters), so that only exact copies are dropped there.
-Between tasks a near copy is a fork or a vendored file: in two splits it would be a leak. Likeness is the share of
-common word triples (Jaccard), estimated from the smallest of their hashes (bottom-k MinHash).
+Rows of one task are naturally alike (siblings differ in a few characters), so only exact copies are dropped there.
+Between tasks a near copy comes from a fork or a vendored file, and would leak from one split to another. Likeness is
+the share of common word triples (Jaccard), estimated from the smallest of their hashes (bottom-k MinHash).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from agent.run.message_store import digest_of
 __all__ = ["Duplicates", "likeness", "sketch", "words"]
 
 SKETCH = 128
-"""Hashes kept of a text: the estimate is off by about 0.04."""
+"""Hashes kept of a text; the estimate is off by about 0.04."""
 WORDS = 3
 LEAST_WORDS = 20
-"""Shorter work is no sign of anything."""
+"""Shorter texts are not compared."""
 _ASIDE = ("provenance", "trajectory_id", "round", "steps", "margin", "scores", "visits")
-"""Columns that tell where a row comes from and how it was found: the same is said with others."""
+"""Columns with the origin of a row; rows that differ only in these are copies."""
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 class Duplicates:
-    """Remembers rows."""
+    """Remembers rows to recognize copies of them."""
 
     def __init__(self, near: float | None = 0.9) -> None:
-        """`near`, in (0, 1]: rows of different tasks that are as much alike are copies; None: none is."""
+        """`near`, in (0, 1]: from this likeness on, rows of different tasks are copies; None: never."""
         self.near = near
         self._seen: set[str] = set()
         self._task = ""
@@ -43,35 +43,35 @@ class Duplicates:
         self._with: defaultdict[int, list[int]] = defaultdict(list)
 
     def reason(self, row: Row, work: str, task: str) -> str:
-        """Why the row is a copy of one before; empty where it is none, and then it is remembered. `work` is what near
-        copies have in common, whatever their format: the issue, and what was written. `task` is what tells its task
-        from others (`agent.learning.export.provenance.task_key`)."""
+        """Why the row is a copy of an earlier one; empty if it is not, and then it is remembered. `work` is the text in
+        which near copies are alike whatever their format: the issue and what was written. `task` is the key of its task
+        (`agent.learning.export.provenance.task_key`)."""
         digest = digest_of({key: _without_ids(value) for key, value in row.items() if key not in _ASIDE})
         if digest in self._seen:
             return "an exact copy of another row"
         self._seen.add(digest)
-        said = words(work)
-        if self.near is None or len(said) < LEAST_WORDS:
+        work_words = words(work)
+        if self.near is None or len(work_words) < LEAST_WORDS:
             return ""
-        mine = sketch(said)
-        self._look_at(task)
+        mine = sketch(work_words)
+        self._enter(task)
         if self._copied(task, mine):
             return "nearly a copy of another task's row"
         self._own.add(mine)
         return ""
 
-    def _look_at(self, task: str) -> None:
-        """Rows of this task come now: those of the one before it can be compared with from here on."""
+    def _enter(self, task: str) -> None:
+        """Rows of this task follow. From here on they are compared with those of the task before, too."""
         if task != self._task:
             for mine in sorted(self._own, key=sorted):
-                for each in mine:
-                    self._with[each].append(len(self._sketches))
+                for value in mine:
+                    self._with[value].append(len(self._sketches))
                 self._sketches.append((self._task, mine))
             self._task, self._own = task, set()
 
     def _copied(self, task: str, mine: frozenset[int]) -> bool:
         assert self.near is not None
-        common = Counter(row for each in sorted(mine) for row in self._with.get(each, ()))
+        common = Counter(row for value in sorted(mine) for row in self._with.get(value, ()))
         for row, shared in common.items():
             other, theirs = self._sketches[row]
             enough = shared >= self.near * min(len(mine), len(theirs)) / 2
@@ -81,14 +81,14 @@ class Duplicates:
 
 
 def _without_ids(value: Any) -> Any:
-    """A value of a row with its messages bare."""
+    """A value of a row, its messages without call ids."""
     match value:
         case {"role": str()}:
             return bare(value)
         case Mapping():
-            return {key: _without_ids(each) for key, each in value.items()}
+            return {key: _without_ids(field) for key, field in value.items()}
         case list():
-            return [_without_ids(each) for each in value]
+            return [_without_ids(item) for item in value]
         case _:
             return value
 
@@ -99,13 +99,13 @@ def words(text: str) -> list[str]:
 
 
 def sketch(text: list[str]) -> frozenset[int]:
-    """The smallest hashes of the word triples of a text; of a shorter one, of itself."""
+    """The smallest hashes of the word triples of a text; a text of fewer words is hashed whole."""
     triples = {" ".join(text[start : start + WORDS]) for start in range(max(1, len(text) - WORDS + 1))}
-    hashes = (int.from_bytes(blake2b(each.encode("utf-8", "replace"), digest_size=8).digest()) for each in triples)
+    hashes = (int.from_bytes(blake2b(triple.encode("utf-8", "replace"), digest_size=8).digest()) for triple in triples)
     return frozenset(heapq.nsmallest(SKETCH, hashes))
 
 
 def likeness(one: frozenset[int], other: frozenset[int]) -> float:
     """The estimated share of common word triples of two sketches, in [0, 1]."""
     both = heapq.nsmallest(SKETCH, one | other)
-    return sum(each in one and each in other for each in both) / len(both) if both else 1.0
+    return sum(value in one and value in other for value in both) / len(both) if both else 1.0

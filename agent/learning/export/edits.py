@@ -1,7 +1,7 @@
 """Rows for the compact policy (`agent.policy.edit`): a function with numbered lines, and an edit of it.
 
-Only searches with the policy `edit` keep the functions that rows are made of; `policy.by=mutate` makes it propose what
-`mutate` does, in the same order.
+Only searches with the policy `edit` record the functions that rows need; `policy.by=mutate` makes it propose the edits
+of `mutate` in the same order.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["Edits", "Judged"]
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """`sft`: each edit that was right (`prompt`, `completion`). `preference`: each of those, and one of the same
-    function that was not (`chosen`, `rejected`), those first that came closest. `kto`: every edit, and whether it was
-    right (`label`). An edit is right where its state, or one below it, solved the task."""
+    """`sft`: each right edit (`prompt`, `completion`). `preference`: each right edit with wrong ones of the same
+    function (`chosen`, `rejected`), the closest first. `kto`: every edit, and whether it was right (`label`). An edit
+    is right if its state or one below it solved the task."""
 
     kind: Literal["sft", "preference", "kto"] = "sft"
     pairs: int = 4
-    """Of one right edit, at least 1."""
+    """The most pairs of one right edit, at least 1."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("sft", "preference", "kto") or self.pairs < 1:
@@ -43,7 +43,7 @@ class Edits:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         for placed in _placed(run):
-            known = [(replace(each, right=self._is_right(each, at)), at) for each, at in placed if at is not None]
+            known = [(replace(trial, right=self._is_right(trial, at)), at) for trial, at in placed if at is not None]
             yield from (refused("an edit of no function, or of several") for _ in range(len(placed) - len(known)))
             yield from self._rows(run, known)
 
@@ -65,13 +65,13 @@ class Edits:
 
 @dataclass(frozen=True, slots=True)
 class Judged(Edits):
-    """As `Edits`, of kinds that tell right from wrong: an edit that was right in any run is right in all."""
+    """As `Edits`, for kinds with right and wrong edits: an edit that was right in one run is right in all."""
 
     _right: set[str] = field(default_factory=set, init=False, repr=False)
-    """Those of the runs that were looked at."""
+    """The right edits of all runs, by `_name`."""
 
     def look(self, run: Run) -> None:
-        """Take in a run whose edits others may have tried, too."""
+        """Collect the right edits of a run."""
         for placed in _placed(run):
             self._right.update(_name(trial, context) for trial, context in placed if context and trial.right)
 
@@ -80,26 +80,26 @@ class Judged(Edits):
 
 
 def _placed(run: Run) -> Iterator[list[tuple[Trial, Context | None]]]:
-    """The edits that were tried at each state whose functions are known, with the function of each."""
+    """The edits tried at each state whose functions are recorded, each with its function."""
     for parent, tried in groupby(trials(run), attrgetter("parent")):
         if ranked := Ranked.of(run, parent):
-            yield [(each, _context(each, ranked.contexts)) for each in tried]
+            yield [(trial, _context(trial, ranked.contexts)) for trial in tried]
 
 
 def _name(trial: Trial, context: Context) -> str:
-    """Names an edit by what is shown and what is written."""
+    """A key of an edit: a digest of its prompt and its text."""
     return digest_of([context.prompt, context.action(trial.edits)])
 
 
 def _row(run: Run, context: Context, about: Sequence[Trial], **answers: Trial) -> Row:
-    nodes: list[NodeId] = [each.node for each in about]
-    said = {
+    nodes: list[NodeId] = [trial.node for trial in about]
+    columns = {
         column: [{"role": "assistant", "content": context.action(trial.edits)}] for column, trial in answers.items()
     }
     prompt = [{"role": "user", "content": context.prompt}]
-    told = of_answers(run, nodes[0], nodes, [None] * len(answers))
-    return {"prompt": prompt, **said, "provenance": told | {"prompts": [digest_of([[], *prompt])] * len(answers)}}
+    origin = of_answers(run, nodes[0], nodes, [None] * len(answers))
+    return {"prompt": prompt, **columns, "provenance": origin | {"prompts": [digest_of([[], *prompt])] * len(answers)}}
 
 
 def _context(trial: Trial, contexts: Sequence[Context]) -> Context | None:
-    return next((each for each in contexts if each.holds(trial.edits)), None)
+    return next((context for context in contexts if context.holds(trial.edits)), None)

@@ -1,7 +1,7 @@
-"""Exclusions: benchmarks that must not leak into training data, and what of a run is one of them.
+"""Keeps benchmark instances out of training data.
 
-A run is excluded by the id, the repository or the base commit of its task, by an issue or a patch like a known one's,
-and where it read one.
+A run is excluded by the id, the repository or the base commit of its task, by an issue or a patch like that of a known
+instance, and if it read such a text.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ from agent.run.run import Run
 __all__ = ["Exclusions", "patch_digest"]
 
 GRAM = 13
-"""Words in a row that only the same text has."""
+"""The length in words of an n-gram that only copies share."""
 OVERLAP = 0.5
-"""The share of a known text's rows of words from which on it is found in another."""
+"""From this share of its n-grams on, a known text counts as contained in another."""
 _SIGN = re.compile(r"^(?:(?:[\w./-]+:)?\s*\d+[\t:|-]|[+-])", re.MULTILINE)
-"""The number of a line, as `cat -n` and `grep -n` write it, and what tells of a line in a patch."""
+"""A line number as `cat -n` and `grep -n` print it, or the sign of a line in a patch."""
 
 
 @dataclass(slots=True)
 class Exclusions:
-    """Known instances. What is compared of a patch is the lines that it adds."""
+    """Known instances. Of a patch, the lines that it adds are compared."""
 
     names: set[str] = field(default_factory=set)
     """Instance ids, repositories, base commits, and digests of patches (`patch_digest`)."""
     sizes: list[int] = field(default_factory=list)
-    """How many rows of words each known issue and patch has."""
+    """The number of n-grams of each known issue and patch."""
     holders: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """Which of those have a row of words."""
+    """For each n-gram, the indices in `sizes` of the texts with it."""
     digest: str = ""
-    """Of the files that it was read from, for the record."""
+    """A hash of the files that the instances were read from, for the manifest."""
 
     @classmethod
     def read(cls, paths: Iterable[Path]) -> Exclusions:
-        """From files of names, one a line, or of instances in SWE-bench's form, an object a line or one list.
+        """Read files with a name on each line, or with instances in SWE-bench's form: an object a line, or one list.
 
         Raises:
             UsageError: a file cannot be read.
         """
-        found, hashed = cls(), sha256()
+        exclusions, hashed = cls(), sha256()
         for path in paths:
             try:
                 data = path.read_bytes()
@@ -63,13 +63,13 @@ class Exclusions:
                 raise UsageError(f"--exclude {path}: {error.strerror}") from error
             hashed.update(data)
             for entry in _entries(path, data):
-                found.add(entry)
-        found.digest = hashed.hexdigest() if found.names or found.sizes else ""
-        return found
+                exclusions.add(entry)
+        exclusions.digest = hashed.hexdigest() if exclusions.names or exclusions.sizes else ""
+        return exclusions
 
     def add(self, entry: Mapping[str, Any] | str) -> None:
-        """A name, or an instance: its id, its commit, its issue and its patches. Its repository is not excluded whole:
-        for that, give its name."""
+        """Add a name, or an instance with its id, base commit, issue and patches. To exclude a whole repository, add
+        its name."""
         if isinstance(entry, str):
             self.names.update((entry, plain(entry)))
             return
@@ -81,18 +81,18 @@ class Exclusions:
         self._learn(str(entry.get("problem_statement") or ""))
 
     def reason(self, run: Run) -> str:
-        """Why a run is excluded; empty where it is not."""
+        """Why a run is excluded; empty if it is not."""
         if not self.names and not self.sizes:
             return ""
         task = task_of(run)
         if self.names & {task.id, task.base, *map(plain, (repository(task), task.tags.get("source_url", "")))}:
             return "it is of an excluded instance, repository or commit"
-        made = [*_edits(run), *_patches(run)]
-        if any(patch_digest(text) in self.names for text in made):
+        written_texts = [*_edits(run), *_patches(run)]
+        if any(patch_digest(text) in self.names for text in written_texts):
             return "a patch of it is an excluded one"
         if not self.sizes:
             return ""
-        if any(map(self._is_like, (task.statement, *made))):
+        if any(map(self._is_like, (task.statement, *written_texts))):
             return "its issue or a patch of it is like an excluded one"
         if any(map(self._is_like, _read(run))):
             return "it read an issue or a patch like an excluded one"
@@ -105,9 +105,9 @@ class Exclusions:
             self.sizes.append(len(grams))
 
     def _is_like(self, text: str) -> bool:
-        """Whether much of a known text is in it."""
-        found = Counter(known for gram in _grams(text) for known in self.holders.get(gram, ()))
-        return any(count >= OVERLAP * self.sizes[known] for known, count in found.items())
+        """Whether the text contains much of a known one."""
+        shared = Counter(known for gram in _grams(text) for known in self.holders.get(gram, ()))
+        return any(count >= OVERLAP * self.sizes[known] for known, count in shared.items())
 
 
 def patch_digest(added: str) -> str:
@@ -118,9 +118,9 @@ def patch_digest(added: str) -> str:
 def _entries(path: Path, data: bytes) -> Iterator[Mapping[str, Any] | str]:
     text = data.decode("utf-8", "replace")
     listed = text.lstrip().startswith("[")
-    for number, given in enumerate(_listed(path, text) if listed else text.splitlines(), 1):
+    for number, value in enumerate(_listed(path, text) if listed else text.splitlines(), 1):
         place = f"--exclude {path}, {'entry' if listed else 'line'} {number}"
-        entry = given if listed else _entry(place, given.strip())
+        entry = value if listed else _entry(place, value.strip())
         if not isinstance(entry, (str, Mapping)):
             raise UsageError(
                 f"{place}: {str(entry)[:80]} is neither a name nor an instance, an object with instance_id"
@@ -131,10 +131,10 @@ def _entries(path: Path, data: bytes) -> Iterator[Mapping[str, Any] | str]:
 
 def _listed(path: Path, text: str) -> list[Any]:
     try:
-        found: list[Any] = loads(text)
+        entries: list[Any] = loads(text)
     except ValueError as error:
-        raise UsageError(f"--exclude {path} begins like a list but is not one: {error}") from error
-    return found
+        raise UsageError(f"--exclude {path} begins like a JSON list but is not valid JSON: {error}") from error
+    return entries
 
 
 def _entry(place: str, line: str) -> Any:
@@ -149,24 +149,25 @@ def _added(patch: bytes) -> str:
 
 
 def _edits(run: Run) -> Iterator[str]:
-    """What was written on the way to each node, with the lines around it and without."""
-    paths = [[each.id for each in run.tree.path(node.id)] for node in run.tree if node.steps]
-    yield from filter(None, (told(run, path) for path in paths for told in (written, added)))
+    """The text written on the path to each node, with unchanged lines of the edits and without."""
+    paths = [[above.id for above in run.tree.path(node.id)] for node in run.tree if node.steps]
+    yield from filter(None, (text_of(run, path) for path in paths for text_of in (written, added)))
 
 
 def _read(run: Run) -> Iterator[str]:
-    """What the actions on the way to the nodes showed, without the signs that lines of files and patches begin with."""
-    for observation in (seen for node in run.tree for step in node.steps for seen in step.observations):
-        yield _SIGN.sub("", observation.text)
+    """All observations of the run, without line numbers and patch signs at the beginning of lines."""
+    for node in run.tree:
+        for step in node.steps:
+            yield from (_SIGN.sub("", observation.text) for observation in step.observations)
 
 
 def _patches(run: Run) -> Iterator[str]:
-    """What the patches add that the journal has: of states that were verified, and of those whose files are gone."""
+    """The added lines of the patches in the journal: of verified states, and of states whose files were evicted."""
     for name in filter(None, (kept_patch(run, node.id) for node in run.tree)):
         yield _added(run.journal.get_blob(name))
 
 
 def _grams(text: str) -> frozenset[str]:
-    """The rows of words of a text; none where it is too short to be told from others by them."""
-    said = words(text)
-    return frozenset(" ".join(said[start : start + GRAM]) for start in range(len(said) - GRAM + 1))
+    """The n-grams of a text's words; none if it is shorter than one."""
+    all_words = words(text)
+    return frozenset(" ".join(all_words[start : start + GRAM]) for start in range(len(all_words) - GRAM + 1))

@@ -1,4 +1,4 @@
-"""Rows for policy gradients over trees: each step once, with its advantage and with what that is made of."""
+"""Rows for policy gradients over trees: each step once, with its advantage and the parts of it."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ __all__ = ["GrpoTree"]
 
 @dataclass(frozen=True, slots=True)
 class GrpoTree:
-    """One row a measured state. In `completion`, answers are the policy's and results of tools the environment's.
+    """One row for each measured state. In `completion`, answers are the policy's and tool results the environment's.
 
-    Runs of the same task are one group: their leaves are compared with one another, and so is what was done in states
-    that several of them came to. `weight` is the number of leaves below the step, which is the number of trajectories
-    that share it: a loss that sums `weight * advantage` over the rows is the one over all trajectories, with shared
-    steps trained once.
+    Runs of the same task are one group: their leaves are compared with one another, and so are the steps taken in
+    states that several of them reached. `weight` is the number of leaves below the step, hence of trajectories that
+    share it: a loss that sums `weight * advantage` over the rows equals that over all trajectories, with shared steps
+    trained once.
     """
 
     credit: Literal["fork", "tree", "anchor"] = "fork"
-    """What `advantage` is. `fork`: `w` times the fork-relative one and 1 - w times the trajectory-relative one
-    (PORTool); `tree`: against the parent and the root; `anchor`: the trajectory-relative one and w times the one
+    """How `advantage` is made. `fork`: `w` times the fork-relative one plus 1 - w times the trajectory-relative one
+    (PORTool); `tree`: against the parent and the root; `anchor`: the trajectory-relative one plus w times the one
     within the same state (GiGPO)."""
     w: float = 0.5
     """In [0, 1]. 0 is plain GRPO over the trajectories, for `fork` and for `anchor`."""
     calls: float = 0.0
-    """At least 0: how much a step's reward among siblings counts the share of its calls that did not fail."""
+    """At least 0: the weight of the share of turns without a failed call in a step's reward among siblings."""
     outcome: Outcome = "solved"
-    """What is averaged over the leaves: solved or not, or their value."""
+    """What is averaged over the leaves: whether they are solved, or their value."""
 
     _peers: dict[str, Peers] = field(default_factory=dict, init=False, repr=False)
-    """Of each task that was looked at."""
+    """By task."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.w <= 1 or self.calls < 0:
@@ -52,27 +52,27 @@ class GrpoTree:
         require_outcome(self.outcome)
 
     def look(self, run: Run) -> None:
-        """Take in a run that others are compared with."""
+        """Add a run to the group of its task."""
         self._peers.setdefault(task_key(task_of(run)), Peers()).look(run.tree, self._below(run))
 
     def __call__(self, run: Run) -> Iterator[Row]:
-        """The rows of a run, which is compared with itself where none of its task was looked at."""
+        """The rows of a run. If no run of its task was added, it is compared with itself."""
         turns, below, tree = Turns(run), self._below(run), run.tree
         peers = self._peers.get(task_key(task_of(run)))
         if peers is None:
             peers = Peers()
             peers.look(tree, below)
-        rewards = {node.id: below[node.id].value + self.calls * _made(turns.of(node.id)) for node in tree}
-        found = advantages(tree, below, rewards, peers)
+        rewards = {node.id: below[node.id].value + self.calls * _unfailed(turns.of(node.id)) for node in tree}
+        by_node = advantages(tree, below, rewards, peers)
         for node in tree:
             if taken := turns.of(node.id):
-                parts = asdict(found[node.id])
+                parts = asdict(by_node[node.id])
                 parent = tree[node.parents[0]]
                 yield {
                     "prompt": list(taken[0].prompt),
                     "completion": whole(taken),
                     "tools": list(taken[0].tools),
-                    "advantage": self._blended(found[node.id]),
+                    "advantage": self._blended(by_node[node.id]),
                     **{f"{name}_advantage": value for name, value in parts.items()},
                     "reward": below[node.id].value,
                     "weight": below[node.id].leaves,
@@ -92,6 +92,6 @@ class GrpoTree:
         return self.w * parts.fork + (1 - self.w) * parts.trajectory
 
 
-def _made(taken: tuple[Turn, ...]) -> float:
+def _unfailed(taken: tuple[Turn, ...]) -> float:
     """The share of turns in which no call failed; 1 without turns."""
     return fmean(not turn.failed for turn in taken) if taken else 1.0

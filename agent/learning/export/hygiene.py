@@ -1,4 +1,4 @@
-"""Hygiene: which rows may be trained on. Each one that may not is counted under its reason."""
+"""Decides which rows may be trained on. Each refused row has a reason under which it is counted."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ TAMPERED = "it comes from a rollout that tampers with the tests"
 
 @dataclass(slots=True)
 class Hygiene:
-    """What is checked, in this order: the exporter's own refusals, contamination, licence, tampering, emptiness,
-    copies. One object, one export: it remembers the rows that it has let pass."""
+    """The checks, in this order: the exporter's own refusals, contamination, licence, tampering, emptiness, copies.
+    Used for one export only, as it remembers the rows that passed."""
 
     exclusions: Exclusions = field(default_factory=Exclusions)
     licences: Collection[str] = ()
-    """SPDX names or patterns (`BSD-*`) of repositories whose rows are let pass; none: all."""
+    """SPDX names or patterns (`BSD-*`) of allowed licences; empty: all are allowed."""
     duplicates: Duplicates = field(default_factory=Duplicates)
     scrubs: int = 0
-    """Rows in which a secret, or what names a person, was replaced."""
+    """The number of rows in which a secret or personal data was replaced."""
 
     def check(self, run: Run, rows: Iterator[Row]) -> Iterator[Row | str]:
-        """Each row as it may be written, or the reason why it is not."""
+        """Each row ready to be written, or the reason why it is refused."""
         barred = self.exclusions.reason(run) or self._licence(run)
         for row in rows:
             yield row["refused"] if "refused" in row else barred or self._checked(run, row)
@@ -60,22 +60,22 @@ class Hygiene:
 
 @lru_cache(maxsize=1)
 def flagged(run: Run) -> frozenset[NodeId]:
-    """The nodes whose patch the guard refused, when they were measured or verified, and all below them."""
-    found = set(manipulations(run))
+    """The nodes whose patch the guard refused, at measurement or verification, and all nodes below them."""
+    nodes = set(manipulations(run))
     for node in run.tree:
-        if node.parents and node.parents[0] in found:
-            found.add(node.id)
-    return frozenset(found)
+        if node.parents and node.parents[0] in nodes:
+            nodes.add(node.id)
+    return frozenset(nodes)
 
 
 def _emptiness(row: Row) -> str:
-    """Why there is nothing to learn from a row; empty where there is."""
+    """Why nothing can be learned from a row; empty if something can."""
     if ("chosen" in row and row["chosen"] == row["rejected"]) or (
         "preferred_output" in row and row["preferred_output"] == row["non_preferred_output"]
     ):
         return "chosen and rejected are the same"
-    said = [row[key] for key in ANSWERED if key in row]
-    answers = [[m for m in messages if m["role"] == "assistant"] for messages in said]
-    if any(not any(m.get("content") or m.get("tool_calls") for m in each) for each in answers):
+    columns = [row[key] for key in ANSWERED if key in row]
+    answers = [[message for message in column if message["role"] == "assistant"] for column in columns]
+    if any(not any(m.get("content") or m.get("tool_calls") for m in messages) for messages in answers):
         return "an answer is empty"
     return ""

@@ -1,4 +1,4 @@
-"""Rows for unpaired preference training: each answer, and whether it was on a way to a solved state."""
+"""Rows for unpaired preference training: each answer, and whether it led to a solved state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agent.learning.export import Row
 from agent.learning.export.provenance import provenance
-from agent.learning.export.turns import Turn, Turns, said
+from agent.learning.export.turns import Turn, Turns, answer_key
 from agent.run.credit import outcome, worths
 from agent.run.run import Run
 
@@ -16,25 +16,24 @@ __all__ = ["Kto"]
 
 @dataclass(frozen=True, slots=True)
 class Kto:
-    """One row an answer (`prompt`, `completion`, `label`). The same answer to the same prompt, which several expansions
-    of a state may have begun with, and several runs, is one row: it is desirable when any of them came to a solved
-    state."""
+    """One row for each answer (`prompt`, `completion`, `label`). The same answer to the same prompt, in several
+    expansions or runs, is one row of each run; it is desirable if it led to a solved state in any of them."""
 
     _good: set[str] = field(default_factory=set, init=False, repr=False)
-    """The answers of the runs that were looked at which came to a solved state."""
+    """The answers that led to a solved state in any run."""
 
     def look(self, run: Run) -> None:
-        """Take in a run whose answers others may have given, too."""
+        """Collect the good answers of a run."""
         turns, below = Turns(run), worths(run.tree, outcome(run))
         good = (turn for node in run.tree if below[node.id].solved for turn in turns.of(node.id))
-        self._good.update(map(said, good))
+        self._good.update(map(answer_key, good))
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns, below, rows = Turns(run), worths(run.tree, outcome(run)), dict[str, list[Turn]]()
         for node in run.tree:
             for turn in turns.of(node.id):
-                name = said(turn)
+                name = answer_key(turn)
                 rows.setdefault(name, []).append(turn)
                 if below[node.id].solved:
                     self._good.add(name)

@@ -1,7 +1,7 @@
-"""Licences: under which one a repository is, as far as that is known. A guess is called one.
+"""The licence of a repository, if known. A guess is marked as one.
 
-A journal does not keep the text of a licence: a guess is of the file that is in the workspace's folder when it is asked
-for, which may be another than at the commit that was searched from, or gone.
+A journal does not keep the text of a licence. A guess reads the file in the workspace's folder now, which may have
+changed since the commit that was searched from, or be gone.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _PHRASES = (
 
 
 def licence_of(task: Task) -> tuple[str, str]:
-    """The SPDX name, or `unknown`, and who says so: `task` (its tags), `workspace` (a guess from the text that
-    its licence file has now), or nobody."""
+    """The SPDX name, or `unknown`, and its source: `task` (its tags), `workspace` (a guess from its present licence
+    file), or the empty string."""
     if task.tags.get("license"):
         return task.tags["license"], "task"
     for path in _texts(task.workspace.path):

@@ -1,6 +1,6 @@
-"""Rows that think ahead: at a decision, what each way that was explored led to, and then the best of them.
+"""Rows that think ahead: at a decision, the outcome of each explored branch, then the choice of the best.
 
-The words stand for the search that was needed to know it (after ProAct's first stage); each states what was found.
+The words replace the search that produced them (after ProAct's first stage); they state only measured outcomes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ LABEL_CHARS = 120
 
 @dataclass(frozen=True, slots=True)
 class Lookahead:
-    """One row a node of which some children lead to a solved state and some do not: `prompt` and `completion`. The
-    child with the largest share of solved leaves is chosen, the oldest among equals."""
+    """One row (`prompt`, `completion`) for each node with children that lead to a solved state and others that do not.
+    The child with the largest share of solved leaves is chosen."""
 
     chars: int = 2000
-    """At most so many in the words before the choice, from 200: branches that led to least are left out first."""
+    """The most characters before the choice, at least 200; the worst branches are left out first."""
 
     def __post_init__(self) -> None:
         if self.chars < 200:
@@ -46,27 +46,27 @@ class Lookahead:
             yield self._row(run, ranked, turns.of(ranked[0].id)[0], below)
 
     def _row(self, run: Run, ranked: Sequence[Node], chosen: Turn, below: Mapping[NodeId, Worth]) -> Row:
-        text, told = self._words(run, ranked, below)
+        text, shown = self._words(run, ranked, below)
         words = "\n\n".join(filter(None, (text, str(chosen.answer.get("content") or ""))))
         answer: dict[str, Any] = {**chosen.answer, "content": words}
         return {
             "prompt": list(chosen.prompt),
             "completion": [answer],
             "tools": list(chosen.tools),
-            "branches": [{"node": node.id, "value": below[node.id].value} for node in told],
-            "provenance": never_said(provenance(run, ranked[0].id, [chosen], others=[node.id for node in told])),
+            "branches": [{"node": node.id, "value": below[node.id].value} for node in shown],
+            "provenance": never_said(provenance(run, ranked[0].id, [chosen], others=[node.id for node in shown])),
         }
 
     def _words(self, run: Run, ranked: Sequence[Node], below: Mapping[NodeId, Worth]) -> tuple[str, Sequence[Node]]:
-        """As many branches as there is room for, in the order in which they were tried, and which those are."""
+        """The text with as many branches as fit, and these branches, in the order in which they were tried."""
         for count in range(len(ranked), 0, -1):
-            told = sorted(ranked[:count], key=lambda node: node.id)
-            branches = [f"{_name(node)}: {_led_to(run, node, below[node.id])}" for node in told]
+            shown = sorted(ranked[:count], key=lambda node: node.id)
+            branches = [f"{_name(node)}: {_led_to(run, node, below[node.id])}" for node in shown]
             left_out, chosen = len(ranked) - count, _name(ranked[0])
             text = render("export_lookahead", branches=branches, left_out=left_out, chosen=chosen).strip()
             if len(text) <= self.chars:
                 break
-        return text, told
+        return text, shown
 
 
 def _name(node: Node) -> str:
@@ -77,8 +77,5 @@ def _led_to(run: Run, node: Node, worth: Worth) -> str:
     if worth.solved:
         return "solved" if worth.leaves == 1 else f"{worth.solved} of {worth.leaves} ways on from it are solved"
     best = run.tree.value_max(node.id)
-    return (
-        f"not solved, at best {best:.2f} of 1"
-        if worth.leaves == 1
-        else (f"none of {worth.leaves} ways on from it is solved, at best {best:.2f} of 1")
-    )
+    none = "not solved" if worth.leaves == 1 else f"none of {worth.leaves} ways on from it is solved"
+    return f"{none}, at best {best:.2f} of 1"

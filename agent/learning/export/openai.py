@@ -1,5 +1,5 @@
-"""Rows in the form of OpenAI's fine-tuning files: an interchange format. Their readers refuse columns that they do not
-know, so that the provenance of rows is in files beside."""
+"""Rows in the form of OpenAI's fine-tuning files, an interchange format. Its readers refuse unknown columns, so the
+provenance of rows is in separate files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _KNOWN = ("role", "content", "name", "tool_calls", "tool_call_id")
 
 
 def conversation(row: Row) -> Row:
-    """A row of `sft`; `weight` says 0 where the loss is off."""
+    """Converts a row of `sft`; `weight` is 0 where the loss is off."""
     return {**_input(row["messages"], row["tools"]), "provenance": row["provenance"]}
 
 
 def pair(row: Row) -> Row:
-    """A row of `preference`."""
+    """Converts a row of `preference`."""
     return {
         "input": _input(row["prompt"], row["tools"]),
         "preferred_output": [_message(message) for message in row["chosen"]],
@@ -35,7 +35,7 @@ def _input(messages: list[Message], tools: list[Any]) -> Row:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    """With the arguments of calls as text."""
+    """The message with the known keys, and call arguments as text."""
     kept = {key: message[key] for key in _KNOWN if key in message}
     if "tool_calls" in kept:
         kept["tool_calls"] = [{**call, "function": _with_text(call["function"])} for call in kept["tool_calls"]]

@@ -1,4 +1,4 @@
-"""Parquet: rows as a table. What is nested in them is JSON, so that no call gets the arguments of another tool's."""
+"""Rows as Parquet tables. Nested values are JSON, so that no tool call gets the arguments of another."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from agent.learning.export.columns import LIST, learn
 __all__ = ["require", "tabulate"]
 
 BATCH = 256
-"""Rows that are held in memory."""
+"""How many rows are held in memory."""
 
 
 def require() -> None:
-    """Raises UsageError where Parquet cannot be written."""
+    """Raises UsageError when pyarrow is not installed."""
     try:
         import pyarrow.parquet  # noqa: F401
     except ModuleNotFoundError as error:
@@ -27,8 +27,8 @@ def require() -> None:
 
 
 def tabulate(source: Path, target: Path, columns: Mapping[str, str] | None = None) -> None:
-    """Write a file of JSON lines as a table with these columns (`agent.learning.export.columns`), by default those that
-    any row has; a row without one has null there."""
+    """Write a file of JSON lines as a table with these columns (`agent.learning.export.columns`), by default those of
+    all rows. A row without a column has null there."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
@@ -38,10 +38,10 @@ def tabulate(source: Path, target: Path, columns: Mapping[str, str] | None = Non
             learn(columns, row)
     schema = pa.schema([pa.field(name, _type(kind)) for name, kind in columns.items()])
     with ParquetWriter(target, schema) as writer:
-        left = _rows(source)
-        while rows := list(islice(left, BATCH)):
-            found = [_column([row.get(field.name) for row in rows], field.type) for field in schema]
-            writer.write_table(pa.table(found, schema=schema))
+        remaining = _rows(source)
+        while rows := list(islice(remaining, BATCH)):
+            arrays = [_column([row.get(field.name) for row in rows], field.type) for field in schema]
+            writer.write_table(pa.table(arrays, schema=schema))
 
 
 def _rows(source: Path) -> Iterator[Row]:
@@ -50,7 +50,7 @@ def _rows(source: Path) -> Iterator[Row]:
 
 
 def _type(kind: str) -> Any:
-    """The type of a column of this kind; what has only null stands for a text that is missing."""
+    """The Arrow type of a column; a column with only nulls is a string column."""
     import pyarrow as pa
 
     if kind.startswith(LIST):
@@ -64,7 +64,7 @@ def _column(values: list[Any], kind: Any) -> Any:
     if kind == pa.json_():
         return pa.array([_text(value) for value in values], pa.string()).cast(kind)
     if kind == pa.list_(pa.json_()):
-        texts = [value if value is None else [json.dumps(each) for each in value] for value in values]
+        texts = [value if value is None else [json.dumps(item) for item in value] for value in values]
         return pa.array(texts, pa.list_(pa.string())).cast(kind)
     return pa.array(values, kind)
 

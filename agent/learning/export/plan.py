@@ -1,4 +1,4 @@
-"""Rows of plans that proved themselves: drawn in words before anything was changed, and then followed to success."""
+"""Rows of successful plans: drawn in words before anything was changed, then followed to success."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ __all__ = ["Plan"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Two kinds of rows. Plans that were drawn before the first attempt: the recorded question, and the plans in the
-    order of what the attempts that followed them came to, where one was solved. A plan that was drawn between two waves
-    of rollouts (SAGE, arXiv 2511.05931): question and answer, where the best of the wave that followed it is better
-    than all before."""
+    """Two kinds of rows. Plans from before the first attempt: the recorded question, and the plans ranked by the
+    outcomes of the attempts that followed them, if one was solved. Plans between two rounds of rollouts (SAGE,
+    arXiv 2511.05931): question and answer, if the best state of the following round is better than all before."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         yield from _drawn_at_first(run)
-        for wave in run.rounds:
-            if (asked := _drawn_for(run, wave)) is not None and _better(run, wave):
-                yield _row(run, asked, asked.answer.text, [wave.first], max(_values(run, wave.number)))
+        for round_ in run.rounds:
+            if (asked := _drawn_for(run, round_)) is not None and _better(run, round_):
+                yield _row(run, asked, asked.answer.text, [round_.first], max(_values(run, round_.number)))
 
 
 def _drawn_at_first(run: Run) -> Iterator[Row]:
@@ -45,12 +44,12 @@ def _drawn_at_first(run: Run) -> Iterator[Row]:
         if max(worth.values(), default=0.0) > 0:
             ranked = sorted(range(len(plans)), key=lambda number: (-worth.get(number, 0.0), number))
             text = "\n\n".join(_listed(place, plans[number]) for place, number in enumerate(ranked, 1))
-            nodes = [node for each in followed.values() for node in each]
+            nodes = [node for followers in followed.values() for node in followers]
             yield _row(run, asked, text, nodes, max(worth.values()))
 
 
 def _plans(asked: Asked) -> Sequence[plans.Plan]:
-    """The plans in an answer to the question for several; none where it was another question."""
+    """The plans in an answer; empty if the question did not ask for several plans."""
     try:
         return plans.read_plans(asked.answer.text, plans.MOST_PLANS) if asked.purpose in ("policy", "") else ()
     except Unreadable:
@@ -58,26 +57,26 @@ def _plans(asked: Asked) -> Sequence[plans.Plan]:
 
 
 def _followed(run: Run, drawn: Sequence[plans.Plan]) -> dict[int, list[NodeId]]:
-    """For each plan the children of the root that were told to follow it."""
-    found: dict[int, list[NodeId]] = {}
+    """For each plan by index, the children of the root that were told to follow it."""
+    followed: dict[int, list[NodeId]] = {}
     for node in run.tree.children(0) if drawn else ():
-        given = (unpack(node.steps[0].message) or {}).get("given", ()) if node.steps else ()
-        said = "\n".join(str(message["content"]) for message in given)
+        messages = (unpack(node.steps[0].message) or {}).get("given", ()) if node.steps else ()
+        text = "\n".join(str(message["content"]) for message in messages)
         for number, plan in enumerate(drawn):
-            if all(part in said for part in (plan["cause"], *plan["steps"])):
-                found.setdefault(number, []).append(node.id)
-    return found
+            if all(part in text for part in (plan["cause"], *plan["steps"])):
+                followed.setdefault(number, []).append(node.id)
+    return followed
 
 
 def _listed(number: int, plan: plans.Plan) -> str:
-    """In the form that was asked for."""
+    """A plan in the form that the question asks for."""
     steps = [f"{place}. {step}" for place, step in enumerate(plan["steps"], 1)]
     return "\n".join([f"Plan {number}: {plan['cause']}", *steps])
 
 
-def _drawn_for(run: Run, wave: Round) -> Asked | None:
-    """The call whose answer is the plan that the wave was told."""
-    plan = wave.briefing.plan if wave.briefing else None
+def _drawn_for(run: Run, round_: Round) -> Asked | None:
+    """The call whose answer is the plan of the round."""
+    plan = round_.briefing.plan if round_.briefing else None
     return next((asked for asked in reversed(run.asked) if plan and _refined(asked) == plan), None)
 
 
@@ -88,22 +87,22 @@ def _refined(asked: Asked) -> rollouts.Plan | None:
         return None
 
 
-def _better(run: Run, wave: Round) -> bool:
-    before = [value for number in range(1, wave.number) for value in _values(run, number)]
-    return max(_values(run, wave.number), default=0.0) > max(before, default=0.0)
+def _better(run: Run, round_: Round) -> bool:
+    before = [value for number in range(1, round_.number) for value in _values(run, number)]
+    return max(_values(run, round_.number), default=0.0) > max(before, default=0.0)
 
 
 def _values(run: Run, number: int) -> list[float]:
-    """Of the best states of a wave's rollouts."""
+    """The value of the best state of each rollout of a round."""
     return [run.tree[rollout.best].value for rollout in run.rollouts() if rollout.round == number]
 
 
 def _row(run: Run, asked: Asked, text: str, nodes: Sequence[NodeId], value: float) -> Row:
     _, *prompt = run.conversations.whole(asked.conversation.digest)
-    told = of_answers(run, nodes[0], nodes, [asked])
+    origin = of_answers(run, nodes[0], nodes, [asked])
     return {
         "prompt": list(as_template(prompt)),
         "completion": [{"role": "assistant", "content": text}],
         "value": value,
-        "provenance": told if text == asked.answer.text else never_said(told),
+        "provenance": origin if text == asked.answer.text else never_said(origin),
     }

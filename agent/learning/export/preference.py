@@ -20,33 +20,33 @@ from agent.run.tree.node import Node, NodeId
 __all__ = ["Preference"]
 
 CRITICS = ("judge", "debate", "checklist")
-"""Parts of an evaluation that a model said."""
+"""Parts of an evaluation that come from a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
     """Pairs of children of one node. `prompt`, `chosen` and `rejected` are DPO's columns, `margin` a reward trainer's.
 
-    A pair is of the first turn in which the two differ, if they were asked the same until then; the rest of either is
-    not in it. Of a tree the pairs with the largest margins are taken. The score of a child is `mix * Q + (1 - mix) *
-    critic`: Q is the mean value in its subtree, critic what models said of its state, Q where none did (Agent Q, arXiv
-    2408.07199, mixes the two and pairs siblings whose scores are far apart; it publishes neither weight nor threshold).
+    A pair holds the first turns in which the two differ, if they had the same prompts until then. Of each tree the
+    pairs with the largest margins are taken. The score of a child is `mix * Q + (1 - mix) * critic`: Q is the mean
+    value in its subtree, critic the mean of models' scores of its state, or Q without any (Agent Q, arXiv 2408.07199,
+    mixes the two and pairs siblings whose scores are far apart; it publishes neither weight nor threshold).
     """
 
     pairs: Literal["gap", "success"] = "gap"
-    """`gap`: siblings with scores that differ by more than `gap`. `success`: on the way to a solved state, its step
-    over each sibling with none below it, for trees of any search (TP-LLaMA's pairs from depth-first trees)."""
+    """`gap`: siblings whose scores differ by more than `gap`. `success`: a step that leads to a solved state over each
+    sibling that does not, for trees of any search (TP-LLaMA's pairs from depth-first trees)."""
     gap: float = 0.2
     """In [0, 1]."""
     mix: float = 1.0
     """In [0, 1]: 1 is the search's value alone, 0 the critic's."""
     visits: int = 1
-    """A child with fewer measured states in its subtree is in no pair."""
+    """The least number of measured states in the subtree of a child in a pair."""
     told: Literal["same", "any"] = "same"
-    """`same`: both answered the very same prompt. `any`: one of them may have been told more at the end, such as what
-    others had tried; the prompt of the pair is what both were told, and not what either answered (`exact` is false)."""
+    """`same`: both answered exactly the same prompt. `any`: a prompt may have had more at its end, such as what others
+    had tried; the prompt of the pair is the common part, which neither answered as it is (`exact` is false)."""
     most: int = 16
-    """Pairs of a tree, from 1."""
+    """The most pairs of a tree, at least 1."""
 
     def __post_init__(self) -> None:
         if not (0 <= self.gap <= 1 and 0 <= self.mix <= 1):
@@ -67,10 +67,10 @@ class Preference:
                 rows.append(((better.id, worse.id), _row(run, (better, worse), scores, parted)))
             if len(rows) == self.most:
                 break
-        yield from (row for _, row in sorted(rows, key=lambda each: each[0]))
+        yield from (row for _, row in sorted(rows, key=lambda entry: entry[0]))
 
     def _pairs(self, run: Run) -> Iterator[tuple[tuple[float, float], tuple[Node, Node]]]:
-        """Siblings of which one is better than the other, and their scores."""
+        """The scores and the nodes of sibling pairs, the better one first."""
         below = worths(run.tree, outcome(run))
         for parent in run.tree:
             children = [c for c in run.tree.children(parent.id) if c.steps and run.tree.visits(c.id) >= self.visits]
@@ -83,8 +83,8 @@ class Preference:
 
     def _score(self, run: Run, node: Node) -> float:
         q = run.tree.value_sum(node.id) / run.tree.visits(node.id)
-        said = [node.evaluation.parts[name] for name in CRITICS if name in node.evaluation.parts]
-        return self.mix * q + (1 - self.mix) * (fmean(said) if said else q)
+        critics = [node.evaluation.parts[name] for name in CRITICS if name in node.evaluation.parts]
+        return self.mix * q + (1 - self.mix) * (fmean(critics) if critics else q)
 
 
 _Parted = tuple[Sequence[Message], Turn, Turn]
@@ -94,7 +94,7 @@ _Parted = tuple[Sequence[Message], Turn, Turn]
 def _row(run: Run, pair: tuple[Node, Node], scores: tuple[float, float], parted: _Parted) -> Row:
     prompt, chosen, rejected = parted
     others = [node.id for node in (*run.tree.path(pair[0].id), pair[1])]
-    told = provenance(run, pair[0].id, (chosen, rejected), others=others)
+    origin = provenance(run, pair[0].id, (chosen, rejected), others=others)
     return {
         "prompt": list(prompt),
         "chosen": [chosen.answer],
@@ -103,12 +103,12 @@ def _row(run: Run, pair: tuple[Node, Node], scores: tuple[float, float], parted:
         "margin": scores[0] - scores[1],
         "scores": list(scores),
         "visits": [run.tree.visits(node.id) for node in pair],
-        "provenance": told if chosen.prompt == rejected.prompt else never_said(told),
+        "provenance": origin if chosen.prompt == rejected.prompt else never_said(origin),
     }
 
 
 def _parting(better: Sequence[Turn], worse: Sequence[Turn], any_told: bool) -> _Parted | str:
-    """The first turns in which two expansions differ, and what both were told; else why they are no pair."""
+    """The common prompt and the first turns in which two expansions differ, or why they are not a pair."""
     for one, other in zip(better, worse, strict=False):
         shared = _shared(one.prompt, other.prompt)
         rest = [*one.prompt[len(shared) :], *other.prompt[len(shared) :]]
@@ -121,6 +121,6 @@ def _parting(better: Sequence[Turn], worse: Sequence[Turn], any_told: bool) -> _
 
 
 def _shared(one: Sequence[Message], other: Sequence[Message]) -> Sequence[Message]:
-    """The messages that two prompts begin with. Ids of calls do not count: a server draws others for the same call."""
+    """The common beginning of two prompts. Call ids are ignored: a server draws them at random."""
     alike = takewhile(lambda pair: bare(pair[0]) == bare(pair[1]), zip(one, other, strict=False))
     return [mine for mine, _ in alike]

@@ -1,4 +1,4 @@
-"""Rows for process rewards: each step with the mean outcome below it, and of how many leaves that is the mean."""
+"""Rows for process rewards: each step with the mean outcome of the leaves below it, and their number."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["Prm"]
 
 @dataclass(frozen=True, slots=True)
 class Prm:
-    """One row a measured state. `prompt` is what its first answer was given to, `completion` all that was said from
-    there to the state, results of tools included; `value`, in [0, 1], is the target of a regression.
+    """One row for each measured state. `prompt` is the prompt of its first answer, `completion` everything from there
+    to the state, tool results included; `value`, in [0, 1], is the regression target.
 
-    That mean is unbiased only where the leaves were drawn by the policy alone: a search that goes on from good states
-    makes more leaves there.
+    The mean is unbiased only if the policy alone drew the leaves: a search that continues from good states makes more
+    leaves there.
     """
 
     outcome: Outcome = "solved"
-    """What is averaged over the leaves: solved or not, or their value."""
+    """What is averaged over the leaves: whether they are solved, or their value."""
 
     def __post_init__(self) -> None:
         require_outcome(self.outcome)

@@ -1,4 +1,4 @@
-"""Provenance: where a row comes from and how its answers were drawn. Every row has it, in a column of that name."""
+"""Where a row comes from and how its answers were drawn. Every row has this in its column `provenance`."""
 
 from __future__ import annotations
 
@@ -21,48 +21,48 @@ __all__ = ["journal_digest", "never_said", "of_answers", "origin", "provenance",
 
 
 def provenance(run: Run, node: NodeId, turns: Sequence[Turn], others: Iterable[NodeId] = ()) -> dict[str, Any]:
-    """Of a row about a node that holds these turns' answers; `others` are further nodes that it tells of.
+    """The provenance of a row about a node, with the answers of these turns; `others` are further nodes in the row.
 
-    `policies` holds names with versions; `prompts` the digest of what each answer was given to, `sampling` what was
-    asked of the model then (with its seed), and `logprobs` the log-probability of each token of the answer as the
-    server gave it, null where it gave none. `exact`: each answer is the recorded one, to the recorded prompt.
+    `policies` holds names with versions. For each answer, `prompts` holds the digest of its prompt, `sampling` the
+    sampling parameters and seed, and `logprobs` the log-probability of each token from the server, or null. `exact`:
+    each answer is the recorded one, to the recorded prompt.
     """
     nodes = {*others, *(turn.node for turn in turns)}
     policies = {turn.step.policy_id or run.tree[turn.node].policy_id for turn in turns}
-    told = of_answers(run, node, nodes, [turn.asked for turn in turns])
-    return {**told, "policies": sorted(policies), "prompts": [turn.digest for turn in turns]}
+    row = of_answers(run, node, nodes, [turn.asked for turn in turns])
+    return {**row, "policies": sorted(policies), "prompts": [turn.digest for turn in turns]}
 
 
 def of_answers(run: Run, node: NodeId, nodes: Iterable[NodeId], asked: Sequence[Asked | None]) -> dict[str, Any]:
-    """As `provenance`, of answers that need not be turns; None stands for one that no model is known to have given."""
+    """As `provenance`, for answers that need not be turns; None stands for an answer without a recorded model call."""
     return {
         **origin(run),
         "node": node,
         "nodes": sorted({node, *nodes}),
         "state": run.tree[node].state_hash,
-        "policies": sorted({run.tree[each].policy_id for each in nodes} - {""}),
-        "models": sorted({each.model for each in asked if each}),
+        "policies": sorted({run.tree[id_].policy_id for id_ in nodes} - {""}),
+        "models": sorted({call.model for call in asked if call}),
         "exact": all(asked),
-        "prompts": [each.conversation.digest if each else "" for each in asked],
-        "sampling": [dict(each.sampling) if each else {} for each in asked],
-        "logprobs": [list(each.answer.logprobs) or None if each else None for each in asked],
+        "prompts": [call.conversation.digest if call else "" for call in asked],
+        "sampling": [dict(call.sampling) if call else {} for call in asked],
+        "logprobs": [list(call.answer.logprobs) or None if call else None for call in asked],
     }
 
 
-def never_said(told: Row) -> Row:
-    """The same of a row whose answers were put into other words, or after another prompt than they were given to: what
-    a server said of their tokens is not about this row."""
-    return told | {"exact": False, "logprobs": [None] * len(told["logprobs"])}
+def never_said(recorded: Row) -> Row:
+    """The provenance of a row whose answers were reworded or follow another prompt than the recorded one: the recorded
+    log-probabilities do not apply to it."""
+    return recorded | {"exact": False, "logprobs": [None] * len(recorded["logprobs"])}
 
 
 def origin(run: Run) -> dict[str, Any]:
-    """What all rows of a run have in common. `run` is the name of its directory, and `journal` tells it from others of
-    that name; `seed` is the search's. All of it is from the journal, but for a licence whose `license_source` is
-    `workspace`: see `agent.learning.export.licences`."""
+    """The provenance that all rows of a run share. `run` is the name of its directory, `journal` distinguishes runs of
+    the same name, and `seed` is the search's. All of it is from the journal, except a licence whose `license_source`
+    is `workspace` (`agent.learning.export.licences`)."""
     task = task_of(run)
     assert run.started is not None
     settings = run.started.settings
-    licence, said_by = _licence(run)
+    licence, source = _licence(run)
     return {
         "run": run.journal.directory.name,
         "journal": journal_digest(run),
@@ -71,27 +71,27 @@ def origin(run: Run) -> dict[str, Any]:
         "base": task.base,
         "source": task.tags.get("source_url", ""),
         "license": licence,
-        "license_source": said_by,
+        "license_source": source,
         "search": settings.get("search", {}).get("name", ""),
         "seed": settings.get("seed"),
     }
 
 
 def repository(task: Task) -> str:
-    """What names the repository, for splits: as the task says, else its image or the name of its folder."""
-    place = task.workspace
-    known = task.tags.get("repo") or task.tags.get("source_url") or place.image
-    return known or (place.path.name if place.path else task.id)
+    """The repository's name for splits: from the task, else its image or the name of its folder."""
+    workspace = task.workspace
+    name = task.tags.get("repo") or task.tags.get("source_url") or workspace.image
+    return name or (workspace.path.name if workspace.path else task.id)
 
 
 def task_key(task: Task) -> str:
-    """What tells a task from others: ids may be a few words of an issue, which several issues begin with."""
+    """A key that identifies a task. Its id alone may be the first words of an issue, which several issues share."""
     return digest_of([repository(task), task.base, task.id, task.statement])
 
 
 @lru_cache(maxsize=1)
 def journal_digest(run: Run) -> str:
-    """The SHA-256 of its journal, in hex."""
+    """The SHA-256 of the run's journal, in hex."""
     with run.journal.path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 

@@ -1,4 +1,4 @@
-"""The formats by name, and exporters made of their options."""
+"""The export formats by name, and the construction of exporters from options."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ __all__ = ["FORMATS", "Format", "construct", "make", "options_of"]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: what makes its exporter, what of it is fixed, and a line for people."""
+    """A format: the class of its exporter, a description for users, and the options that are fixed."""
 
     kind: Callable[..., Callable[[Run], Any]]
     text: str
     fixed: Mapping[str, Any] = field(default_factory=dict)
     form: Callable[[Row], Row] | None = None
-    """What each row is turned into."""
+    """Converts each row."""
     aside: bool = False
-    """Readers of the format refuse a column that they do not know: provenance is in files of its own."""
+    """Provenance goes to separate files: readers of the format refuse unknown columns."""
 
 
 FORMATS = {
@@ -44,32 +44,32 @@ FORMATS = {
     "sft-masked": Format(
         Sft, "as sft, with the loss off for turns in which a call failed (`train`: false)", {"mask_errors": True}
     ),
-    "retro": Format(Retro, "solved paths without their detours, which `ramify shorten` finds first (TRL: SFTTrainer)"),
-    "preference": Format(Preference, "pairs of siblings that were asked the same (TRL: DPOTrainer, RewardTrainer)"),
+    "retro": Format(Retro, "solved paths without their detours; run `ramify shorten` first (TRL: SFTTrainer)"),
+    "preference": Format(Preference, "pairs of siblings with the same prompt (TRL: DPOTrainer, RewardTrainer)"),
     "kto": Format(Kto, "answers that led to a solved state, and answers that did not (TRL: KTOTrainer)"),
     "prm": Format(Prm, "each step with the mean outcome of the leaves below it, and their number"),
     "grpo-tree": Format(GrpoTree, "each step with fork-, trajectory-, tree- and state-relative advantages"),
-    "revision": Format(Revision, "a wrong way with the loss off, a reflection that undoes it, the right way"),
-    "lookahead": Format(Lookahead, "at a decision, what each explored way led to, then the best one"),
-    "critique": Format(Critique, "whole attempts with the judgement whether they solved the task"),
-    "plan": Format(Plan, "plans in words that led to solved states or better waves"),
-    "trajectories": Format(Trajectories, "whole rollouts with patch and outcome, failed ones too"),
+    "revision": Format(Revision, "a wrong path with the loss off, a reflection that undoes it, the right path"),
+    "lookahead": Format(Lookahead, "at a decision, the outcome of each explored branch, then the choice of the best"),
+    "critique": Format(Critique, "whole attempts, each judged by whether it solved the task"),
+    "plan": Format(Plan, "plans in words that led to solved states or better rounds"),
+    "trajectories": Format(Trajectories, "whole rollouts with patch and outcome, including failed ones"),
     "edit": Format(Edits, "right edits of a function, for --policy edit (TRL: SFTTrainer)", {"kind": "sft"}),
-    "edit-preference": Format(Judged, "a right edit and one that was not (TRL: DPOTrainer)", {"kind": "preference"}),
+    "edit-preference": Format(Judged, "a right edit and a wrong one (TRL: DPOTrainer)", {"kind": "preference"}),
     "edit-kto": Format(Judged, "edits, and whether they were right (TRL: KTOTrainer)", {"kind": "kto"}),
     "openai": Format(Sft, "as sft, in OpenAI's fine-tuning form", form=openai.conversation, aside=True),
     "openai-preference": Format(Preference, "as preference, in OpenAI's form", form=openai.pair, aside=True),
 }
 
 
-_WANTED = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+_VALUES = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
 
 
 def make(name: str, options: Mapping[str, str]) -> Exporter:
-    """The exporter of a format. Values of options are JSON or bare words.
+    """The exporter of a format. Option values are JSON or bare words.
 
     Raises:
-        UsageError: no such format, no such option, or a value out of its range.
+        UsageError: the format or an option is unknown, or a value is out of range.
     """
     if name not in FORMATS:
         raise UsageError(f"unknown format {name!r}: one of {', '.join(FORMATS)}")
@@ -79,18 +79,18 @@ def make(name: str, options: Mapping[str, str]) -> Exporter:
 
 
 def construct(chosen: Format, name: str, options: Mapping[str, str]) -> Any:
-    """What a format's kind makes of its options.
+    """An instance of a format's class with these options.
 
     Raises:
-        UsageError: no such option, or a value out of its range.
+        UsageError: an option is unknown, or a value is out of range.
     """
-    known = options_of(chosen)
+    defaults = options_of(chosen)
     for key in options:
-        if key not in known:
-            raise UsageError(f"the format {name} has no option {key!r}: it has {', '.join(known) or 'none'}")
-    given = {key: _value(key, text, known[key]) for key, text in options.items()}
+        if key not in defaults:
+            raise UsageError(f"the format {name} has no option {key!r}: it has {', '.join(defaults) or 'none'}")
+    values = {key: _value(key, text, defaults[key]) for key, text in options.items()}
     try:
-        return chosen.kind(**dict(chosen.fixed), **given)
+        return chosen.kind(**dict(chosen.fixed), **values)
     except (TypeError, ValueError) as error:
         raise UsageError(f"the format {name}: {error}") from error
 
@@ -101,12 +101,12 @@ def _formed(exporter: Exporter, form: Callable[[Row], Row]) -> Exporter:
 
 def options_of(chosen: Format) -> dict[str, Any]:
     """The options of a format with their defaults."""
-    found = fields(chosen.kind)  # type: ignore[arg-type]  # every exporter is a dataclass
-    return {each.name: each.default for each in found if each.init and each.name not in chosen.fixed}
+    options = fields(chosen.kind)  # type: ignore[arg-type]  # every exporter is a dataclass
+    return {option.name: option.default for option in options if option.init and option.name not in chosen.fixed}
 
 
 def _value(key: str, text: str, default: object) -> object:
-    """What an option is set to, of the type that its default has."""
+    """The value of an option, with the type of its default."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -114,5 +114,5 @@ def _value(key: str, text: str, default: object) -> object:
     if isinstance(default, float) and type(value) is int:
         return float(value)
     if type(value) is not type(default):
-        raise UsageError(f"--option {key}={text}: give {_WANTED[type(default)]}")
+        raise UsageError(f"--option {key}={text}: give {_VALUES[type(default)]}")
     return value

@@ -1,9 +1,9 @@
-"""Rows that take back an error: the steps of a worse way up to the first wrong one, a reflection that undoes them, and
-then a way that leads to a solved state (after Agent-R, arXiv 2501.11425).
+"""Rows that correct an error: the steps of a worse path up to the first wrong one, a reflection that undoes them, and
+then a path to a solved state (after Agent-R, arXiv 2501.11425).
 
-Laws: the loss is on for the reflection and what follows, never for what was wrong. The first wrong step is found by
-tests, not by a judge. The calls of a row, carried out in their order, lead to the solved state: rows whose wrong steps
-cannot be undone by edits are refused. No run said what these rows say: `stitched` is true in each.
+Laws: the loss is on for the reflection and what follows, never for the wrong steps. The first wrong step is found by
+tests, not by a judge. The calls of a row, carried out in order, lead to the solved state: rows whose wrong steps edits
+cannot undo are refused. No run had these conversations: `stitched` is true in each row.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ NOTES_BYTES = 400
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One row for each of the worse leaves of a tree, spliced with the shortest solved path."""
+    """One row for each worse leaf of a tree, spliced with the shortest solved path."""
 
     gap: float = 0.2
-    """In [0, 1]: a leaf is worse when its value is lower by more."""
+    """In [0, 1]: a leaf is worse if its value is lower by more than this."""
     pairs: int = 8
-    """At most so many of a tree, from 1: those that share most with the good path first."""
+    """The most rows of a tree, at least 1; leaves that share most of the good path come first."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.gap <= 1 or self.pairs < 1:
@@ -46,15 +46,15 @@ class Revision:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns = Turns(run)
-        found, refusals = winners(run, turns)
+        leaves, refusals = winners(run, turns)
         yield from refusals
-        for good in found[:1]:
-            made = 0
+        for good in leaves[:1]:
+            rows = 0
             for bad in self._worse(run, good):
                 row = refused(TAMPERED) if bad.id in flagged(run) else _spliced(run, turns, good, bad)
                 yield row
-                made += "refused" not in row
-                if made == self.pairs:
+                rows += "refused" not in row
+                if rows == self.pairs:
                     break
 
     def _worse(self, run: Run, good: Node) -> list[Node]:
@@ -90,7 +90,7 @@ def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
 
 
 def _up_to_the_first_error(path: Sequence[Node]) -> Sequence[Node] | None:
-    """The nodes after the first of a path, up to the first that is not better than the one before it."""
+    """The nodes of a path after its first, up to the first node that is not better than its parent."""
     for number in range(1, len(path)):
         if path[number].value <= path[number - 1].value:
             return path[1 : number + 1]
@@ -98,7 +98,7 @@ def _up_to_the_first_error(path: Sequence[Node]) -> Sequence[Node] | None:
 
 
 def _undone(mistaken: Sequence[Turn]) -> tuple[Edit, ...] | None:
-    """The edits that take back what some turns changed, the last one first; None where edits cannot."""
+    """The edits that undo the changes of some turns, the last one first; None if edits cannot undo them."""
     undoing: list[Edit] = []
     for turn in mistaken:
         if len(turn.step.actions) != len(turn.step.observations):
@@ -112,7 +112,7 @@ def _undone(mistaken: Sequence[Turn]) -> tuple[Edit, ...] | None:
 
 
 def _failed_edit(action: Action, ok: bool) -> bool:
-    """An edit that fails changes nothing."""
+    """Whether the action is an edit that failed, and so changed nothing."""
     return isinstance(action, (Edit, Write)) and not ok
 
 

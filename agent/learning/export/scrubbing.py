@@ -1,6 +1,6 @@
-"""Scrubbing: keys, tokens and what names a person, replaced by placeholders, the same ones by the same.
+"""Replaces keys, tokens and personal data by placeholders. Equal values get equal placeholders.
 
-Law: each text is looked at by itself, so that a row keeps its form; names of runs, tasks and states stay as they are.
+Law: each text is scrubbed by itself, so that a row keeps its form; names of runs, tasks and states do not change.
 """
 
 from __future__ import annotations
@@ -31,65 +31,64 @@ _SECRET = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----",
     re.DOTALL,
 )
-"""A token begins a word, or follows an escape of a text that is quoted in another. A password in an address is as long
-as one of the environment has to be (`agent.redaction`), and no place to put one in."""
+"""A token starts a word or follows an escape sequence in quoted text. A password in an address has the minimum length
+of a secret in the environment (`agent.redaction`), and is not a template variable."""
 _BEGINS = r"(?:(?<![\w.\\])|(?<=\\[nrt]))"
-"""A word does, or what follows an escape of a text that is quoted in another."""
+"""The start of a word, also after an escape sequence in quoted text."""
 _EMAIL = re.compile(
     _BEGINS + r"(?!git@)[A-Za-z0-9][\w.+%-]{0,63}@(?![\w.-]*\bexample\.)[a-z0-9-]+(?:\.[a-z0-9-]+)*"
     r"\.(?:com|org|net|edu|gov|mil|int|info|biz|name|dev|app|[a-z]{2})(?![\w-]|\.\w)"
 )
-"""Only with an end that is common: `a@b.shape` is a product of matrices. Names that are set aside for examples name
-nobody (RFC 2606, section 3)."""
+"""Only with a common top-level domain: `a@b.shape` is a matrix product. Domains reserved for examples name nobody
+(RFC 2606, section 3)."""
 _USER = re.compile(_BEGINS + r"(/home/|/Users/|[A-Za-z]:\\+Users\\+)(\w[\w.-]*)")
 _IP = re.compile(
     _BEGINS + r"(?<![:~-])(?<![=<>!~]=)"
     r"(?:(?:\d{1,3}\.){3}\d{1,3}|(?:[0-9a-fA-F]{1,4}:){3}[0-9a-fA-F:]*[0-9a-fA-F](?!:))(?!\w|\.\w)"
 )
-"""What may be an address, and is not a version that is compared with."""
+"""A possible address, but not a version number in a comparison."""
 _NAMES = ("trajectory_id", "instance_id", "group", "anchor")
-_TOLD = ("source", "repository", "sampling")
-"""What may hold a password or a key in a row's provenance."""
+_SCRUBBED = ("source", "repository", "sampling")
+"""The keys of a row's provenance that may hold a password or a key."""
 
 
 def scrubbed(row: Row) -> tuple[Row, bool]:
-    """The row without secrets, those of this process's environment included, and what names a person, and whether
-    there was any of it. The tokens of such a row are no longer those that log-probabilities were given for: it has none
-    then."""
-    told, hide = row["provenance"], redactor()
+    """The row without secrets (including those of this process's environment) and personal data, and whether it had
+    any. If its text changed, log-probabilities no longer fit its tokens and are removed."""
+    origin, hide = row["provenance"], redactor()
     others = {key: value if key in _NAMES else _clean(value, hide) for key, value in row.items() if key != "provenance"}
-    kept = others | {"provenance": told | {key: _clean(told[key], hide) for key in _TOLD if key in told}}
+    kept = others | {"provenance": origin | {key: _clean(origin[key], hide) for key in _SCRUBBED if key in origin}}
     if kept == row:
         return row, False
-    if "logprobs" in told and any(row[key] != value for key, value in others.items()):
+    if "logprobs" in origin and any(row[key] != value for key, value in others.items()):
         kept["provenance"] = never_said(kept["provenance"])
     return {key: kept[key] for key in row}, True
 
 
 def clean(value: Any) -> Any:
-    """The JSON value without secrets, those of this process's environment included, and what names a person."""
+    """The JSON value without secrets (including those of this process's environment) and personal data."""
     return _clean(value, redactor())
 
 
 def _clean(value: Any, hide: Callable[[str], str]) -> Any:
     match value:
         case str():
-            return _nameless(_SECRET.sub(lambda found: _placeholder("SECRET", found[0]), hide(value)))
+            return _nameless(_SECRET.sub(lambda match: _placeholder("SECRET", match[0]), hide(value)))
         case {"arguments": str(text), **rest}:
             return {**_clean(rest, hide), "arguments": _clean_json(text, hide)}
         case Mapping():
-            return {_clean(key, hide): _clean(each, hide) for key, each in value.items()}
+            return {_clean(key, hide): _clean(field, hide) for key, field in value.items()}
         case list() | tuple():
-            return [_clean(each, hide) for each in value]
+            return [_clean(item, hide) for item in value]
         case _:
             return value
 
 
 def _nameless(text: str) -> str:
-    """The text without e-mail addresses, the names of users in paths, and machines' addresses in the internet."""
-    text = _EMAIL.sub(lambda found: _placeholder("EMAIL", found[0]), text)
-    text = _USER.sub(lambda found: found[1] + _placeholder("USER", found[2]), text)
-    return _IP.sub(lambda found: _placeholder("IP", found[0]) if _is_public(found[0]) else found[0], text)
+    """The text without e-mail addresses, user names in paths, and public IP addresses."""
+    text = _EMAIL.sub(lambda match: _placeholder("EMAIL", match[0]), text)
+    text = _USER.sub(lambda match: match[1] + _placeholder("USER", match[2]), text)
+    return _IP.sub(lambda match: _placeholder("IP", match[0]) if _is_public(match[0]) else match[0], text)
 
 
 def _placeholder(kind: str, text: str) -> str:
@@ -104,10 +103,10 @@ def _is_public(address: str) -> bool:
 
 
 def _clean_json(text: str, hide: Callable[[str], str]) -> str:
-    """The arguments of a call as text, each by itself; as any text where it is no JSON."""
+    """The arguments of a call, each scrubbed by itself; text that is not JSON is scrubbed as a whole."""
     try:
-        given = loads(text)
+        arguments = loads(text)
     except ValueError:
         return str(_clean(text, hide))
-    kept = _clean(given, hide)
-    return text if kept == given else json.dumps(kept)
+    kept = _clean(arguments, hide)
+    return text if kept == arguments else json.dumps(kept)

@@ -18,14 +18,14 @@ __all__ = ["Sft", "winners"]
 
 @dataclass(frozen=True, slots=True)
 class Sft:
-    """One row a winning path, the shortest path first; more where a prompt did not go on from the one before.
+    """One row for each winning path, the shortest first; more if a prompt does not continue the one before.
 
-    An answer that several paths share has the loss on in the first of them alone: summed over the rows of a tree, each
-    turn is trained once. Rows without `"train": false` can be trained with the loss on all answers.
+    An answer that several paths share has the loss on only in the first of them, so that each turn of a tree is trained
+    once. Rows without `"train": false` can be trained with the loss on all answers.
     """
 
     paths: int = 8
-    """At most so many of a tree, from 1."""
+    """The most paths of a tree, at least 1."""
     mask_errors: bool = False
     """The loss is off for turns in which a call failed (KAT-Coder's error-masked fine-tuning)."""
 
@@ -36,9 +36,9 @@ class Sft:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns, trained = Turns(run), set[tuple[int, int]]()
-        found, refusals = winners(run, turns)
+        leaves, refusals = winners(run, turns)
         yield from refusals
-        for leaf in found[: self.paths]:
+        for leaf in leaves[: self.paths]:
             for woven in weave(turns.path(leaf.id), self._trains(trained)):
                 trained.update((turn.node, turn.number) for turn in woven.turns)
                 yield row_of(run, leaf, woven)
@@ -48,20 +48,20 @@ class Sft:
 
 
 def winners(run: Run, turns: Turns) -> tuple[list[Node], list[Row]]:
-    """The solved nodes that no verification refuted, that of the fewest turns first, and a refusal for each of them
-    that the turns of its path alone do not lead to, or tampering does."""
-    found, refusals = list[Node](), list[Row]()
+    """The solved nodes that no verification refuted, those with the fewest turns first. A node that needs more than the
+    turns of its path, or tampering, gives a refusal instead."""
+    leaves, refusals = list[Node](), list[Row]()
     for node in (run.tree[node_id] for node_id in run.tree.solved if run.solved(node_id)):
         if is_merge(run.tree, node.id):
             refusals.append(refused(MERGE))
         elif node.id in flagged(run):
             refusals.append(refused(TAMPERED))
         else:
-            found.append(node)
-    return sorted(found, key=lambda node: (len(turns.path(node.id)), node.id)), refusals
+            leaves.append(node)
+    return sorted(leaves, key=lambda node: (len(turns.path(node.id)), node.id)), refusals
 
 
 def row_of(run: Run, leaf: Node, woven: Woven) -> Row:
     """A conversation as a row."""
-    told = provenance(run, leaf.id, woven.turns, others=[node.id for node in run.tree.path(leaf.id)])
-    return {"messages": woven.messages, "tools": list(woven.turns[-1].tools), "provenance": told}
+    origin = provenance(run, leaf.id, woven.turns, others=[node.id for node in run.tree.path(leaf.id)])
+    return {"messages": woven.messages, "tools": list(woven.turns[-1].tools), "provenance": origin}

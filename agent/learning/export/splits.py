@@ -1,7 +1,7 @@
-"""Splits: which rows are trained on, and which are kept to validate and to test with.
+"""Splits rows into training, validation and test sets.
 
 Law: all rows of a repository are in one split, and more data never moves them: the split is a hash of its name. An
-address names the same repository as what it ends in: `https://example.org/a/b.git` and `git@example.org:a/b` are `a/b`.
+address counts as the name it ends in: `https://example.org/a/b.git` and `git@example.org:a/b` are `a/b`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SERVER = re.compile(r"^(\w+://[^/]+/|[^/@:]+@[^/:]+:/?)")
 
 @dataclass(frozen=True, slots=True)
 class Splits:
-    """Shares of the repositories, in percent: they add up to 100."""
+    """The share of repositories in each split, in percent; they add up to 100."""
 
     train: int = 100
     validation: int = 0
@@ -28,7 +28,7 @@ class Splits:
 
     @classmethod
     def read(cls, text: str) -> Splits:
-        """Such as `90,5,5`. Raises UsageError when it is not."""
+        """Parse a text such as `90,5,5`. Raises UsageError if it is not of this form."""
         try:
             train, validation, test = (int(share) for share in text.split(","))
         except ValueError as error:
@@ -38,7 +38,7 @@ class Splits:
         return cls(train, validation, test)
 
     def of(self, repository: str) -> str:
-        """The name of the split that a repository is in."""
+        """The split of a repository."""
         place = bucket(repository)
         if place < self.train:
             return "train"
@@ -46,10 +46,10 @@ class Splits:
 
 
 def bucket(repository: str) -> int:
-    """From 0 to 99, by the name alone."""
+    """A number from 0 to 99 that depends only on the repository's name."""
     return int.from_bytes(sha256(plain(repository).encode()).digest()[:8]) % 100
 
 
 def plain(repository: str) -> str:
-    """A repository's name without what does not count: the server that it is on, case and a trailing `.git`."""
+    """A repository's name in lower case, without its server and a trailing `.git`."""
     return _SERVER.sub("", repository.lower().removesuffix("/").removesuffix(".git"))

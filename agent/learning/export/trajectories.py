@@ -1,4 +1,4 @@
-"""Rows of whole rollouts, failed ones too: what was said, what it changed, and whether it solved the task."""
+"""Rows of whole rollouts, including failed ones: the conversation, the patch, and whether it solved the task."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = ["Trajectories"]
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:
-    """One row a leaf, with the columns of public SWE trajectory sets. `messages` are as the last answer was given them,
-    `steps` what was measured on the way, `model_patch` the leaf's patch where it was verified or summarised, else
-    null."""
+    """One row for each leaf, with the columns of public SWE trajectory sets. `messages` is the last answer with its
+    prompt and results, `steps` the measurements on the path, `model_patch` the leaf's patch if it was verified or
+    summarised, else null."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
-        turns, told = Turns(run), origin(run)
+        turns, facts = Turns(run), origin(run)
         for rollout in run.rollouts():
             if is_merge(run.tree, rollout.leaf):
                 yield refused(MERGE)
             elif taken := turns.path(rollout.leaf):
                 leaf = run.tree[rollout.leaf]
                 yield {
-                    "trajectory_id": f"{told['run']}/{leaf.id}",
-                    "instance_id": told["task"],
-                    "repo": told["repository"],
-                    "license": told["license"],
+                    "trajectory_id": f"{facts['run']}/{leaf.id}",
+                    "instance_id": facts["task"],
+                    "repo": facts["repository"],
+                    "license": facts["license"],
                     "messages": list(taken[-1].told),
                     "tools": list(taken[-1].tools),
                     "model_patch": _patch(run, leaf.id),
@@ -47,7 +47,7 @@ class Trajectories:
 
 
 def _patch(run: Run, leaf: NodeId) -> str | None:
-    named = [(run.verdict(leaf) or {}).get("patch")]
-    named += [summary.patch_blob for (of, _), summary in run.summaries.items() if of == leaf]
-    name = next(filter(None, named), None)
+    blobs = [(run.verdict(leaf) or {}).get("patch")]
+    blobs += [summary.patch_blob for (node, _), summary in run.summaries.items() if node == leaf]
+    name = next(filter(None, blobs), None)
     return run.journal.get_blob(name).decode(errors="replace") if name else None

@@ -1,7 +1,7 @@
-"""Weaving: turns in a row as one conversation, with the loss on for each answer once.
+"""Joins consecutive turns into one conversation, with the loss on for each answer once.
 
-Law: an answer stands after the messages that it was really given to. Where a later prompt does not go on from what was
-said before (old results were left out, an unreadable answer was mended), a new conversation begins.
+Law: an answer follows the messages that it was really given to. If a later prompt does not continue the conversation
+(old results were left out, an unreadable answer was corrected), a new conversation begins.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ __all__ = ["Woven", "silent", "weave", "whole"]
 
 @dataclass(slots=True)
 class Woven:
-    """A conversation. `"train": false` in a message of the assistant turns the loss off for it."""
+    """A conversation. `"train": false` in an assistant message turns the loss off for it."""
 
     messages: list[Message]
     turns: list[Turn]
-    """Those whose answers have the loss on."""
+    """The turns whose answers have the loss on."""
 
 
 def weave(turns: Sequence[Turn], trains: Callable[[Turn], bool]) -> Iterator[Woven]:
-    """The conversations that the turns of a branch make, without those in which nothing is trained. `trains` says
-    whether a turn's answer has the loss on."""
+    """The conversations of a branch's turns, without those in which nothing is trained. `trains` tells whether a turn's
+    answer has the loss on."""
     woven = Woven([], [])
     for turn in turns:
-        said = [_heard(message) for message in woven.messages]
-        if list(turn.prompt[: len(said)]) != said:
+        before = [_without_mark(message) for message in woven.messages]
+        if list(turn.prompt[: len(before)]) != before:
             if woven.turns:
                 yield woven
-            woven, said = Woven([], []), []
-        woven.messages.extend(silent(message) for message in turn.prompt[len(said) :])
+            woven, before = Woven([], []), []
+        woven.messages.extend(silent(message) for message in turn.prompt[len(before) :])
         if trains(turn):
             woven.messages.append(turn.answer)
             woven.turns.append(turn)
@@ -45,16 +45,16 @@ def weave(turns: Sequence[Turn], trains: Callable[[Turn], bool]) -> Iterator[Wov
 
 
 def silent(message: Message) -> Message:
-    """The message with the loss off; others than the assistant's have none."""
+    """The message with the loss off. Only assistant messages are marked."""
     return {**message, "train": False} if message["role"] == "assistant" else message
 
 
-def _heard(message: Message) -> Message:
+def _without_mark(message: Message) -> Message:
     return {key: value for key, value in message.items() if key != "train"}
 
 
 def whole(turns: Sequence[Turn]) -> list[Message]:
-    """All that was said from the first answer of some turns to the last."""
+    """All messages from the first answer of some turns to the last."""
     first, last = turns[0].prompt, turns[-1].prompt
     if last[: len(first)] == first:
         return [*last[len(first) :], turns[-1].answer]

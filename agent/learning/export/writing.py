@@ -1,4 +1,4 @@
-"""Writing: rows as files of JSON lines, one a split, written as they come and named when they are whole."""
+"""Writes rows as JSON lines, a file for each split. A file gets its final name when it is complete."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["Files", "as_line", "new_folder"]
 
 
 class Files:
-    """The files of a folder, each begun when its first row comes. As a context manager: an export that fails leaves
-    none of them behind."""
+    """The files of a folder, each opened with its first row. As a context manager, it removes them all if an export
+    fails."""
 
     def __init__(self, folder: Path, aside: bool = False, parquet: bool = False) -> None:
-        """`aside`: the provenance of rows is in files of its own, line for line, for readers that refuse a column.
-        `parquet`: each file of rows is also there as a table."""
+        """`aside`: provenance goes to separate files, line by line, for readers that refuse unknown columns. `parquet`:
+        each file of rows is also written as a table."""
         self._folder = folder
         self._aside = aside
         self._parquet = parquet
         self._open: dict[str, IO[bytes]] = {}
         self.rows: Counter[str] = Counter()
-        """By the name of the file."""
+        """The number of rows by file name."""
         self.columns: dict[str, str] = {}
-        """Of the rows of all splits, and what they hold."""
+        """The columns of all splits and their types."""
 
     def __enter__(self) -> Self:
         return self
@@ -57,12 +57,12 @@ class Files:
         self._line(f"{split}.jsonl", row)
 
     def listed(self) -> list[dict[str, Any]]:
-        """What was written, file by file, when all are whole: its name, rows and SHA-256."""
+        """The name, number of rows and SHA-256 of each file, once all are complete."""
         written = sorted(self.rows.items())
         return [{"name": name, "rows": rows, "sha256": _digest(self._folder / name)} for name, rows in written]
 
     def _name(self) -> None:
-        """Give the files their names, now that they are whole."""
+        """Give the complete files their names."""
         for name in [*self.rows] if self._parquet else ():
             if not name.endswith(".provenance.jsonl"):
                 table = name.removesuffix("jsonl") + "parquet"
@@ -84,15 +84,15 @@ def _digest(path: Path) -> str:
 
 
 def as_line(value: Any) -> bytes:
-    """A JSON value on one line, with its keys in the order they have."""
+    """A JSON value on one line, its keys in their own order."""
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
 def new_folder(folder: Path) -> Path:
-    """The folder, made where it does not exist.
+    """Create the folder if it does not exist.
 
     Raises:
-        UsageError: there is something in it, or it cannot be made.
+        UsageError: the folder is not empty, or cannot be made.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"--out {folder} exists and is not empty; name a new directory")

@@ -1,7 +1,7 @@
-"""Memory across issues: what verified runs teach the next one. Episodes, insights, reflections, experiences; skills.
+"""Memory across issues: episodes, insights, reflections, experiences and skills from verified runs, for later ones.
 
-Laws: only what was verified is remembered (`admission`); an issue is never shown a memory of itself (`issue`); all
-of it is one file (`store`), read without a model or a network.
+Laws: only verified outcomes are remembered (`admission`); an issue is never shown a memory of itself (`issue`); the
+whole memory is one file (`store`), read without a model or a network.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agent.learning.memory.admission import now, source_of
 from agent.learning.memory.insights import Operation, applicable, learned, operated
 from agent.learning.memory.issue import Issue
 from agent.learning.memory.items import Episode, Experience, Insight, Item, Kind, Source
-from agent.learning.memory.lessons import lessons
+from agent.learning.memory.learning import lessons
 from agent.learning.memory.remembering import episode, recollections
 from agent.learning.memory.store import Store
 from agent.models.conversing import Abstained
@@ -33,113 +33,112 @@ _T = TypeVar("_T", bound=Item)
 
 Learn = Callable[[list[Insight]], list[Insight]]
 Distil = Callable[[Episode, Sequence[str], Sequence[Insight]], Sequence[Operation]]
-"""What a repair with these lessons changes in these insights (`agent.learning.memory.distilling`)."""
+"""The changes that a repair with these lessons makes to these insights (`agent.learning.memory.distilling`)."""
 SHOWN = 20
-"""Insights that a model is shown to change, the likest ones."""
+"""How many insights, the most similar ones, a model is shown to revise."""
 GENERAL = 0.0
-"""The score of an insight that shares no word with a query: it may hold all the same."""
+"""The score of an insight that shares no word with a query: it may still apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An item, and how well it fits a query: at least 0, the more the better."""
+    """An item with its score for a query: at least 0, higher is better."""
 
     item: Item
     score: float
 
 
 class Memory:
-    """A memory file and what can be done with it. Thread-safe."""
+    """A memory file: add runs, search, prune. Thread-safe."""
 
     def __init__(self, path: Path, *, make: bool = True, at: Callable[[], datetime] = now) -> None:
-        """As `agent.learning.memory.store.Store`; `at` says what time it is."""
+        """As `agent.learning.memory.store.Store`; `at` is the clock."""
         self.store = Store(path, make=make)
         self._at = at
 
     def add(self, run: Run, distil: Distil | None = None) -> list[Item]:
-        """Remember a run, in the place of what was remembered of it before: the items that it is the source of. With
-        `distil`, that says what the insights learn; without it, or where it has nothing to say that can be read, they
-        learn the run's lessons.
+        """Remember a run, replacing what was remembered of it before, and return the items that come from it. `distil`
+        decides how the insights change; without it, or when its answer cannot be read, the run's lessons are added.
 
         Raises:
-            agent.learning.memory.admission.Unverified: nothing verified how it ended.
+            agent.learning.memory.admission.Unverified: the run's outcome was not verified.
             agent.errors.MemoryUnusable: the file cannot be written.
             agent.errors.RamifyError: as `distil`.
         """
         source = source_of(run, self._at())
         items = recollections(run, source)
-        taught = lessons(run, [each for each in items if isinstance(each, Experience)])
-        learn: Learn = partial(learned, lessons=taught, source=source.id)
+        sentences = lessons(run, [item for item in items if isinstance(item, Experience)])
+        learn: Learn = partial(learned, lessons=sentences, source=source.id)
         if distil is not None:
-            learn = self._distilled(distil, run, source, taught) or learn
+            learn = self._distilled(distil, run, source, sentences) or learn
         self.store.remember(source, items, learn)
         return self.store.items_of(source.id)
 
     def take_skills(self, sources: Sequence[Source], skills: Sequence[tuple[str, tuple[str, ...]]]) -> None:
-        """Take sentences in as insights, each with the ids of the runs behind it, which are of these `sources`."""
+        """Add skills as insights. Each is a sentence with the ids of the runs behind it, all of them in `sources`."""
         at = self._at().isoformat(timespec="seconds")
 
-        def learn(known: list[Insight]) -> list[Insight]:
+        def learn(insights: list[Insight]) -> list[Insight]:
             for text, runs in skills:
                 for run in runs:
-                    known = learned(known, [text], run)
-            return known
+                    insights = learned(insights, [text], run)
+            return insights
 
         self.store.revise(learn, [replace(source, added=at) for source in sources])
 
     def search(self, text: str, kind: Kind, count: int, apart_from: Issue | None = None) -> list[Found]:
-        """The items of a kind that share most with a text, best first; none that comes from the issue `apart_from`.
-        Insights that share nothing with it come last, those of most runs first."""
+        """The items of a kind that match a text best, best first, without those from the issue `apart_from`. Insights
+        that share no word with it come last, those with most runs first."""
         least = 1 if kind == "insight" else 2
         scores = self.store.corpus(kind, text).scores(least)
         items: Iterable[Item] = self._read(list(scores), count)
         if kind == "insight":
-            every = self.store.items("insight")
-            items = sorted(every, key=lambda each: (-scores.get(each.id, GENERAL), -len(each.sources), each.id))
+            insights = self.store.items("insight")
+            items = sorted(insights, key=lambda item: (-scores.get(item.id, GENERAL), -len(item.sources), item.id))
         return [Found(item, scores.get(item.id, GENERAL)) for item in self._others(items, count, apart_from)]
 
     def met(self, clusters: Sequence[str], count: int, apart_from: Issue | None = None) -> list[Experience]:
-        """The steps that made errors of these clusters go away, the largest gain first."""
-        found = sorted(self.store.of_clusters(clusters), key=lambda each: (-each.score, each.id))
-        return self._others(found, count, apart_from)
+        """The steps that fixed errors of these clusters, the largest gain first, without the issue `apart_from`."""
+        steps = sorted(self.store.of_clusters(clusters), key=lambda step: (-step.score, step.id))
+        return self._others(steps, count, apart_from)
 
     def prune(self, *, older_than_days: float | None = None, runs: Sequence[str] = (), ids: Sequence[str] = ()) -> int:
-        """Forget runs by age, by id or by directory, and single items; how many of both there were."""
+        """Forget runs by age, id or directory, and single items by id; returns how many of both were removed."""
         sources = self.store.sources().values()
-        gone = {each.id for each in sources if {each.id, each.directory} & set(runs)}
+        pruned = {source.id for source in sources if {source.id, source.directory} & set(runs)}
         if older_than_days is not None:
             oldest = (self._at() - timedelta(days=older_than_days)).isoformat(timespec="seconds")
-            gone |= {each.id for each in sources if each.added < oldest}
-        return self.store.forget(sorted(gone)) + self.store.drop(ids)
+            pruned |= {source.id for source in sources if source.added < oldest}
+        return self.store.forget(sorted(pruned)) + self.store.drop(ids)
 
-    def _distilled(self, distil: Distil, run: Run, source: Source, taught: Sequence[str]) -> Learn | None:
-        """What a model makes of the insights that fit a run; nobody waits for it with the file in hand, so of what it
-        said only that counts whose insights are still there."""
+    def _distilled(self, distil: Distil, run: Run, source: Source, sentences: Sequence[str]) -> Learn | None:
+        """The changes a model makes to the insights that fit a run. The file is not locked while the model answers, so
+        only operations whose insights still exist are applied."""
         repair = episode(run, source)
-        near = [each.item for each in self.search(repair.searched, "insight", SHOWN)]
-        others = [each for each in near if isinstance(each, Insight) and set(each.sources) != {source.id}]
+        near = [match.item for match in self.search(repair.searched, "insight", SHOWN)]
+        others = [item for item in near if isinstance(item, Insight) and set(item.sources) != {source.id}]
         try:
-            said = distil(repair, taught, others)
+            operations = distil(repair, sentences, others)
         except Abstained as why:
-            log.warning("%s: the insights learn its own lessons: %s", source.id, why)
+            log.warning("%s: the model's answer cannot be used; adding the run's own lessons: %s", source.id, why)
             return None
-        return lambda known: operated(known, applicable(said, known), source.id)
+        return lambda insights: operated(insights, applicable(operations, insights), source.id)
 
     def _read(self, names: Sequence[str], count: int) -> Iterator[Item]:
-        """Items by name, read `count` at a time as they are asked for."""
+        """Items by name, read lazily in batches of `count`."""
         for at in range(0, len(names), max(count, 1)):
             yield from self.store.get(names[at : at + count])
 
     def _others(self, items: Iterable[_T], count: int, apart_from: Issue | None) -> list[_T]:
-        """The first `count` of the items that do not come from the issue, alone or among others."""
-        found, rest = list[_T](), iter(items)
-        while len(found) < count and (some := list(islice(rest, count))):
-            own = self._own({source for each in some for source in each.sources}, apart_from)
-            found += [each for each in some if own.isdisjoint(each.sources)]
-        return found[:count]
+        """The first `count` items of which no source is a run on the issue."""
+        others, rest = list[_T](), iter(items)
+        while len(others) < count and (batch := list(islice(rest, count))):
+            own = self._own({source for item in batch for source in item.sources}, apart_from)
+            others += [item for item in batch if own.isdisjoint(item.sources)]
+        return others[:count]
 
     def _own(self, sources: Iterable[str], issue: Issue | None) -> set[str]:
-        """Those of the runs that were on the issue."""
+        """The ids of the runs that were on the issue."""
         if issue is None:
             return set()
-        return {each.id for each in self.store.named_sources(sources) if issue.same(each.issue)}
+        return {source.id for source in self.store.named_sources(sources) if issue.same(source.issue)}

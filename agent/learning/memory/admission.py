@@ -1,8 +1,7 @@
 """Admission: which runs may be remembered, and on what evidence.
 
-Law: nothing is remembered but what was verified. A patch counts when it stood its verification, tests and guard alike;
-a failure counts when the search came to its end, and is called one. EchoTrail-GUI admits by a critic; here tests
-decide.
+Law: only verified outcomes are remembered. A patch counts when it passed verification by tests and guard; a failure
+counts, as a failure, when the search ended by itself. EchoTrail-GUI admits by a critic; here tests decide.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from agent.task import Task
 __all__ = ["Unverified", "now", "source_of"]
 
 _CUT_SHORT = (Stop.INTERRUPTED, Stop.FAILED)
-"""Of a search that ended so without a patch, nothing is known."""
+"""A search that stopped for one of these reasons without a patch proves nothing."""
 
 
 class Unverified(Exception):
@@ -35,16 +34,16 @@ def now() -> datetime:
 
 
 def _run_id(run: Run) -> str:
-    """The name of its directory and a digest of how it began: the same wherever the directory is moved to."""
-    beginning = hashlib.sha256(to_json(run.started)).hexdigest()[:8]
-    return f"{run.journal.directory.resolve().name}-{beginning}"
+    """The name of the run's directory and a digest of its first event: the same wherever the directory is moved to."""
+    digest = hashlib.sha256(to_json(run.started)).hexdigest()[:8]
+    return f"{run.journal.directory.resolve().name}-{digest}"
 
 
 def _task(run: Run) -> Task:
-    """Its task, with the failing tests of the base state for goals where none are named.
+    """The run's task; if it names no goal tests, they are the failing tests of the base state.
 
     Raises:
-        Unverified: it ended before its base state was measured.
+        Unverified: the run ended before its base state was measured.
     """
     if run.started is None or not len(run.tree):
         raise Unverified("it ended before its base state was measured")
@@ -53,10 +52,10 @@ def _task(run: Run) -> Task:
 
 
 def source_of(run: Run, at: datetime) -> Source:
-    """The run as a source of memory, remembered at that time.
+    """The run as a source of memory, added at this time.
 
     Raises:
-        Unverified: it has not ended, or nothing verified how.
+        Unverified: the run has not ended, or its outcome was not verified.
     """
     task = _task(run)
     outcome, evidence = _evidence(run)
@@ -77,16 +76,15 @@ def _evidence(run: Run) -> tuple[Outcome, str]:
     if not ended.verified or not stands:
         raise Unverified(f"its patch ({ended.status}) was not verified")
     tests = f"{ended.final.get('passed', 0)} tests pass and {ended.final.get('failed', 0)} fail"
-    return (
-        "solved" if ended.status == "solved" else "improved"
-    ), f"state {ended.best}, verified: {tests} with its patch"
+    outcome: Outcome = "solved" if ended.status == "solved" else "improved"
+    return outcome, f"state {ended.best}, verified: {tests} with its patch"
 
 
 def _failure(run: Run) -> tuple[Outcome, str]:
     assert run.ended is not None
     stop = Stop[run.ended.stop]
     if stop in _CUT_SHORT:
-        raise Unverified(f"it was cut short ({stop.value}), which says nothing of the issue")
+        raise Unverified(f"it was cut short ({stop.value}), which says nothing about the issue")
     if not run.tree.ended_expansions:
         raise Unverified("nothing was tried in it")
     refuted = sum(not verdict["solved"] for verdict in run.verdicts())

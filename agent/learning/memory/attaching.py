@@ -1,4 +1,4 @@
-"""Attaching: what a run has to do with a memory, by its settings."""
+"""Connects a run to the memory that its settings name: recall during the run, remembering at its end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 
 
 def recall(settings: MemorySettings, known: Run | None) -> Recall | None:
-    """What policies are told; None: nothing. `known` is the run that this is a replay of: it is told what that was.
+    """Recalls memories for policies; None when memory is off. In a replay of the run `known`, policies are told what
+    that run was told.
 
     Raises:
         MemoryUnusable: the file cannot be used.
@@ -34,8 +35,8 @@ def recall(settings: MemorySettings, known: Run | None) -> Recall | None:
 
 
 def remember(settings: MemorySettings, run: Run, known: Run | None) -> None:
-    """Take in a run that has ended, if anything verified how; no replay. Its patch is not lost to a memory that cannot
-    be used."""
+    """Remember a run that has ended, if its outcome was verified and it is not a replay of `known`. An unusable memory
+    is logged, so that the run's patch is not lost."""
     try:
         memory = _memory(settings) if known is None else None
         if memory is not None:
@@ -48,7 +49,7 @@ def remember(settings: MemorySettings, run: Run, known: Run | None) -> None:
 
 @contextmanager
 def distiller(name: str | None, settings: ModelSettings, ask: Ask) -> Iterator[Distiller | None]:
-    """The model of this name, to say what insights learn; None where no name is given.
+    """A distiller with the model of this name; None without a name.
 
     Raises:
         agent.errors.ConfigError: as `agent.models.registry.make`.

@@ -1,4 +1,4 @@
-"""Claims: whether two sentences say the same, or one the contrary of the other. By their words, without a model."""
+"""Whether two sentences say the same or contradict each other, judged by their words without a model."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from agent.learning.memory.words import likeness, words
 __all__ = ["alike", "opposed"]
 
 ALIKE = 0.7
-"""Two sentences are about the same from this likeness of their words on."""
+"""From this word likeness on, two sentences are about the same thing."""
 _NEGATION = re.compile(
     r"\b(?:not|never|no|avoid|without|cannot|(?:do|does|must|should|wo|ca|is)n['\u2019]?t)\b", re.IGNORECASE
 )
 _SAYING = frozenset(words("always must should do does please ever"))
-"""Words that say how strongly something is meant, and not what."""
+"""Words of emphasis, which do not change what is said."""
 
 
 def alike(one: str, other: str) -> bool:
@@ -23,8 +23,7 @@ def alike(one: str, other: str) -> bool:
 
 
 def opposed(one: str, other: str) -> bool:
-    """Whether one sentence denies what the other says. Of what contradicts in other ways than by a negation, nothing is
-    known."""
+    """Whether one sentence negates the other. Contradictions without a negation are not recognized."""
     return _about_the_same(one, other) and _denies(one) != _denies(other)
 
 
@@ -37,5 +36,5 @@ def _content(text: str) -> list[str]:
 
 
 def _denies(text: str) -> bool:
-    """Two negations are none."""
+    """Whether the text has an odd number of negations."""
     return len(_NEGATION.findall(text)) % 2 == 1

@@ -1,6 +1,6 @@
-"""Clusters: failures that say the same but for the names, the numbers and the places in them.
+"""Clusters of errors that differ only in names, numbers and places.
 
-SLEA-RL retrieves experience at every step by the cluster of what is observed there.
+SLEA-RL retrieves experience at every step by the cluster of the observation there.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _ALIKE = (
 
 
 def shape_of(error: str) -> str:
-    """The error with what differs from case to case taken out: quoted names, addresses, paths and numbers."""
-    for pattern, standing in _ALIKE:
-        error = pattern.sub(standing, error)
+    """The error with quoted names, addresses, paths and numbers replaced by placeholders."""
+    for pattern, placeholder in _ALIKE:
+        error = pattern.sub(placeholder, error)
     return error.strip()
 
 
 def cluster_of(error: str) -> str:
-    """The key that errors which read alike have in common."""
+    """The key shared by errors of the same shape."""
     return hashlib.sha256(shape_of(error).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def errors_of(report: SuiteReport) -> dict[str, str]:
-    """What went wrong, by the ids of the tests that failed and said so."""
-    said = {test: error_of(report.messages.get(test, "")) for test in report.failures}
-    return {test: error for test, error in said.items() if error}
+    """The errors of the failing tests by test id, without tests that gave none."""
+    errors = {test: error_of(report.messages.get(test, "")) for test in report.failures}
+    return {test: error for test, error in errors.items() if error}

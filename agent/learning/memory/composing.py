@@ -1,7 +1,6 @@
-"""Composing: what is remembered, as a model reads it, in a limited number of tokens.
+"""Renders remembered items for a model within a token limit.
 
-Law: what does not fit is left out whole, the least useful first; nothing is cut in the middle but long quotations,
-which say so.
+Law: an item that does not fit is left out whole, the least useful first. Only long quotations are cut, and they say so.
 """
 
 from __future__ import annotations
@@ -18,29 +17,29 @@ from agent.untrusted import visible
 __all__ = ["Remembered", "compose"]
 
 BYTES_PER_TOKEN = 3
-"""A low figure, so that an estimate is rather too high."""
+"""Low on purpose, so that the estimated token count is rather too high."""
 ISSUES_SHARE, PATCHES_SHARE = 0.25, 0.4
-"""Of the limit: the most that is quoted of the issues of past repairs, all together, and of their patches."""
+"""The most of the limit for quoted issues of past repairs, all together, and for their patches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What a policy is told, and of what."""
+    """A text for a policy, and the items in it."""
 
     text: str = ""
     ids: tuple[str, ...] = ()
-    """The items, in the order in which they were taken in."""
+    """The ids of the items, in the order of the text's making."""
 
 
 def compose(items: Sequence[Item], tokens: int) -> Remembered:
-    """The items that fit into so many tokens, the first ones first; empty when there are none."""
-    told, text = list[Item](), ""
+    """The items that fit into `tokens`, taken in order."""
+    kept, text = list[Item](), ""
     room = tokens * BYTES_PER_TOKEN / max(1, sum(isinstance(item, Episode) for item in items))
     for item in items:
-        longer = _rendered([*told, item], room)
+        longer = _rendered([*kept, item], room)
         if len(longer.encode("utf-8", "replace")) <= tokens * BYTES_PER_TOKEN:
-            told, text = [*told, item], longer
-    return Remembered(text, tuple(item.id for item in told))
+            kept, text = [*kept, item], longer
+    return Remembered(text, tuple(item.id for item in kept))
 
 
 def _rendered(items: Sequence[Item], room_bytes: float) -> str:

@@ -1,6 +1,6 @@
-"""Distilling: a model says what the list of insights learns from a repair, in operations that are read strictly.
+"""Distilling: a model revises the list of insights after a repair, by operations that are parsed strictly.
 
-Law: an answer that names an insight that the model was not shown, or names one twice, is no answer.
+Law: an answer that names an insight twice, or one that the model was not shown, is rejected.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from agent.untrusted import fence, visible
 __all__ = ["Distiller", "Tally", "read_operations"]
 
 MOST_OPERATIONS = 6
-MENDS = 2
-"""Answers that cannot be read and are answered with how to mend them."""
+RETRIES = 2
+"""How often the model may correct an answer that cannot be read."""
 ISSUE_BYTES = 4_000
 _KEYS = {"add": {"text"}, "merge": {"ids", "text"}, "drop": {"id", "reason"}}
 
 
 @dataclass(frozen=True, slots=True)
 class Distiller:
-    """Asks a model."""
+    """Asks a model how the insights change."""
 
     model: Model
     ask: Ask = directly
 
     def __call__(self, repair: Episode, lessons: Sequence[str], insights: Sequence[Insight]) -> list[Operation]:
-        """What a repair teaches, given its lessons and the insights that it may change.
+        """The operations for a repair, given its lessons and the insights that may change.
 
         Raises:
             agent.models.conversing.Abstained: no answer could be read.
@@ -50,17 +50,17 @@ class Distiller:
             failures="\n".join(repair.failures),
             lessons=lessons,
             patch=repair.patch,
-            insights=[{"id": each.id, "text": each.text} for each in insights],
+            insights=[{"id": insight.id, "text": insight.text} for insight in insights],
         )
         evidence = visible(shown).strip()
-        asked = render("memory_operations", evidence=evidence, fence=fence("repair", evidence), most=MOST_OPERATIONS)
-        read = partial(read_operations, known=frozenset(each.id for each in insights))
-        return converse(self.ask, self.model, [{"role": "user", "content": asked}], read, MENDS)
+        question = render("memory_operations", evidence=evidence, fence=fence("repair", evidence), most=MOST_OPERATIONS)
+        read = partial(read_operations, known=frozenset(insight.id for insight in insights))
+        return converse(self.ask, self.model, [{"role": "user", "content": question}], read, RETRIES)
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts what questions outside of a run cost."""
+    """Counts the usage of model calls made outside a run."""
 
     usage: Usage = field(default_factory=Usage)
 
@@ -77,41 +77,41 @@ def read_operations(answer: str, known: Collection[str]) -> list[Operation]:
     """The operations in an answer.
 
     Raises:
-        Unreadable: there are none, too many, or one that is not as asked for; the message says which and why.
+        Unreadable: the answer has no operations, too many, or one that is not valid; the message says which and why.
     """
-    given = last_object(answer, "operations")["operations"]
-    if not isinstance(given, list) or len(given) > MOST_OPERATIONS:
+    objects = last_object(answer, "operations")["operations"]
+    if not isinstance(objects, list) or len(objects) > MOST_OPERATIONS:
         raise Unreadable(f"`operations` has to be a list of at most {MOST_OPERATIONS}")
-    operations = [_operation(each, number) for number, each in enumerate(given, 1)]
-    named = [each for operation in operations for each in named_by(operation)]
-    for each in named:
-        if each not in known:
-            raise Unreadable(f"there is no insight {each!r} in the list")
-        if named.count(each) > 1:
-            raise Unreadable(f"the insight {each!r} is named twice")
+    operations = [_operation(value, number) for number, value in enumerate(objects, 1)]
+    named = [name for operation in operations for name in named_by(operation)]
+    for name in named:
+        if name not in known:
+            raise Unreadable(f"there is no insight {name!r} in the list")
+        if named.count(name) > 1:
+            raise Unreadable(f"the insight {name!r} is named twice")
     return operations
 
 
-def _operation(given: object, number: int) -> Operation:
-    if not isinstance(given, dict) or given.get("op") not in _KEYS:
+def _operation(value: object, number: int) -> Operation:
+    if not isinstance(value, dict) or value.get("op") not in _KEYS:
         raise Unreadable(f"operation {number} has to be an object whose `op` is one of {', '.join(_KEYS)}")
-    keys = _KEYS[given["op"]]
-    if given.keys() != keys | {"op"}:
-        raise Unreadable(f"operation {number}, `{given['op']}`, has to have exactly the keys {', '.join(sorted(keys))}")
-    match given["op"]:
+    keys = _KEYS[value["op"]]
+    if value.keys() != keys | {"op"}:
+        raise Unreadable(f"operation {number}, `{value['op']}`, has to have exactly the keys {', '.join(sorted(keys))}")
+    match value["op"]:
         case "add":
-            return Add(_words(given, "text", number))
+            return Add(_text(value, "text", number))
         case "merge":
-            ids = given["ids"]
-            if not isinstance(ids, list) or not ids or not all(isinstance(each, str) for each in ids):
+            ids = value["ids"]
+            if not isinstance(ids, list) or not ids or not all(isinstance(name, str) for name in ids):
                 raise Unreadable(f"the `ids` of operation {number} have to be a list of at least one id")
-            return Merge(tuple(ids), _words(given, "text", number))
+            return Merge(tuple(ids), _text(value, "text", number))
         case _:
-            return Drop(_words(given, "id", number), _words(given, "reason", number))
+            return Drop(_text(value, "id", number), _text(value, "reason", number))
 
 
-def _words(given: Mapping[str, Any], key: str, number: int) -> str:
-    text = given[key]
+def _text(operation: Mapping[str, Any], key: str, number: int) -> str:
+    text = operation[key]
     if not isinstance(text, str) or not text.strip() or len(text) > LINE_CHARACTERS:
         raise Unreadable(f"the `{key}` of operation {number} has to be a text of 1 to {LINE_CHARACTERS} characters")
     return text

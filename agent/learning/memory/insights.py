@@ -1,6 +1,6 @@
-"""Insights: what many repairs taught, kept short by adding, merging and dropping (ExpeRepair, arXiv 2506.10484).
+"""The operations that keep the list of insights short: add, merge and drop (ExpeRepair, arXiv 2506.10484).
 
-Law: every insight names the runs that it comes from, and the one that a merge makes has those of all that went into it.
+Law: every insight names the runs that it comes from; a merged one names those of all its parts.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ __all__ = ["Add", "Drop", "Merge", "Operation", "applicable", "learned", "named_
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Something new was learned."""
+    """Add a new insight."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Several insights say the same, or parts of one thing: from now on they are this one."""
+    """Replace insights that say the same, or parts of one thing, by this one."""
 
     ids: tuple[str, ...]
     text: str
@@ -33,7 +33,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """An insight was shown to be wrong, or says nothing."""
+    """Remove an insight that is wrong or says nothing."""
 
     id: str
     reason: str
@@ -43,19 +43,19 @@ Operation = Add | Merge | Drop
 
 
 def operated(insights: Iterable[Insight], operations: Sequence[Operation], source: str) -> list[Insight]:
-    """What is known after a run has taught this, in the order of ids.
+    """The insights, by id, after the run `source` made these operations.
 
     Raises:
-        KeyError: an operation names an insight that there is not, or that one before it took away.
+        KeyError: an operation names an insight that does not exist, or that an earlier operation removed.
     """
-    known = {each.id: each for each in insights}
+    known = {insight.id: insight for insight in insights}
     for operation in operations:
         match operation:
             case Add(text):
                 _add(known, text, (source,))
             case Merge(ids, text):
-                merged = [known.pop(each) for each in ids]
-                _add(known, text, (source, *(run for each in merged for run in each.sources)))
+                merged = [known.pop(name) for name in ids]
+                _add(known, text, (source, *(run for insight in merged for run in insight.sources)))
             case Drop(id):
                 del known[id]
             case _:
@@ -64,17 +64,17 @@ def operated(insights: Iterable[Insight], operations: Sequence[Operation], sourc
 
 
 def applicable(operations: Iterable[Operation], insights: Iterable[Insight]) -> list[Operation]:
-    """Those of the operations whose insights are all there."""
-    there, kept = {each.id for each in insights}, list[Operation]()
+    """The operations whose insights all exist."""
+    existing, kept = {insight.id for insight in insights}, list[Operation]()
     for operation in operations:
-        if there.issuperset(named := named_by(operation)):
+        if existing.issuperset(named := named_by(operation)):
             kept.append(operation)
-            there.difference_update(named)
+            existing.difference_update(named)
     return kept
 
 
 def named_by(operation: Operation) -> tuple[str, ...]:
-    """The ids of the insights that an operation takes away."""
+    """The ids of the insights that an operation removes."""
     match operation:
         case Merge(ids):
             return ids
@@ -85,12 +85,11 @@ def named_by(operation: Operation) -> tuple[str, ...]:
 
 
 def learned(insights: Iterable[Insight], lessons: Iterable[str], source: str) -> list[Insight]:
-    """The same without a model: a lesson that reads like a known insight is one more run behind that, any other is
-    added."""
+    """As `operated`, without a model: a lesson like an existing insight adds its run to that; others are added."""
     known = list(insights)
     for lesson in lessons:
-        found = next((each for each in known if alike(each.text, lesson)), None)
-        operation = Merge((found.id,), found.text) if found else Add(lesson)
+        same = next((insight for insight in known if alike(insight.text, lesson)), None)
+        operation = Merge((same.id,), same.text) if same else Add(lesson)
         known = operated(known, [operation], source)
     return known
 

@@ -1,6 +1,6 @@
-"""Which issue a memory comes from, and whether that is the one at hand.
+"""Which issue a memory comes from, and whether two issues are the same.
 
-Law: no issue is ever shown a memory of itself, under whatever name, so that a benchmark's numbers stay what they are.
+Law: no issue is ever shown a memory of itself, under any name, so that benchmark results stay honest.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ __all__ = ["Issue"]
 
 STATEMENT_CHARS = 20_000
 SHARED = 0.6
-"""Two statements are one from this share of all their pairs of words on."""
+"""Two statements are the same if they share at least this part of all their word pairs."""
 HELD = 0.8
-"""A statement is part of another from this share of its own pairs on."""
+"""A statement is contained in another that has at least this part of its word pairs."""
 LEAST_PAIRS = 8
-"""Of a statement that has fewer, nothing is said by its being part of another."""
+"""A statement with fewer word pairs may be contained in another by chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """What tells an issue from others."""
+    """The facts that identify an issue."""
 
     task_id: str
     statement: str
     """As its page shows it, cut to `STATEMENT_CHARS` characters."""
     repo: str = ""
-    """As a benchmark calls it; empty where nobody says."""
+    """The repository's name in a benchmark; empty if unknown."""
     base: str = ""
-    """The commit; empty where it is not known."""
+    """The base commit; empty if unknown."""
     goals: tuple[str, ...] = ()
-    """The failing tests that were named, or files, classes or functions that hold them."""
+    """The named failing tests, or files, classes or functions that hold them."""
 
     @classmethod
     def of(cls, task: Task) -> Issue:
@@ -46,14 +46,14 @@ class Issue:
 
     @property
     def digest(self) -> str:
-        """Of the statement, however its lines are broken."""
+        """A hash of the statement that ignores line breaks and case."""
         return hashlib.sha256(" ".join(self.statement.split()).casefold().encode("utf-8", "replace")).hexdigest()
 
     def same(self, other: Issue) -> bool:
-        """Whether both are one issue: they have one id, one statement or nearly so, or one commit of one repository.
+        """Whether both are the same issue: same id, same or nearly the same statement, or same commit of a repository.
 
-        Where no benchmark names the repository, one commit is one issue only with a goal test in common, be it named
-        itself or by what holds it: people do meet two faults in one commit.
+        When no benchmark names the repository, the same commit is the same issue only with a goal test in common,
+        named itself or by what holds it: two different bugs can be found in one commit.
         """
         if self.task_id == other.task_id or (self.statement and self.digest == other.digest):
             return True

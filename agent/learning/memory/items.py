@@ -1,4 +1,4 @@
-"""What is remembered: past repairs, insights, reflections and experiences, and the runs that they come from."""
+"""The items of memory: past repairs, insights, reflections and experiences, and the runs that they come from."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = [
 
 Kind = Literal["episode", "insight", "reflection", "experience"]
 Outcome = Literal["solved", "improved", "failed"]
-"""What a run's verified patch did; `failed`: the search came to its end without one."""
+"""The verified outcome of a run; `failed`: the search ended without a patch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A run whose outcome was verified: nothing is remembered of others."""
+    """A run whose outcome was verified; other runs are not remembered."""
 
     id: str
     directory: str
@@ -41,9 +41,9 @@ class Source:
     issue: Issue
     outcome: Outcome
     evidence: str
-    """What verified it: the state, and what the tests said of its patch."""
+    """What verified the outcome: the state, and the test results with its patch."""
     added: str
-    """When, in UTC (ISO 8601)."""
+    """When it was remembered, in UTC (ISO 8601)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +55,26 @@ class Episode:
     """The ids of the runs it comes from; every item has at least one."""
     issue: str
     failures: tuple[str, ...]
-    """What the failing tests said before any change, a line each."""
+    """The errors of the failing tests before any change, a line each."""
     files: tuple[str, ...]
-    """That the patch changes; of a failed run, that were changed on the way."""
+    """The files that the patch changes; for a failed run, those changed in any state."""
     patch: str
-    """Cut to a few kilobytes; of a failed run, a patch that was refuted, if there is one."""
+    """Cut to a few kilobytes; for a failed run, a refuted patch, if it has one."""
     outcome: Outcome
     evidence: str
     tried: tuple[str, ...] = ()
-    """Of a failed run: what was done in it, in a few words each."""
+    """For a failed run: what it tried, in a few words each."""
     kind: Literal["episode"] = "episode"
 
     @property
     def searched(self) -> str:
-        """What a query is compared with."""
+        """The text that queries are matched against."""
         return "\n".join((self.issue, *self.failures, *self.files))
 
 
 @dataclass(frozen=True, slots=True)
 class Insight:
-    """Something that another repair can use, in a sentence."""
+    """A sentence that can help other repairs."""
 
     id: str
     sources: tuple[str, ...]
@@ -89,7 +89,7 @@ class Insight:
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """A state that was worth far more, or far less, than was expected when its parent was chosen."""
+    """A state whose value was far above or below what was expected when its parent was chosen."""
 
     id: str
     sources: tuple[str, ...]
@@ -99,11 +99,11 @@ class Reflection:
     measured: float
     """In [0, 1]."""
     basis: str
-    """Whose prediction: the `search`'s value of the parent, a `judge`'s, or what the parent was `measured` as."""
+    """Where the prediction is from: the `search`'s value of the parent, a `judge`'s, or the parent's `measured` one."""
     done: str
     """What led to the state, in a few words."""
     said: str
-    """What the tests, or a judge, said of it."""
+    """What the tests or a judge said about it."""
     issue: str
     kind: Literal["reflection"] = "reflection"
 
@@ -120,15 +120,15 @@ class Experience:
     id: str
     sources: tuple[str, ...]
     cluster: str
-    """The key of errors like the one that went away (`agent.learning.memory.clusters`)."""
+    """The cluster of the error that was fixed (`agent.learning.memory.clusters`)."""
     error: str
     node: int
     """The state that the step led to."""
     done: str
     change: str
-    """As a diff shows it, cut to a note."""
+    """The edits as a diff, cut short."""
     score: float
-    """What the state gained in value, in (0, 1]."""
+    """How much the value rose, in (0, 1]."""
     kind: Literal["experience"] = "experience"
 
     @property
@@ -141,29 +141,26 @@ Item = Episode | Insight | Reflection | Experience
 
 
 def name_of(kind: Kind, *parts: object) -> str:
-    """The id of an item: the same facts give the same one."""
-    return f"{kind[0] if kind != 'experience' else 'x'}{_digest(parts)}"
+    """The id of an item: equal facts give equal ids."""
+    digest = hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
+    return f"{kind[0] if kind != 'experience' else 'x'}{digest}"
 
 
 def load(body: Mapping[str, Any]) -> Item:
-    """The inverse of `dataclasses.asdict`. Raises ValueError when it is none."""
+    """The inverse of `dataclasses.asdict` for an item. Raises ValueError when the body is not one."""
     item: Item = _adapter().validate_python(body)
     return item
 
 
 def load_source(body: Mapping[str, Any]) -> Source:
-    """The inverse of `dataclasses.asdict`. Raises ValueError when it is none."""
+    """The inverse of `dataclasses.asdict` for a source. Raises ValueError when the body is not one."""
     source: Source = _source_adapter().validate_python(body)
     return source
 
 
 def to_json(record: Item | Source) -> str:
-    """ASCII on one line, lone surrogates escaped."""
+    """The record as JSON: ASCII on one line, lone surrogates escaped."""
     return json.dumps(asdict(record), ensure_ascii=True, allow_nan=False)
-
-
-def _digest(parts: object) -> str:
-    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Learning from runs on disk: what each taught, or why it may not be learned from."""
+"""What runs taught, in sentences: the lessons of one run, and those of several run directories."""
 
 from __future__ import annotations
 
@@ -6,22 +6,37 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.learning.memory.admission import Unverified, now, source_of
-from agent.learning.memory.lessons import lessons
+from agent.learning.memory.items import Experience
 from agent.learning.memory.remembering import experiences
 from agent.learning.memory.skills import Lessons
+from agent.models.conversing import line
 from agent.run.paths import journal_of
 from agent.run.run import Run
+from agent.solver.summaries import JOURNAL
 
-__all__ = ["lessons_of"]
+__all__ = ["lessons", "lessons_of"]
+
+LESSONS = 8
+"""The most lessons of one run, so that none crowds out the others."""
+
+
+def lessons(run: Run, experiences: list[Experience]) -> tuple[str, ...]:
+    """The insights in models' summaries of the rollouts, in the order of recording. Without any, the steps that made
+    failing tests pass; without those, the insights in the journal's own summaries."""
+    helped = [f'Where a test fails with "{step.error}", this helped: {step.done}' for step in experiences]
+    by_models, by_journal = list[str](), list[str]()
+    for (_, author), summary in run.summaries.items():
+        (by_journal if author == JOURNAL else by_models).extend(summary.insights)
+    return tuple(dict.fromkeys(map(line, by_models or helped or by_journal)))[:LESSONS]
 
 
 def lessons_of(directories: Sequence[Path]) -> tuple[list[Lessons], list[tuple[Path, str]]]:
-    """What each of the runs taught, and of those that were refused, why.
+    """The lessons of each verified run, and each other run with the reason why it is refused.
 
     Raises:
         agent.errors.UsageError: a directory holds no run.
     """
-    taught, refused = list[Lessons](), list[tuple[Path, str]]()
+    accepted, refused = list[Lessons](), list[tuple[Path, str]]()
     for directory in directories:
         with Run.read(journal_of(directory).parent) as run:
             try:
@@ -29,5 +44,5 @@ def lessons_of(directories: Sequence[Path]) -> tuple[list[Lessons], list[tuple[P
             except Unverified as why:
                 refused.append((directory, str(why)))
             else:
-                taught.append(Lessons(source, lessons(run, experiences(run, source))))
-    return taught, refused
+                accepted.append(Lessons(source, lessons(run, experiences(run, source))))
+    return accepted, refused

@@ -1,8 +1,7 @@
-"""Recall: what a policy is told of memory, at the base state and where a new error turns up.
+"""Recall: the memories that a policy is shown, at the base state and when a new error appears.
 
-Laws: what was recalled is a note of the run's, so that a memory that changes meanwhile changes no run: a resumed run is
-told what it was told, and a replay what the replayed run was. An issue is told nothing of itself
-(`agent.learning.memory.issue`).
+Laws: recalled text is recorded as a note of the run, so that later changes of the memory do not change a resumed run
+or a replay. An issue is never shown a memory of itself (`agent.learning.memory.issue`).
 """
 
 from __future__ import annotations
@@ -31,47 +30,46 @@ __all__ = ["OPENING", "Lookup", "Replayed"]
 log = logging.getLogger(__name__)
 
 OPENING = "recalled"
-"""Of the note on the root that holds what was recalled at the base state; of what was recalled of errors, the key goes
-on with their digest."""
+"""The key of the root's note with what was recalled at the base state. For errors, their digest is appended."""
 REFLECTIONS = 2
 EXPERIENCES = 2
 STEP_SHARE = 0.5
-"""Of the tokens at the base state, the most where an error turns up later."""
+"""The token limit for a later error, as a share of that at the base state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Looks things up for one run, each once. Thread-safe."""
+    """Looks up memories for one run, each query once. Thread-safe."""
 
     memory: Memory
     demos: int
-    """Past repairs that are shown."""
+    """How many past repairs are shown."""
     insights: int
     tokens: int
-    """At the base state; see `agent.settings.MemorySettings`."""
+    """The limit at the base state; see `agent.settings.MemorySettings`."""
 
-    def __call__(self, task: Task, path: tuple[Node, ...], once: Memo) -> str:
-        """What is remembered for the state that the path ends at; empty when nothing fits. Below the base state only
-        errors that none of the states above had are looked up."""
+    def __call__(self, task: Task, path: tuple[Node, ...], memo: Memo) -> str:
+        """The memories for the last state of the path; empty when nothing fits. Below the base state, only errors that
+        no state above had are looked up."""
         if len(path) == 1:
-            return _noted(once, OPENING, partial(self._opening, task, path[0].report))
+            return _noted(memo, OPENING, partial(self._opening, task, path[0].report))
         errors = _new_errors(path)
-        return _noted(once, _key(errors), partial(self._met, task, errors)) if errors else ""
+        return _noted(memo, _key(errors), partial(self._met, task, errors)) if errors else ""
 
     def _opening(self, task: Task, report: SuiteReport) -> Remembered:
-        """Demonstrations first, then in turns what else fits, so that every kind has its say in a small limit. Of a
-        long query only the beginning counts, so the errors come before the issue."""
+        """One item of each kind in turn, demonstrations first, so that a small limit still holds every kind. Only the
+        beginning of a long query counts, so the errors come before the issue."""
         issue, errors = Issue.of(task), errors_of(report)
         text = "\n".join((*errors.values(), issue.statement))
 
-        def found(kind: Kind, count: int) -> list[Item]:
-            return [each.item for each in self.memory.search(text, kind, count, issue)]
+        def search(kind: Kind, count: int) -> list[Item]:
+            return [match.item for match in self.memory.search(text, kind, count, issue)]
 
         kinds = (
-            found("episode", self.demos),
+            search("episode", self.demos),
             self._experiences(errors.values(), issue),
-            found("insight", self.insights),
-            found("reflection", REFLECTIONS),
+            search("insight", self.insights),
+            search("reflection", REFLECTIONS),
         )
         in_turns = chain.from_iterable(zip_longest(*kinds))
         return compose([item for item in in_turns if item is not None], self.tokens)
@@ -86,34 +84,34 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Recalls what a run was told, and nothing else."""
+    """Repeats what a recorded run was told, and nothing else."""
 
     run: Run
 
-    def __call__(self, task: Task, path: tuple[Node, ...], once: Memo) -> str:
+    def __call__(self, task: Task, path: tuple[Node, ...], memo: Memo) -> str:
         """As `Lookup`."""
         key = OPENING if len(path) == 1 else _key(_new_errors(path))
-        known = self.run.note(self.run.tree.root.id, key)
-        return "" if known is None else str(once(key, lambda: known)["text"])
+        note = self.run.note(self.run.tree.root.id, key)
+        return "" if note is None else str(memo(key, lambda: note)["text"])
 
 
-def _noted(once: Memo, key: str, look: Callable[[], Remembered]) -> str:
-    return str(once(key, lambda: asdict(_found(look)))["text"])
+def _noted(memo: Memo, key: str, look_up: Callable[[], Remembered]) -> str:
+    return str(memo(key, lambda: asdict(_or_nothing(look_up)))["text"])
 
 
-def _found(look: Callable[[], Remembered]) -> Remembered:
-    """What there is; nothing, where the memory has become unusable: no search ends for want of it."""
+def _or_nothing(look_up: Callable[[], Remembered]) -> Remembered:
+    """The result; empty if the memory has become unusable: that must not end a search."""
     try:
-        return look()
+        return look_up()
     except MemoryUnusable as error:
         log.warning("nothing is recalled: %s", error)
         return Remembered()
 
 
 def _new_errors(path: tuple[Node, ...]) -> tuple[str, ...]:
-    """How the tests of the last state fail, and of none above it, as errors that are alike read."""
+    """The shapes of the errors that the last state has and no state above it."""
     *above, last = (dict.fromkeys(map(shape_of, errors_of(node.report).values())) for node in path)
-    return tuple(sorted(error for error in last if not any(error in each for each in above)))
+    return tuple(sorted(error for error in last if not any(error in errors for errors in above)))
 
 
 def _key(errors: tuple[str, ...]) -> str:

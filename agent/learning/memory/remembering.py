@@ -1,4 +1,4 @@
-"""Remembering: what a verified run leaves behind, read off its journal without a model."""
+"""Derives the items that a verified run leaves in memory from its journal, without a model."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ SAID_BYTES = 600
 FAILURES = 5
 TRIED = 6
 LEAST_SURPRISE = 0.2
-"""From this distance between the predicted and the measured value on, a state is worth a reflection."""
+"""The least difference between predicted and measured value that makes a reflection."""
 REFLECTIONS = 3
-"""Of one run, the largest surprises."""
+"""The most reflections of one run: its largest surprises."""
 LEAST_GAIN = 0.05
-"""A step that gained less value is no experience."""
+"""The least gain in value that makes a step an experience."""
 EXPERIENCES = 5
-"""Of one run, the largest gains, so that a long run does not crowd out the others (SLEA-RL)."""
+"""The most experiences of one run, its largest gains, so that a long run does not crowd out the others (SLEA-RL)."""
 
 
 def recollections(run: Run, source: Source) -> list[Item]:
-    """All that one run leaves behind, insights excepted."""
+    """All items of one run, except insights."""
     return [episode(run, source), *reflections(run, source), *experiences(run, source)]
 
 
@@ -43,7 +43,7 @@ def episode(run: Run, source: Source) -> Episode:
     root = run.tree.root.report
     failures = tuple(dict.fromkeys(errors_of(root).values()))[:FAILURES]
     patch, tried = _patch(run), tuple[str, ...]()
-    files = tuple(each.path for each in parse(patch))
+    files = tuple(file.path for file in parse(patch))
     if source.outcome == "failed":
         files = tuple(dict.fromkeys((*files, *_edited(run.tree))))
         tried = tuple(dict.fromkeys(one_line(node.label) for node in run.tree if node.parents and node.label))[:TRIED]
@@ -62,22 +62,22 @@ def episode(run: Run, source: Source) -> Episode:
 
 def reflections(run: Run, source: Source) -> list[Reflection]:
     """The states whose measured value was furthest from the predicted one, as R-MCTS (arXiv 2410.02052) reflects on.
-    That a repair is worth more than what it repaired is no surprise."""
+    A solved state that is better than its measured parent is no surprise."""
     choices = {event.node.id: event.choice for event in run.journal.events() if isinstance(event, Added)}
-    found = [_reflection(run.tree, node, choices.get(node.id), source) for node in run.tree if node.parents]
-    found = [each for each in found if abs(each.predicted - each.measured) >= LEAST_SURPRISE]
-    found = [each for each in found if each.measured < 1.0 or each.basis != "measured"]
-    return sorted(found, key=lambda each: (-abs(each.predicted - each.measured), each.node))[:REFLECTIONS]
+    states = [_reflection(run.tree, node, choices.get(node.id), source) for node in run.tree if node.parents]
+    states = [state for state in states if abs(state.predicted - state.measured) >= LEAST_SURPRISE]
+    states = [state for state in states if state.measured < 1.0 or state.basis != "measured"]
+    return sorted(states, key=lambda state: (-abs(state.predicted - state.measured), state.node))[:REFLECTIONS]
 
 
 def experiences(run: Run, source: Source) -> list[Experience]:
-    """The steps that made failing tests pass, by the errors that went away: the largest gains, each error once."""
+    """The steps that made failing tests pass: the one with the largest gain for each error, the largest gains first."""
     best: dict[str, Experience] = {}
-    for found in (each for node in run.tree for each in _experiences(run.tree, node, source)):
-        known = best.get(found.cluster)
-        if known is None or (-found.score, found.node) < (-known.score, known.node):
-            best[found.cluster] = found
-    return sorted(best.values(), key=lambda each: (-each.score, each.node, each.cluster))[:EXPERIENCES]
+    for step in (step for node in run.tree for step in _experiences(run.tree, node, source)):
+        other = best.get(step.cluster)
+        if other is None or (-step.score, step.node) < (-other.score, other.node):
+            best[step.cluster] = step
+    return sorted(best.values(), key=lambda step: (-step.score, step.node, step.cluster))[:EXPERIENCES]
 
 
 def _experiences(tree: Tree, node: Node, source: Source) -> Iterator[Experience]:
@@ -87,8 +87,8 @@ def _experiences(tree: Tree, node: Node, source: Source) -> Iterator[Experience]
     gain = node.evaluation.by_tests - parent.evaluation.by_tests
     if gain < LEAST_GAIN:
         return
-    gone = [error for test, error in errors_of(parent.report).items() if node.report.passed(test)]
-    for error in dict.fromkeys(gone):
+    fixed = [error for test, error in errors_of(parent.report).items() if node.report.passed(test)]
+    for error in dict.fromkeys(fixed):
         cluster = cluster_of(error)
         name = name_of("experience", source.id, node.id, cluster)
         done, change = one_line(node.label), _edits(node.steps)
@@ -111,8 +111,8 @@ def _reflection(tree: Tree, node: Node, choice: Choice | None, source: Source) -
 
 
 def _predicted(parent: Node, choice: Choice | None) -> tuple[float, str]:
-    """What a state below the parent was expected to be worth when the parent was chosen: what the search held the
-    parent for, else what a judge did, else what it was measured as."""
+    """The value expected of a child when the parent was chosen, and its basis: the search's value of the parent, else
+    the parent's own value, from a judge or from tests."""
     for reason in reversed(choice.reasons if choice else ()):
         value = reason.terms.get("value")
         if reason.node == parent.id and value is not None and 0.0 <= value <= 1.0:
@@ -121,7 +121,7 @@ def _predicted(parent: Node, choice: Choice | None) -> tuple[float, str]:
 
 
 def _patch(run: Run) -> bytes:
-    """The verified patch; of a failed run one that a verification refuted, unless it was refused by the guard."""
+    """The verified patch; for a failed run, one that verification refuted and the guard did not refuse."""
     assert run.ended is not None
     if run.ended.patch_blob:
         return run.journal.get_blob(run.ended.patch_blob)
@@ -141,13 +141,13 @@ def _note(text: str, most_bytes: int) -> str:
 
 
 def _edits(steps: Sequence[Step]) -> str:
-    """What turns edited and wrote, as a diff shows it."""
+    """The edits and writes of some turns in the form of a diff."""
     edits = [action for step in steps for action in step.actions if isinstance(action, (Edit, Write))]
     return visible(excerpt("\n".join(line for edit in edits for line in _lines(edit)), CHANGE_BYTES)[0])
 
 
 def _lines(edit: Edit | Write) -> Iterator[str]:
     yield edit.path
-    for each in edit.replacements if isinstance(edit, Edit) else [Replacement("", edit.content)]:
-        yield from (f"- {line}" for line in each.old.splitlines())
-        yield from (f"+ {line}" for line in each.new.splitlines())
+    for replacement in edit.replacements if isinstance(edit, Edit) else [Replacement("", edit.content)]:
+        yield from (f"- {line}" for line in replacement.old.splitlines())
+        yield from (f"+ {line}" for line in replacement.new.splitlines())

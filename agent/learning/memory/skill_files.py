@@ -1,6 +1,6 @@
-"""The directory that skills are kept in: `SKILL.md` for people and models, `conflicts.md`, and `skills.json` for us.
+"""The directory of skills: `SKILL.md` for people and models, `conflicts.md`, and `skills.json` for Ramify.
 
-Laws: the same skills give the same bytes; a directory that holds anything else is not touched.
+Laws: the same skills give the same bytes; a directory with other contents is not touched.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ FORMAT = 1
 
 
 def write(book: Book, directory: Path) -> str:
-    """Write the directory, in the place of what it held of skills before; the version, which is a digest of it.
+    """Write the directory, replacing skills that it held before, and return the version, a digest of the skills.
 
     Raises:
-        UsageError: there is something else in it.
+        UsageError: the directory holds something other than skills.
     """
-    if directory.exists() and (not directory.is_dir() or (any(directory.iterdir()) and not _is_ours(directory))):
-        raise UsageError(f"--out {directory} holds something that is no skills; name a new directory")
+    if directory.exists() and (
+        not directory.is_dir() or (any(directory.iterdir()) and not (directory / INDEX).is_file())
+    ):
+        raise UsageError(f"--out {directory} holds something other than skills; name a new directory")
     directory.mkdir(parents=True, exist_ok=True)
     facts = _facts(book)
     version = hashlib.sha256(_json(facts)).hexdigest()[:12]
@@ -42,39 +44,35 @@ def write(book: Book, directory: Path) -> str:
 
 
 def read(directory: Path) -> tuple[list[Source], list[tuple[str, tuple[str, ...]]]]:
-    """The runs behind the skills of a directory, and each skill with the ids of its own.
+    """The runs behind the skills of a directory, and each skill with the ids of its runs.
 
     Raises:
-        UsageError: it holds none, those of a newer version, or one of a run that it does not describe.
+        UsageError: the directory holds no skills or those of a newer version, or a skill cites an unknown run.
     """
     try:
         facts = loads((directory / INDEX).read_bytes())
         if facts["format"] > FORMAT:
             raise UsageError(
-                f"{directory / INDEX} has format {facts['format']}, this ramify knows {FORMAT}: upgrade it"
+                f"{directory / INDEX} has format {facts['format']}, this ramify reads {FORMAT}: upgrade ramify"
             )
-        sources = [load_source({**each, "added": "", "directory": ""}) for each in facts["sources"]]
-        skills = [(each["text"], tuple(each["runs"])) for each in facts["skills"]]
+        sources = [load_source({**source, "added": "", "directory": ""}) for source in facts["sources"]]
+        skills = [(skill["text"], tuple(skill["runs"])) for skill in facts["skills"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            f"{directory} holds no skills; make them: ramify memory skills build RUN... --out DIR"
+            f"{directory} holds no skills; build them: ramify memory skills build RUN... --out DIR"
         ) from error
     cited = {run for _, runs in skills for run in runs}
     if unknown := sorted(cited.difference(source.id for source in sources)):
         raise UsageError(
-            f"{directory / INDEX} cites the run {unknown[0]!r}, which is not among its sources: build it anew"
+            f"{directory / INDEX} cites the run {unknown[0]!r}, which is not among its sources: build the skills again"
         )
     return sources, skills
 
 
-def _is_ours(directory: Path) -> bool:
-    return (directory / INDEX).is_file()
-
-
 def _facts(book: Book) -> dict[str, Any]:
-    """When and where the runs were looked at is left out: it is no part of what they taught."""
-    sources = [{k: v for k, v in asdict(each).items() if k not in ("added", "directory")} for each in book.sources]
-    skills, conflicts = ([asdict(each) for each in group] for group in (book.skills, book.conflicts))
+    """The book as JSON, without when and where its runs were read, so that the same runs give the same bytes."""
+    sources = [{k: v for k, v in asdict(run).items() if k not in ("added", "directory")} for run in book.sources]
+    skills, conflicts = ([asdict(record) for record in group] for group in (book.skills, book.conflicts))
     return {"skills": skills, "conflicts": conflicts, "sources": sources}
 
 
@@ -103,7 +101,7 @@ def _conflict_lines(book: Book) -> Iterator[str]:
         yield from (
             "",
             f"Kept: {_line(conflict.kept)[2:]}",
-            *(f"Dropped: {_line(each)[2:]}" for each in conflict.dropped),
+            *(f"Dropped: {_line(skill)[2:]}" for skill in conflict.dropped),
         )
     yield ""
 

@@ -1,7 +1,7 @@
-"""Skills: what the lessons of many runs come to when they are held against one another (Trace2Skill).
+"""Skills: the lessons of many runs, merged and freed of contradictions (Trace2Skill).
 
-Laws: the same runs give the same skills in whatever order they come; every skill names the runs behind it; of skills
-that contradict each other exactly one is left, and what it was held against is reported.
+Laws: the same runs give the same skills in any order; every skill names the runs behind it; of skills that contradict
+each other exactly one is kept, and the others are reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Book", "Conflict", "Lessons", "Skill", "consolidate"]
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
-    """What one verified run taught."""
+    """The lessons of one verified run."""
 
     source: Source
     sentences: tuple[str, ...]
@@ -26,13 +26,13 @@ class Lessons:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A sentence, and what it rests on."""
+    """A sentence, and the runs that support it."""
 
     text: str
     runs: tuple[str, ...]
     """The ids of the runs behind it, ascending; at least one."""
     repos: tuple[str, ...]
-    """The repositories of those runs, ascending, where they have names. Of more than one: it holds in general."""
+    """The named repositories of those runs, ascending. A skill with more than one is general."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,37 +40,37 @@ class Conflict:
     """Skills that contradict one another."""
 
     kept: Skill
-    """The one behind which there are most runs that solved their issue, then most runs."""
+    """The skill with most runs that solved their issue, then with most runs."""
     dropped: tuple[Skill, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """What many runs taught."""
+    """The skills of many runs."""
 
     skills: tuple[Skill, ...]
-    """Those of most runs first."""
+    """Skills with most runs first."""
     conflicts: tuple[Conflict, ...]
     sources: tuple[Source, ...]
-    """The runs that were looked at, by id."""
+    """All runs that were read, by id."""
 
 
 def consolidate(taught: Iterable[Lessons]) -> Book:
-    """Merge the lessons of each repository's runs, then those of all repositories, and settle what contradicts."""
-    runs = {each.source.id: each for each in taught}
+    """Merge the lessons of each repository's runs, then those of all repositories, and resolve contradictions."""
+    runs = {lessons.source.id: lessons for lessons in taught}
     by_repo = defaultdict[str, list[Skill]](list)
     for name in sorted(runs):
         repo = runs[name].source.issue.repo
         by_repo[repo] += [Skill(text, (name,), (repo,) if repo else ()) for text in runs[name].sentences]
     merged = _merged([skill for repo in sorted(by_repo) for skill in _merged(by_repo[repo])])
-    solved = {name for name, each in runs.items() if each.source.outcome == "solved"}
+    solved = {name for name, lessons in runs.items() if lessons.source.outcome == "solved"}
     kept, conflicts = _settled(merged, solved)
     kept.sort(key=lambda skill: (-len(skill.runs), skill.text))
     return Book(tuple(kept), tuple(conflicts), tuple(runs[name].source for name in sorted(runs)))
 
 
 def _merged(skills: Iterable[Skill]) -> list[Skill]:
-    """Those that say the same as one, in the words that most runs used, then the fewest."""
+    """Skills that say the same as one skill, in the wording of most runs, then in the shortest."""
     return [_one(group) for group in _groups(skills, alike)]
 
 
@@ -94,10 +94,10 @@ def _settled(skills: Iterable[Skill], solved: Iterable[str]) -> tuple[list[Skill
 
 
 def _groups(skills: Iterable[Skill], related: Callable[[str, str], bool]) -> list[list[Skill]]:
-    """The skills that are related, directly or through others, each group in the order of its texts."""
+    """Groups of skills that are related directly or through others, each sorted by text."""
     groups: list[list[Skill]] = []
     for skill in skills:
-        near = [group for group in groups if any(related(skill.text, each.text) for each in group)]
+        near = [group for group in groups if any(related(skill.text, other.text) for other in group)]
         groups = [group for group in groups if group not in near]
-        groups.append([*(each for group in near for each in group), skill])
-    return [sorted(group, key=lambda each: (each.text, each.runs)) for group in groups]
+        groups.append([*(other for group in near for other in group), skill])
+    return [sorted(group, key=lambda skill: (skill.text, skill.runs)) for group in groups]

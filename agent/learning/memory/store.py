@@ -1,7 +1,7 @@
-"""The file that memory is kept in: one SQLite database, which several processes may read and write at once.
+"""The memory file: one SQLite database that several processes may read and write at once.
 
-Laws: a run is remembered whole or not at all; what no run stands behind any more is gone. The index of words is our
-own, so that identifiers are found by their parts, on whatever SQLite there is.
+Laws: a run is remembered whole or not at all; an item is deleted with its last source. The word index is our own, so
+that identifiers are found by their parts, with any version of SQLite.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ APPLICATION = 0x52414D46
 WAIT_S = 30.0
 """How long a writer waits for another."""
 QUERY_WORDS = 400
-"""So many different words of a query are looked up, the first ones."""
+"""The most different words of a query that are looked up, from its beginning."""
 
 _TABLES = """
 CREATE TABLE sources (id TEXT PRIMARY KEY, directory TEXT NOT NULL, added TEXT NOT NULL, body TEXT NOT NULL);
@@ -50,17 +50,17 @@ CREATE INDEX postings_item ON postings (item);
 
 
 class Store:
-    """A memory file. Safe with several threads and processes: every call opens it and closes it again."""
+    """A memory file. Safe with several threads and processes: every call opens and closes it."""
 
     def __init__(self, path: Path, *, make: bool = True) -> None:
-        """`make`: it is made where there is none.
+        """`make`: create the file if it does not exist.
 
         Raises:
-            MemoryUnusable: there is none, it is no memory, or a newer version of ramify wrote it.
+            MemoryUnusable: the file does not exist, is not a memory, or is from a newer version of ramify.
         """
         self.path = path
         if not make and not path.is_file():
-            raise MemoryUnusable(f"there is no memory at {path}; make one: ramify memory add RUN --memory {path}")
+            raise MemoryUnusable(f"there is no memory at {path}; create one: ramify memory add RUN --memory {path}")
         with self._reading() as db:
             made, shared = _is_made(db, path), _is_shared(db)
         if not shared:
@@ -73,8 +73,8 @@ class Store:
     def remember(
         self, source: Source, items: Iterable[Item], learn: Callable[[list[Insight]], list[Insight]] | None = None
     ) -> None:
-        """Take a run and its items in, in the place of what was known of it before; `learn` says what all insights are
-        then. Whole or not at all."""
+        """Store a run and its items, replacing what was stored of it before; `learn` maps the old insights to the new
+        ones. All or nothing."""
         with self._writing() as db:
             _forget(db, [source.id])
             _put_source(db, source)
@@ -84,27 +84,26 @@ class Store:
                 _replace_insights(db, learn)
 
     def revise(self, learn: Callable[[list[Insight]], list[Insight]], sources: Iterable[Source] = ()) -> None:
-        """Replace all insights by what `learn` makes of them, at once; `sources` are the runs that these may come from
-        beside those that are known."""
+        """Replace all insights by the result of `learn`, atomically; `sources` are further runs that they may cite."""
         with self._writing() as db:
             for source in sources:
                 _put_source(db, source)
             _replace_insights(db, learn)
 
     def sources(self) -> dict[str, Source]:
-        """All runs that are remembered, by id, the oldest first."""
+        """All remembered runs by id, the oldest first."""
         with self._reading() as db:
             rows = db.execute("SELECT id, body FROM sources ORDER BY added, id").fetchall()
         return {name: load_source(loads(body)) for name, body in rows}
 
     def named_sources(self, names: Iterable[str]) -> list[Source]:
-        """Those of the runs that are remembered, in this order."""
+        """The named runs that are remembered, in this order."""
         with self._reading() as db:
             rows = [db.execute("SELECT body FROM sources WHERE id = ?", (name,)).fetchone() for name in names]
         return [load_source(loads(row[0])) for row in rows if row]
 
     def items(self, kind: Kind | None = None) -> list[Item]:
-        """All that is remembered, in the order of ids."""
+        """All items, or those of a kind, by id."""
         with self._reading() as db:
             rows = db.execute(
                 "SELECT id, body FROM items WHERE ?1 IS NULL OR kind = ?1 ORDER BY id", (kind,)
@@ -112,45 +111,46 @@ class Store:
             return [_load(db, *row) for row in rows]
 
     def items_of(self, source: str) -> list[Item]:
-        """What a run stands behind, alone or with others, in the order of ids."""
+        """The items of a run, including those it shares with others, by id."""
         query = "SELECT id, body FROM items WHERE id IN (SELECT item FROM origins WHERE source = ?) ORDER BY id"
         with self._reading() as db:
             return [_load(db, *row) for row in db.execute(query, (source,)).fetchall()]
 
     def get(self, names: Sequence[str]) -> list[Item]:
-        """Those of the items that there are, in this order."""
+        """The named items that exist, in this order."""
         with self._reading() as db:
-            return list(_get(db, names))
+            rows = [db.execute("SELECT id, body FROM items WHERE id = ?", (name,)).fetchone() for name in names]
+            return [_load(db, *row) for row in rows if row]
 
     def of_clusters(self, clusters: Sequence[str]) -> list[Experience]:
-        """The experiences with errors of these clusters, in the order of ids."""
+        """The experiences with errors of these clusters, by id."""
         marks = ", ".join("?" * len(clusters))
         with self._reading() as db:
             query = f"SELECT id, body FROM items WHERE cluster IN ({marks}) AND cluster != '' ORDER BY id"  # noqa: S608
-            found = [_load(db, *row) for row in db.execute(query, tuple(clusters)).fetchall()]
-        return [item for item in found if isinstance(item, Experience)]
+            items = [_load(db, *row) for row in db.execute(query, tuple(clusters)).fetchall()]
+        return [item for item in items if isinstance(item, Experience)]
 
     def corpus(self, kind: Kind, text: str) -> Corpus:
-        """How often the words of a text are in the items of a kind, for ranking them. The cross join has SQLite begin
-        with the words, of which there are few, and not with the items."""
-        wanted = list(dict.fromkeys(words(text)))[:QUERY_WORDS]
-        marks = ", ".join("?" * len(wanted))
+        """How often the words of a text occur in the items of a kind, for ranking. The cross join makes SQLite start
+        with the words, which are few, and not with the items."""
+        query = list(dict.fromkeys(words(text)))[:QUERY_WORDS]
+        marks = ", ".join("?" * len(query))
         with self._reading() as db:
             total, length = db.execute("SELECT count(*), total(length) FROM items WHERE kind = ?", (kind,)).fetchone()
             rows = db.execute(
                 "SELECT postings.term, items.id, postings.count, items.length FROM postings "  # noqa: S608  # only marks
                 f"CROSS JOIN items ON items.id = postings.item WHERE postings.term IN ({marks}) AND items.kind = ?",
-                (*wanted, kind),
+                (*query, kind),
             ).fetchall()
         return Corpus(total, length / total if total else 0.0, rows)
 
     def drop(self, names: Sequence[str]) -> int:
-        """Remove items; how many there were."""
+        """Remove items and return how many existed."""
         with self._writing() as db:
-            return _changed(db, "items", names)
+            return _deleted(db, "items", names)
 
     def forget(self, sources: Sequence[str]) -> int:
-        """Remove runs and what only they stand behind; how many runs there were."""
+        """Remove runs and the items that have no other source; returns how many of the runs existed."""
         with self._writing() as db:
             return _forget(db, sources)
 
@@ -174,12 +174,12 @@ class Store:
                 db.execute("PRAGMA foreign_keys = ON")
                 yield db
         except sqlite3.Error as error:
-            remedy = "try again when the other process has done" if _is_busy(error) else "name another file"
+            remedy = "try again when the other process has finished" if _is_busy(error) else "name another file"
             raise MemoryUnusable(f"the memory {self.path} cannot be used: {error}; {remedy}") from error
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
-    """Whether another process has the file in hand."""
+    """Whether another process has locked the file."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF == sqlite3.SQLITE_BUSY
 
 
@@ -188,8 +188,8 @@ def _is_shared(db: sqlite3.Connection) -> bool:
 
 
 def _share(db: sqlite3.Connection) -> None:
-    """Have reading and writing not wait for each other, from now on: SQLite keeps this in the file. Where another
-    process has the file in hand, SQLite does not wait; then that process does it, or who opens it next."""
+    """Turn on WAL, so that readers and writers do not wait for each other; the file remembers it. If another process
+    has locked the file, that process or the next one to open it does this."""
     try:
         db.execute("PRAGMA journal_mode = WAL")
     except sqlite3.OperationalError as error:
@@ -198,20 +198,20 @@ def _share(db: sqlite3.Connection) -> None:
 
 
 def _is_made(db: sqlite3.Connection, path: Path) -> bool:
-    """Whether there is a memory in the file; it is only read.
+    """Whether the file holds a memory; it is only read.
 
     Raises:
-        MemoryUnusable: it is something else, or a newer version of ramify wrote it.
+        MemoryUnusable: the file holds something else, or is from a newer version of ramify.
     """
     (version,), (application,) = (
         db.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id")
     )
     tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if tables and application != APPLICATION:
-        raise MemoryUnusable(f"{path} is a database, but no memory of ramify; name another file")
+        raise MemoryUnusable(f"{path} is a database, but not a memory of ramify; name another file")
     if version > SCHEMA:
         raise MemoryUnusable(
-            f"the memory {path} has schema {version}, and this version of ramify knows {SCHEMA}: upgrade ramify, or "
+            f"the memory {path} has schema {version}, and this version of ramify reads {SCHEMA}: upgrade ramify, or "
             "name another file"
         )
     return bool(tables)
@@ -226,18 +226,18 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
 
 
 def _put_source(db: sqlite3.Connection, source: Source) -> None:
-    """A run that is known stays as it is."""
+    """Store a run, unless it is stored already."""
     row = (source.id, source.directory, source.added, to_json(source))
     db.execute("INSERT OR IGNORE INTO sources VALUES (?, ?, ?, ?)", row)
 
 
 def _put(db: sqlite3.Connection, item: Item) -> None:
-    found = Counter(words(item.searched))
+    counts = Counter(words(item.searched))
     cluster = item.cluster if isinstance(item, Experience) else ""
     db.execute("DELETE FROM items WHERE id = ?", (item.id,))
-    row = (item.id, item.kind, cluster, found.total(), to_json(item))
+    row = (item.id, item.kind, cluster, counts.total(), to_json(item))
     db.execute("INSERT INTO items VALUES (?, ?, ?, ?, ?)", row)
-    db.executemany("INSERT INTO postings VALUES (?, ?, ?)", [(word, item.id, n) for word, n in found.items()])
+    db.executemany("INSERT INTO postings VALUES (?, ?, ?)", [(word, item.id, n) for word, n in counts.items()])
     db.executemany("INSERT INTO origins VALUES (?, ?)", [(item.id, source) for source in item.sources])
 
 
@@ -245,30 +245,24 @@ def _replace_insights(db: sqlite3.Connection, learn: Callable[[list[Insight]], l
     rows = db.execute("SELECT id, body FROM items WHERE kind = 'insight' ORDER BY id").fetchall()
     old = [item for item in (_load(db, *row) for row in rows) if isinstance(item, Insight)]
     new, before = learn(old), frozenset(old)
-    _changed(db, "items", [each.id for each in before.difference(new)])
-    for each in new:
-        if each not in before:
-            _put(db, each)
+    _deleted(db, "items", [insight.id for insight in before.difference(new)])
+    for insight in new:
+        if insight not in before:
+            _put(db, insight)
 
 
 def _load(db: sqlite3.Connection, name: str, body: str) -> Item:
-    """An item, with the runs that stand behind it now."""
+    """An item with its current sources."""
     rows = db.execute("SELECT source FROM origins WHERE item = ? ORDER BY source", (name,)).fetchall()
     return load(loads(body) | {"sources": [source for (source,) in rows]})
 
 
-def _get(db: sqlite3.Connection, names: Sequence[str]) -> Iterator[Item]:
-    for name in names:
-        for row in db.execute("SELECT id, body FROM items WHERE id = ?", (name,)).fetchall():
-            yield _load(db, *row)
-
-
 def _forget(db: sqlite3.Connection, sources: Sequence[str]) -> int:
-    gone = _changed(db, "sources", sources)
+    count = _deleted(db, "sources", sources)
     db.execute("DELETE FROM items WHERE id NOT IN (SELECT item FROM origins)")
-    return gone
+    return count
 
 
-def _changed(db: sqlite3.Connection, table: str, names: Sequence[str]) -> int:
-    """Delete rows by id; how many there were."""
+def _deleted(db: sqlite3.Connection, table: str, names: Sequence[str]) -> int:
+    """Delete rows by id and return how many existed."""
     return sum(db.execute(f"DELETE FROM {table} WHERE id = ?", (name,)).rowcount for name in names)  # noqa: S608

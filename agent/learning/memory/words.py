@@ -1,4 +1,4 @@
-"""Words: what a text is compared by. Parts of identifiers are words too, and common endings are taken off.
+"""The words that texts are compared by. Parts of identifiers count as words, and common endings are removed.
 
 Law: the same text gives the same words on every machine, without a network or a model.
 """
@@ -25,28 +25,27 @@ _ENDINGS = ("ing", "ed")
 def words(text: str) -> list[str]:
     """The words of a text in order: `parseHTTPHeader` is `parsehttpheader`, `pars`, `http` and `header`. Numbers and
     the commonest English words are left out."""
-    found: list[str] = []
+    kept: list[str] = []
     for match in _WORD.finditer(text):
         parts = [_stem(part.lower()) for part in _PART.findall(match[0])]
         whole = [match[0].lower()] if len(parts) > 1 else []
-        found += [word for word in (*whole, *parts) if word not in _STOP and len(word) > 1]
-    return found
+        kept += [word for word in (*whole, *parts) if word not in _STOP and len(word) > 1]
+    return kept
 
 
 def pairs(text: str) -> frozenset[tuple[str, str]]:
-    """Words that follow one another: what two texts share of them says how much of the one was copied."""
-    found = words(text)
-    return frozenset(pairwise(found))
+    """All pairs of adjacent words: the share that two texts have in common measures copying."""
+    return frozenset(pairwise(words(text)))
 
 
 def likeness(one: Sequence[str], other: Sequence[str]) -> float:
-    """The share of the words of both that each has, in [0, 1]; 0 where neither has any (Jaccard)."""
+    """The Jaccard index of two sets of words, in [0, 1]; 0 when both are empty."""
     first, second = frozenset(one), frozenset(other)
     return len(first & second) / len(first | second) if first or second else 0.0
 
 
 def _stem(word: str) -> str:
-    """The word without the commonest endings, so that `raises`, `raised` and `raising` are one."""
+    """The word without common endings, so that `raises`, `raised` and `raising` are the same."""
     if not word.isascii():
         return word
     if word.endswith("ies") and len(word) > 4:

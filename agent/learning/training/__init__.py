@@ -1,7 +1,7 @@
-"""Training: what to train, on which rows, checked before a minute of it is spent. `job` does it.
+"""Training a model on exported rows: what to train and on which rows, checked before it starts. `job` does the work.
 
-Law: rows of several versions of a policy are mixed only when that is asked for: preferences and outcomes tell of the
-policy that they were drawn from.
+Law: rows of several policy versions are mixed only on request: preferences and outcomes hold for the policy that
+produced them.
 """
 
 from __future__ import annotations
@@ -32,16 +32,13 @@ METHODS: Mapping[Method, tuple[str, ...]] = {
     "reward": ("preference", "edit-preference"),
     "grpo": ("grpo-tree",),
 }
-"""The formats of `ramify export` that each takes."""
+"""The `ramify export` formats that each method accepts."""
 WHOLE_CONVERSATIONS = ("sft", "sft-masked", "retro", "revision", "trajectories")
-"""Formats whose rows are `messages`, of which the assistant's are trained on, those with `"train": false` excepted."""
-
+"""Formats with `messages` rows. Every assistant message is trained on, except those with `"train": false`."""
 EDITS = {"edit", "edit-preference", "edit-kto"}
-"""Formats for the compact policy, which can begin as a model from nothing."""
-
-
+"""Formats for the compact policy, which can be trained from scratch."""
 END_BYTES = 1 << 20
-"""Read at both ends of a checkpoint's files."""
+"""Bytes read at each end of a checkpoint's files."""
 
 
 class TrainingFailed(RamifyError):
@@ -50,27 +47,27 @@ class TrainingFailed(RamifyError):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What can be chosen of a training."""
+    """The settings of a training."""
 
     model: str = ""
-    """A folder with a checkpoint; empty: a tiny one from nothing (`tiny`)."""
+    """A checkpoint folder; empty: a tiny model from scratch (`tiny`)."""
     lora: int = 0
-    """Rank of an adapter; 0: all weights are trained."""
+    """Rank of the adapter to train; 0: train all weights."""
     epochs: float = 1.0
     max_steps: int = -1
-    """Ends earlier than the epochs, where it is above 0."""
+    """Stops before `epochs` are over, if above 0."""
     batch: int = 8
     accumulate: int = 1
     rate: float = 1e-4
     warmup_steps: int = 0
     max_length: int = 2048
-    """Tokens of a row; what is behind is cut off."""
+    """Tokens of a row; the rest is cut off."""
     beta: float = 0.1
-    """Of DPO and KTO: how far the policy may go from the one it began as."""
+    """DPO and KTO: how strongly the policy is held to the one it started as."""
     prompt_loss: bool = False
-    """Of SFT: prompts are learned, too, as a model from nothing needs."""
+    """SFT: train on prompts too, as a model from scratch needs."""
     group_by_length: bool = False
-    """Rows of about the same length go together, so that little is padded."""
+    """Batch rows of similar length together, to pad less."""
     save_steps: int = 200
     log_steps: int = 10
     cpu: bool = False
@@ -82,140 +79,137 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The rows of an export."""
+    """The rows of one export."""
 
     folder: Path
     format: str
     policies: tuple[str, ...]
     digest: str
-    """Of the manifest and the rows, as they are now."""
+    """A hash of the manifest and the rows as they are now."""
 
     @classmethod
     def read(cls, folder: Path) -> Data:
-        """Raises UsageError where the folder is no export with rows to train on."""
+        """Raises UsageError when the folder is not an export, or has no rows to train on."""
         try:
             manifest = json.loads((folder / "manifest.json").read_bytes())
             policies = tuple(sorted(manifest["counts"].get("policy", ())))
-            found = cls(folder, manifest["format"], policies, _digest(folder))
+            data = cls(folder, manifest["format"], policies, _digest(folder))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"{folder} is not what ramify export wrote: no manifest.json can be read there") from error
-        if not found.files("train"):
-            raise UsageError(f"{folder} holds no rows in train.jsonl: nothing is left to train on")
-        return found
+            raise UsageError(f"{folder} is not a folder of ramify export: it has no readable manifest.json") from error
+        if not data.files("train"):
+            raise UsageError(f"{folder} has no rows in train.jsonl: there is nothing to train on")
+        return data
 
     def files(self, split: str) -> list[str]:
-        """The file of a split, where it has rows."""
+        """The file of a split; an empty list if the split has no rows."""
         path = (self.folder / f"{split}.jsonl").absolute()
         return [str(path)] if path.exists() and path.stat().st_size else []
 
 
 def _digest(folder: Path) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in ("manifest.json", "train.jsonl", "validation.jsonl"):
         if (path := folder / name).exists():
             with path.open("rb") as file:
-                found.update(hashlib.file_digest(file, "sha256").digest())
-    return found.hexdigest()
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def _ends(checkpoint: Path) -> str:
-    """Names what is in the files of a checkpoint, by how each begins and ends: weights can be many gigabytes."""
-    found = hashlib.sha256()
-    for path in sorted(each for kind in ("json", "safetensors", "bin") for each in checkpoint.glob(f"*.{kind}")):
+    """A hash of how each file of a checkpoint begins and ends: weights can be many gigabytes."""
+    digest = hashlib.sha256()
+    for path in sorted(file for kind in ("json", "safetensors", "bin") for file in checkpoint.glob(f"*.{kind}")):
         size = path.stat().st_size
         with path.open("rb") as file:
-            found.update(f"{path.name} {size}\n".encode() + file.read(END_BYTES))
+            digest.update(f"{path.name} {size}\n".encode() + file.read(END_BYTES))
             file.seek(max(0, size - END_BYTES))
-            found.update(file.read())
-    return found.hexdigest()
+            digest.update(file.read())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that a training depends on."""
+    """Everything a training depends on."""
 
     method: Method
     data: tuple[Data, ...]
     wanted: Wanted
 
     def order(self) -> dict[str, Any]:
-        """What the training program is given."""
+        """The input of the training program."""
         return {
             "method": self.method,
-            "formats": sorted({each.format for each in self.data}),
-            "policies": sorted({name for each in self.data for name in each.policies}),
-            "exports": [each.digest for each in self.data],
+            "formats": sorted({export.format for export in self.data}),
+            "policies": sorted({name for export in self.data for name in export.policies}),
+            "exports": [export.digest for export in self.data],
             "checkpoint": _ends(Path(self.wanted.model)) if self.wanted.model else "",
-            "files": [file for each in self.data for file in each.files("train")],
-            "validation": [file for each in self.data for file in each.files("validation")],
+            "files": [file for export in self.data for file in export.files("train")],
+            "validation": [file for export in self.data for file in export.files("validation")],
             "assistant_only": self.method == "sft" and self.data[0].format in WHOLE_CONVERSATIONS,
             **asdict(self.wanted),
         }
 
 
 def plan(method: Method, folders: Sequence[Path], wanted: Wanted, *, mix_policies: bool = False) -> Plan:
-    """A training that can be begun.
+    """A training that passed all checks and can start.
 
     Raises:
-        UsageError: rows of a format that the method does not take, of formats that differ in shape, or of
-            several policies without `mix_policies`; a model that is no folder, or none where one is
-            needed; settings that the method does not take, or with which nothing is learned.
+        UsageError: the method does not accept a format; the formats differ in shape; the rows are of several
+            policies and `mix_policies` is off; the model is not a checkpoint folder, or is missing where one is
+            needed; or the method does not accept a setting, or would learn nothing with it.
     """
-    known = Plan(method, tuple(Data.read(folder) for folder in folders), wanted)
-    for each in known.data:
-        if each.format not in METHODS[method]:
-            takes = ", ".join(METHODS[method])
-            raise UsageError(f"{each.folder} holds rows of the format {each.format}; {method} takes {takes}")
+    checked = Plan(method, tuple(Data.read(folder) for folder in folders), wanted)
+    for export in checked.data:
+        if export.format not in METHODS[method]:
+            accepted = ", ".join(METHODS[method])
+            raise UsageError(f"{export.folder} has rows of the format {export.format}; {method} takes {accepted}")
     _require_use(method, wanted)
-    if len({each.format in WHOLE_CONVERSATIONS for each in known.data}) > 1:
+    if len({export.format in WHOLE_CONVERSATIONS for export in checked.data}) > 1:
         raise UsageError("whole conversations and single answers are rows of different shapes: train on one kind")
-    if others := [] if wanted.model else sorted({each.format for each in known.data} - EDITS):
-        raise UsageError(
-            f"a model from nothing learns edits alone: for rows of the format {others[0]} give --model DIR"
-        )
+    if others := [] if wanted.model else sorted({export.format for export in checked.data} - EDITS):
+        raise UsageError(f"a model from scratch learns only edits: for rows of the format {others[0]} give --model DIR")
     require_checkpoint(wanted.model)
-    policies = known.order()["policies"]
+    policies = checked.order()["policies"]
     if len(policies) > 1 and not mix_policies:
         raise UsageError(
-            f"the rows are of {len(policies)} policies ({', '.join(policies)}): what one did tells of that one alone; "
-            "give --mix-policies to train on all"
+            f"the rows come from {len(policies)} policies ({', '.join(policies)}), and outcomes hold only for the "
+            "policy that produced them; give --mix-policies to train on all"
         )
-    return known
+    return checked
 
 
 def require_checkpoint(model: str) -> None:
-    """Raises UsageError where a model is named that is no folder with a checkpoint."""
+    """Raises UsageError when `model` is not empty and not a folder with a checkpoint."""
     if model and not (Path(model) / "config.json").is_file():
-        raise UsageError(f"--model {model} is not a folder with a checkpoint: no config.json is there")
+        raise UsageError(f"--model {model} is not a folder with a checkpoint: it has no config.json")
 
 
 def _require_use(method: Method, wanted: Wanted) -> None:
-    """Raises UsageError: see `plan`."""
+    """Raises UsageError when the method does not accept a setting, or would learn nothing with it."""
     if method == "kto" and wanted.group_by_length:
         raise UsageError("--group-by-length: TRL's KTO needs the rows in their own order")
     if method == "grpo" and wanted.batch < 2:
         raise UsageError("--batch 1: TRL's GRPO takes at least 2 rows at a time")
-    for flag, given in (("--epochs", wanted.epochs), ("--rate", wanted.rate)):
-        if not given > 0:
-            raise UsageError(f"{flag} {given:g}: nothing is learned so; give more than 0")
+    for flag, value in (("--epochs", wanted.epochs), ("--rate", wanted.rate)):
+        if not value > 0:
+            raise UsageError(f"{flag} {value:g}: nothing would be learned; give more than 0")
     if wanted.lora and not wanted.model:
         raise UsageError(
-            f"--lora {wanted.lora}: below an adapter weights stand still, and those of a model from "
-            "nothing are random; give --model DIR, or leave --lora out"
+            f"--lora {wanted.lora}: an adapter leaves the weights below it unchanged, and those of a model from "
+            "scratch are random; give --model DIR, or leave --lora out"
         )
 
 
 def train(chosen: Plan, out: Path, *, python: Path | None = None, processes: int = 1) -> dict[str, Any]:
-    """Run a training to its end in the folder `out`, or resume it there; returns its metrics. One that has come to its
-    end is not run again.
+    """Run a training to its end in the folder `out`, or resume it there, and return its metrics. A finished training is
+    not run again.
 
-    `python` is the interpreter with the packages of `[train]`, this one by default; `processes` above 1 are started by
-    accelerate, and on processors by PyTorch.
+    `python` is the interpreter with the packages of `[train]`, by default this one. `processes` above 1 are started by
+    accelerate, or on CPUs by PyTorch.
 
     Raises:
-        UsageError: the folder cannot be made, holds another training, or is being trained in; or `python` cannot be
-            run.
-        TrainingFailed: the program failed; its own words are on stderr.
+        UsageError: the folder cannot be made, holds another training, or is in use by one; or `python` cannot be run.
+        TrainingFailed: the program failed; its output is on stderr.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -224,65 +218,54 @@ def train(chosen: Plan, out: Path, *, python: Path | None = None, processes: int
     text = json.dumps(chosen.order(), indent=1, sort_keys=True) + "\n"
     order = out / "order.json"
     if order.exists() and order.read_text(encoding="utf-8") != text:
-        raise UsageError(f"{out} holds another training (order.json differs); name a new --out, or remove it")
+        raise UsageError(f"{out} holds another training (order.json differs); name a new --out, or remove the folder")
     write_atomically(order, text.encode())
-    return _done(out) or _run(chosen, out, str(python or sys.executable), processes)
-
-
-def _done(out: Path) -> dict[str, Any] | None:
-    """The metrics of a training that has come to its end."""
     if not ((out / "metrics.json").exists() and (out / "model").is_dir()):
-        return None
+        _run(chosen, out, str(python or sys.executable), processes)
     metrics: dict[str, Any] = json.loads((out / "metrics.json").read_bytes())
     return metrics
 
 
-def _run(chosen: Plan, out: Path, interpreter: str, processes: int) -> dict[str, Any]:
-    launched = _launched(processes, chosen.wanted.cpu)
-    command = [interpreter, *launched, str(Path(__file__).parent / "job.py"), str(out / "order.json")]
-    with _alone(out) as lock, leaving_by_signals():
-        process = _begun(command, lock)
+def _run(chosen: Plan, out: Path, interpreter: str, processes: int) -> None:
+    launcher = _launcher(processes, chosen.wanted.cpu)
+    command = [interpreter, *launcher, str(Path(__file__).parent / "job.py"), str(out / "order.json")]
+    with _locked(out) as lock, leaving_by_signals():
+        process = _start(command, lock)
         with gone_after(process):
             code = process.wait()
     if code != 0:
         raise TrainingFailed(
-            f"the training ended with {code}: its own words are above; {interpreter} needs the packages of "
-            "ramify[train]; the same command goes on from the last checkpoint"
+            f"the training ended with {code}: its output is above; {interpreter} needs the packages of "
+            "ramify[train]; the same command resumes from the last checkpoint"
         )
-    metrics: dict[str, Any] = json.loads((out / "metrics.json").read_bytes())
-    return metrics
 
 
 @contextmanager
-def _alone(out: Path) -> Iterator[int]:
-    """A file that is locked as long as this process, or the one that it began, is there."""
+def _locked(out: Path) -> Iterator[int]:
+    """A lock file, held as long as this process or the training process lives."""
     with (out / "lock").open("wb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise UsageError(f"{out} is being trained in by another process; wait for it or stop it") from error
+            raise UsageError(f"another process is training in {out}; wait for it or stop it") from error
         yield file.fileno()
 
 
-def _begun(command: list[str], lock: int) -> subprocess.Popen[bytes]:
-    """What it says goes to stderr: stdout is for the result."""
-    env = os.environ | _quiet()
+def _start(command: list[str], lock: int) -> subprocess.Popen[bytes]:
+    """Start the training. Its output goes to stderr: stdout is for the result."""
+    env = os.environ | {"TOKENIZERS_PARALLELISM": "false", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
     try:
         return subprocess.Popen(command, env=env, stdout=2, start_new_session=True, pass_fds=(lock,))
     except OSError as error:
         raise UsageError(
-            f"{command[0]} cannot be run ({error.strerror}): name one with the packages of ramify[train]"
+            f"{command[0]} cannot be run ({error.strerror}): name a Python with the packages of ramify[train]"
         ) from error
 
 
-def _launched(processes: int, cpu: bool) -> list[str]:
-    """What begins several processes. On processors accelerate would begin one, whatever number it is told."""
+def _launcher(processes: int, cpu: bool) -> list[str]:
+    """The arguments that start several processes. On CPUs accelerate starts one, whatever number it is given."""
     if processes == 1:
         return []
     if cpu:
         return ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     return ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", str(processes)]
-
-
-def _quiet() -> dict[str, str]:
-    return {"TOKENIZERS_PARALLELISM": "false", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}

@@ -1,9 +1,9 @@
-"""One training: TRL, PEFT and transformers on the rows of an export. A program of its own, given its order as a file.
+"""The training program: runs TRL, PEFT and transformers on exported rows, as the order file says.
 
     python job.py ORDER.json
 
 It needs the packages of the extra `[train]` and nothing of Ramify, so that any environment with them can run it, also
-under `accelerate launch`. Begun again with the same order it goes on from its last checkpoint.
+under `accelerate launch`. Run again with the same order, it resumes from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -24,41 +24,38 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 COLUMNS = {"sft": {"messages", "prompt", "completion", "tools"}, "dpo": {"prompt", "chosen", "rejected", "tools"}}
 COLUMNS |= {"kto": {"prompt", "completion", "label", "tools"}, "reward": COLUMNS["dpo"]}
 COLUMNS |= {"grpo": {"prompt", "completion", "tools", "advantage", "weight"}}
-"""What a trainer reads of a row."""
+"""The columns that each method's trainer reads."""
 
 
 def main(order_file: str) -> None:
     """Train, then write the model, `loss.png` and, last of all, `metrics.json` beside the order."""
     order = json.loads(Path(order_file).read_text(encoding="utf-8"))
     out = Path(order_file).parent
-    begun = time.time()
+    started = time.time()
     trainer = _trainer(order, out)
-    found = _last_checkpoint(out / "checkpoints")
-    trainer.train(resume_from_checkpoint=found)
-    trainer.save_model(str(out / "model"))  # by all processes: each may hold a part of it
+    checkpoint = _last_checkpoint(out / "checkpoints")
+    trainer.train(resume_from_checkpoint=checkpoint)
+    trainer.save_model(str(out / "model"))  # in every process: each may hold a part of it
     if not trainer.is_world_process_zero():
         return
     trainer.processing_class.save_pretrained(str(out / "model"))
     _let_generate(out / "model" / "config.json")
-    history = _own(trainer.state.log_history)
+    # Without the trainer's summary: after a resumption it spreads the last session's losses over all steps.
+    history = [entry for entry in trainer.state.log_history if "train_runtime" not in entry]
     _draw(history, out / "loss.png")
-    facts = {"steps": trainer.state.global_step, "resumed_at": _steps(found), "seconds": round(time.time() - begun, 1)}
-    facts |= {"rows": len(trainer.train_dataset), "parameters": sum(p.numel() for p in trainer.model.parameters())}
+    facts = {"steps": trainer.state.global_step, "resumed_at": _steps(checkpoint)}
+    facts |= {"seconds": round(time.time() - started, 1), "rows": len(trainer.train_dataset)}
+    facts |= {"parameters": sum(p.numel() for p in trainer.model.parameters())}
     facts |= {"trained": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad)}
     facts["history"] = history
     _write(out / "metrics.json", json.dumps(facts, indent=1) + "\n")
 
 
-def _own(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without the trainer's summary, which after a resumption counts the last session's losses over all steps."""
-    return [each for each in history if "train_runtime" not in each]
-
-
 def _write(file: Path, text: str) -> None:
-    """Whole or not at all: who finds it takes the training for done."""
-    begun = file.with_name(f".{file.name}.{os.getpid()}")
-    begun.write_text(text, encoding="utf-8")
-    begun.replace(file)
+    """Write the file atomically: its presence means that the training is finished."""
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(file)
 
 
 def _trainer(order: dict[str, Any], out: Path) -> Any:
@@ -69,7 +66,7 @@ def _trainer(order: dict[str, Any], out: Path) -> Any:
     if not rows:
         raise SystemExit("nothing to learn: none of these rollouts solved its task")
     order["validation"] = order["validation"] if held_out else []
-    folder = order["model"] or _made_from_nothing(rows, order, out / "scratch")
+    folder = order["model"] or _from_scratch(rows, order, out / "scratch")
     tokenizer = AutoTokenizer.from_pretrained(folder)
     if order["assistant_only"] and not _maskable([*rows, *held_out], tokenizer):
         rows, held_out = _answers(rows), _answers(held_out)
@@ -82,17 +79,13 @@ def _trainer(order: dict[str, Any], out: Path) -> Any:
     if order["method"] == "grpo":
         part = _part("tree_grpo")
         kind, rows, held_out = part.TreeTrainer, part.encoded(rows, tokenizer, order["max_length"]), []
-    given = {"model": model, "args": config, "train_dataset": _dataset(rows), "processing_class": tokenizer}
+    arguments = {"model": model, "args": config, "train_dataset": _dataset(rows), "processing_class": tokenizer}
     if held_out:
-        given["eval_dataset"] = _dataset(held_out)
-    return _with_rows(kind(**given, peft_config=_adapter(order)), len(rows), order["max_length"])
-
-
-def _with_rows(trainer: Any, count: int, longest: int) -> Any:
-    """The trainer, which has left out by itself those of so many rows of which nothing could be learned."""
-    left = len(trainer.train_dataset)
-    if left < count:
-        sys.stderr.write(f"{count - left} of {count} rows do not fit --max-length {longest}: left out\n")
+        arguments["eval_dataset"] = _dataset(held_out)
+    trainer = kind(**arguments, peft_config=_adapter(order))
+    left, longest = len(trainer.train_dataset), order["max_length"]
+    if left < len(rows):  # the trainer itself drops rows from which it cannot learn
+        sys.stderr.write(f"{len(rows) - left} of {len(rows)} rows do not fit --max-length {longest}: left out\n")
     if not left:
         raise SystemExit("nothing to learn: give a higher --max-length")
     return trainer
@@ -142,8 +135,8 @@ def _config(order: dict[str, Any], out: Path) -> tuple[Any, Any]:
 
 
 def _dtype(order: dict[str, Any]) -> str:
-    """Weights that are trained are held in float32, whatever the checkpoint has: an update of less than 1/256 of a
-    weight is lost in bfloat16. Below an adapter they stand still, and stay as they are."""
+    """Trained weights are kept in float32 whatever the checkpoint has: bfloat16 loses updates of less than 1/256 of a
+    weight. Weights below an adapter do not change and keep their type."""
     return "auto" if order["lora"] and not order["cpu"] else "float32"
 
 
@@ -157,12 +150,12 @@ def _adapter(order: dict[str, Any]) -> Any:
 
 
 def _rows(files: list[str], method: str) -> list[dict[str, Any]]:
-    """Those that may be learned, without the columns that no trainer reads."""
-    every = [row for file in files for row in _read(Path(file))]
-    found = [row for row in every if row.get("resolved", True)]
-    if len(found) < len(every):
-        sys.stderr.write(f"{len(every) - len(found)} of {len(every)} rollouts did not solve their task: left out\n")
-    return [{key: row[key] for key in row if key in COLUMNS[method]} for row in found]
+    """The rows to learn from, with only the columns that the trainer reads."""
+    rows = [row for file in files for row in _read(Path(file))]
+    kept = [row for row in rows if row.get("resolved", True)]
+    if len(kept) < len(rows):
+        sys.stderr.write(f"{len(rows) - len(kept)} of {len(rows)} rollouts did not solve their task: left out\n")
+    return [{key: row[key] for key in row if key in COLUMNS[method]} for row in kept]
 
 
 def _read(file: Path) -> Iterator[dict[str, Any]]:
@@ -170,12 +163,12 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
         try:
             yield json.loads(line)
         except ValueError as error:
-            raise SystemExit(f"{file}:{number} is no row ({error}): export it again") from error
+            raise SystemExit(f"{file}:{number} is not a row ({error}): export the rows again") from error
 
 
 def _maskable(rows: list[dict[str, Any]], tokenizer: Any) -> bool:
-    """Whether TRL can put the loss on the answers of whole conversations: on all of each, and with a chat template that
-    says which they are, or one that TRL knows."""
+    """Whether TRL can restrict the loss to the answers in whole conversations. It needs every answer to be trained on,
+    and a chat template that marks answers or that TRL knows."""
     from trl.chat_template_utils import get_training_chat_template
 
     if any(_silent(message) for row in rows for message in row["messages"]):
@@ -191,35 +184,35 @@ def _silent(message: dict[str, Any]) -> bool:
 
 
 def _answers(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Conversations as a row for each answer that is to be learned."""
-    found = []
+    """Conversations split into one row for each answer to learn."""
+    answers = []
     for row in rows:
         tools = {"tools": row["tools"]} if "tools" in row else {}
-        told = [{key: value for key, value in each.items() if key != "train"} for each in row["messages"]]
+        bare = [{key: value for key, value in message.items() if key != "train"} for message in row["messages"]]
         for place, message in enumerate(row["messages"]):
             if message["role"] == "assistant" and not _silent(message):
-                found.append({"prompt": told[:place], "completion": [told[place]], **tools})
-    return found
+                answers.append({"prompt": bare[:place], "completion": [bare[place]], **tools})
+    return answers
 
 
 def _dataset(rows: list[dict[str, Any]]) -> Any:
-    """Arguments of tools as they are: without `use_json`, each call would get the keys of all others."""
     from datasets import Dataset
 
+    # Without `use_json`, the arguments of each call would get the keys of all other calls.
     return Dataset.from_list(rows, on_mixed_types="use_json")
 
 
-def _made_from_nothing(rows: list[dict[str, Any]], order: dict[str, Any], folder: Path) -> str:
+def _from_scratch(rows: list[dict[str, Any]], order: dict[str, Any], folder: Path) -> str:
     if not folder.exists():
-        begun = folder.with_name(f"{folder.name}.{os.getpid()}")
-        _part("tiny").make(rows, begun, seed=order["seed"], **order["tiny"])
+        part = folder.with_name(f"{folder.name}.{os.getpid()}")
+        _part("tiny").make(rows, part, seed=order["seed"], **order["tiny"])
         with suppress(OSError):  # another process of this training was first
-            begun.rename(folder)
+            part.rename(folder)
     return str(folder)
 
 
 def _part(name: str) -> Any:
-    """Another file of this program."""
+    """Load another file of this program as a module."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -229,25 +222,25 @@ def _part(name: str) -> Any:
 
 
 def _last_checkpoint(folder: Path) -> str | None:
-    """The newest that is whole: its state is what a trainer writes last."""
-    whole = [each for each in folder.glob("checkpoint-*") if (each / "trainer_state.json").is_file()]
-    return str(max(whole, key=lambda each: _steps(each.name))) if whole else None
+    """The newest complete checkpoint: a trainer writes `trainer_state.json` last."""
+    complete = [path for path in folder.glob("checkpoint-*") if (path / "trainer_state.json").is_file()]
+    return str(max(complete, key=lambda path: _steps(path.name))) if complete else None
 
 
 def _steps(checkpoint: str | None) -> int:
-    """Those that it was made after, by its name."""
+    """The step number in a checkpoint's name; 0 without a checkpoint."""
     return int(checkpoint.rpartition("-")[2]) if checkpoint else 0
 
 
 def _let_generate(config: Path) -> None:
-    """Training writes that no cache is used, which would make generation slow. An adapter has no such file."""
+    """Turn the cache on again: training turns it off, which would make generation slow. An adapter has no such file."""
     if config.exists():
-        known = json.loads(config.read_text(encoding="utf-8")) | {"use_cache": True}
-        config.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+        settings = json.loads(config.read_text(encoding="utf-8")) | {"use_cache": True}
+        config.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
 def _draw(history: list[dict[str, Any]], file: Path) -> None:
-    """The loss by steps, as a picture; none where matplotlib is missing."""
+    """Plot the loss by steps; without matplotlib, do nothing."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
@@ -255,7 +248,7 @@ def _draw(history: list[dict[str, Any]], file: Path) -> None:
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     for name, label in (("loss", "training"), ("eval_loss", "validation")):
-        points = [(each["step"], each[name]) for each in history if name in each]
+        points = [(entry["step"], entry[name]) for entry in history if name in entry]
         if points:
             axes.plot(*zip(*points, strict=True), marker="o", markersize=3, label=label)
             axes.legend()

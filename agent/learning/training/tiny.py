@@ -1,9 +1,8 @@
-"""A model from nothing: the tokenizer is trained on the rows, the weights are random.
+"""A tiny model from scratch for the compact policy: a tokenizer trained on the rows, and random weights.
 
-For the compact policy: the numbers of lines and variables, and what ends a prompt and an edit, are tokens of their own;
-a name is cut the same way wherever it stands, so that to write it again is to copy; the chat template puts messages one
-behind the other and adds nothing, so that a server is asked for the very text that was trained on. Part of `job.py`;
-needs nothing of Ramify.
+Line numbers, variable numbers and the ends of prompts and edits are tokens of their own. A name is tokenized the same
+way everywhere, so that repeating it means copying its tokens. The chat template joins messages and adds nothing, so
+that a server is asked for exactly the text that was trained on. Part of `job.py`; needs nothing of Ramify.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 LINES, VARIABLES = 160, 64
-"""Numbers of lines, and of variables, that are tokens."""
+"""How many line numbers and variable numbers are tokens."""
 PAD, END = "<pad>", "<end>"
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 TOKENIZED = 50_000
-"""Rows that a tokenizer is made of, at most."""
+"""The most rows that a tokenizer is trained on."""
 HEAD = 32
-"""Width of an attention head: a narrow model has several."""
+"""Width of an attention head, so that a narrow model has several."""
 PIECES = r"[^\W\d]+|\d|\n| +|[^\w\n]+"
-"""What no token reaches across: words, digits, signs with the spaces behind them."""
+"""Units that no token crosses: words, digits, signs with the spaces after them."""
 
 
 def make(
@@ -34,7 +33,7 @@ def make(
     tokenizer = _tokenizer(rows, vocabulary, positions)
     tokenizer.save_pretrained(folder)
     torch.manual_seed(seed)
-    # Not Qwen2, say: for that, transformers puts Qwen's own way to cut in the place of a tokenizer's.
+    # Not Qwen2, for example: there transformers replaces the tokenizer's own pre-tokenization by Qwen's.
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=width,
@@ -54,7 +53,7 @@ def make(
 
 
 def _tokenizer(rows: list[dict[str, Any]], vocabulary: int, positions: int) -> Any:
-    """Byte-level BPE of what the rows say."""
+    """Byte-level BPE trained on the texts of the rows."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 

@@ -1,9 +1,9 @@
-"""Adapters: how the tests of a test framework are run so that each test's end is known, one file a framework.
+"""Adapters: running the tests of a framework so that each result is known, one file per framework.
 
-An adapter is asked for an `Order`, which is carried out in a scratch fork, and reads what came of it into `Told`; both
-are pure. `agent.measure.reading` then decides whether the run can be believed, by the same rules for all.
+An adapter provides an `Order`, which is carried out in a scratch fork, and parses the result into a `Transcript`; both
+steps are pure. `agent.measure.reading` then decides whether to believe the run, by the same rules for all.
 
-Law: an adapter never raises on what a run left behind, and no evidence of a run is never a pass.
+Law: an adapter never raises on the output of a run, and a run without evidence never passes.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
-from agent.measure.reading import Told
+from agent.measure.reading import Transcript, read
 from agent.measure.warm.planting import Limits, Plan
 
-__all__ = ["PROC", "Adapter", "Left", "Order", "inside"]
+__all__ = ["PROC", "Adapter", "Left", "Order", "inside", "read_sealed"]
 
 PROC = r"/proc/((thread-)?self\b|(?![a-z]))"
-"""The files of a process, in a pattern of tricks; what the kernel says of the machine is everybody's."""
+"""Part of a pattern of tricks: the files of a process in /proc, but not those about the machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to do in a scratch fork, the workspace being the current directory."""
+    """What to do in a scratch fork, with the workspace as current directory."""
 
     script: str
-    """For `/bin/sh -c`."""
+    """A script for `/bin/sh -c`."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """To be written before, by absolute path."""
+    """Files to write before, by absolute path."""
     gather: tuple[str, ...] = ()
-    """Patterns of `find -path` of files in the workspace that hold results; those that are there before are removed."""
+    """`find -path` patterns of result files in the workspace; existing ones are removed before the run."""
     captured: bool = False
-    """What the script prints is the result, in full; otherwise only its tail is kept, for people."""
+    """The script's full output is the result; otherwise only its tail is kept, for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a run left behind."""
+    """The results of a run, to be parsed."""
 
     nonce: str
     exit_code: int
     report: bytes = b""
-    """The file `Plan.report`, which holds what was printed where that was to be captured; empty: there is none."""
+    """The content of `Plan.report`, or the captured output; empty if there is none."""
     gathered: Mapping[str, bytes] = field(default_factory=dict)
     """Content by path, relative to the workspace."""
 
@@ -55,34 +55,38 @@ class Adapter:
 
     name: str
     command: str
-    """What runs all tests, where nobody says."""
+    """The default command to run all tests."""
     named: re.Pattern[str]
-    """Found in a command that means to run this framework."""
+    """Found in a command that runs this framework."""
     order: Callable[[Plan, str, Sequence[str], Limits], Order]
-    """How to run this command with these tests only, or with all where none is named or `selects` is not set. Of the
-    limits an adapter keeps what its runner allows; the whole run is killed by whoever carries the order out."""
-    read: Callable[[Left], Told]
+    """How to run this command with only these tests, or with all if none is named or `selects` is false. The adapter
+    applies the limits its runner supports; the whole run is killed from outside."""
+    read: Callable[[Left], Transcript]
     tests: tuple[str, ...] = ()
-    """Files that hold tests or what tests need."""
+    """Files that contain tests or what tests need."""
     steering: tuple[str, ...] = ()
-    """Files that tell the runner what to do: put back, and no honest patch touches them."""
+    """Files that configure the runner: restored, and no honest patch touches them."""
     manifests: tuple[str, ...] = ()
-    """Files that say, among other things, how tests are run: put back."""
+    """Files that, among other things, configure tests: restored."""
     steers: re.Pattern[str] = re.compile(r"(?!)")
-    """Matches a line of a manifest that is about tests: no honest patch changes one."""
+    """Matches a line of a manifest about tests: no honest patch changes one."""
     built: tuple[str, ...] = ()
-    """What is made or installed, and not written by hand: put back."""
+    """Files that are built or installed, not written by hand: restored."""
     tricks: re.Pattern[str] = re.compile(r"(?!)")
-    """Found in a line by which a source talks to its runner, or ends its process, in place of doing its work."""
+    """Found in a source line that talks to the runner or ends the process instead of doing its work."""
     inner: re.Pattern[str] | None = None
-    """Matches the line of a source that says of what follows that it is there for tests only; None: sources hold no
-    tests."""
+    """Matches a source line that marks what follows as test code; None: sources contain no tests."""
     selects: bool = False
-    """It can run some of the tests; others always run all."""
+    """It can run selected tests; otherwise all always run."""
     fits: Callable[[Path | None, str], bool] = lambda repo, command: True
-    """Whether the repository of a command that names it may be one of its; None: its files are in an image."""
+    """Whether the repository, given the command, may use this framework; None: the files are in an image."""
 
 
 def inside(program: str) -> bytes:
     """The source of a program that runs in the sandbox."""
     return (resources.files("agent.measure.inside") / program).read_bytes()
+
+
+def read_sealed(left: Left) -> Transcript:
+    """Read a report of sealed lines. Ids are `file::Class::test` or `file::test`; in JavaScript `file::block::name`."""
+    return read(left.report, left.nonce)

@@ -1,7 +1,7 @@
-"""Rust: the text of `cargo test`, of which the standard output and the errors are read as one.
+"""Rust: the text of `cargo test`, standard output and errors read as one.
 
-The test binary prints that text itself: code that prints what a passing test prints and ends the process cannot be told
-from a pass. Tests inside of a source cannot be put back either; a patch that changes one is refused.
+The test binary prints that text itself, so code that prints a passing test's line and ends the process looks like a
+pass. Tests inside a source cannot be restored either; a patch that changes one is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.inside.cutting import cut, ending
 from agent.measure.logs.cargo import cargo
-from agent.measure.reading import Told
+from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 from agent.untrusted import terminal_text
 
@@ -29,25 +29,25 @@ MESSAGE_BYTES = 1500
 
 
 def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Order:
-    """Every target runs, also after one that failed: an alias cannot do that, so the command itself is amended."""
+    """Make every target run, even after a failure. An alias cannot do that, so the command itself is changed."""
     script = COMMAND.sub(r"cargo\1 \2 --no-fail-fast", command)
     return Order(f"export CARGO_TERM_COLOR=never\n{script}", captured=True)
 
 
-def read(left: Left) -> Told:
-    """Ids are `crate::path of the target::module::test`, of doctests `crate::doc::file - what they document`."""
-    told = Told()
+def read(left: Left) -> Transcript:
+    """Ids are `crate::path of the target::module::test`; for doctests, `crate::doc::file - documented item`."""
+    transcript = Transcript()
     complete = True
     for target, lines in _targets(terminal_text(left.report.decode(errors="replace"))):
-        told.opened = True
-        complete = _read_target(told, target, lines) and complete
-    if told.opened and complete:
-        told.end()
-    return told
+        transcript.opened = True
+        complete = _read_target(transcript, target, lines) and complete
+    if transcript.opened and complete:
+        transcript.end()
+    return transcript
 
 
 def _targets(text: str) -> Iterator[tuple[str, list[str]]]:
-    """What was printed of each test binary and each crate's doctests."""
+    """The output of each test binary and each crate's doctests."""
     target, lines = "", list[str]()
     for line in text.split("\n"):
         if begins := RUNNING.fullmatch(line.strip()):
@@ -61,22 +61,22 @@ def _targets(text: str) -> Iterator[tuple[str, list[str]]]:
         yield target, lines
 
 
-def _read_target(told: Told, target: str, lines: list[str]) -> bool:
-    """Whether it came to its end, and ended as its tests did."""
+def _read_target(transcript: Transcript, target: str, lines: list[str]) -> bool:
+    """Read one target; returns whether its summary agrees with its tests."""
     outcomes = dict[str, Outcome]()
     for test, outcome in cargo("\n".join(lines)):
         if outcomes.setdefault(test, outcome) is not outcome:
-            told.doubts.append(f"{target}::{test} is reported as {outcomes[test].value} and as {outcome.value}")
+            transcript.doubts.append(f"{target}::{test} is reported as {outcomes[test].value} and as {outcome.value}")
     messages = _messages(lines)
     names = _names(outcomes) if target.endswith("::doc") else {}
     for test, outcome in outcomes.items():
         message = messages.get(test, "") if outcome is Outcome.FAILED else ""
-        told.test(f"{target}::{names.get(test, test)}", outcome, message=message)
+        transcript.test(f"{target}::{names.get(test, test)}", outcome, message=message)
     results = [match for line in lines if (match := RESULT.fullmatch(line.strip()))]
     if len(results) > 1:
-        told.doubts.append(f"{target} came to its end more than once")
+        transcript.doubts.append(f"{target} came to its end more than once")
     if not results:
-        told.broke(target, ending("\n".join(lines), MESSAGE_BYTES))
+        transcript.broke(target, ending("\n".join(lines), MESSAGE_BYTES))
         return True
     counted = [
         sum(end is each for end in outcomes.values()) for each in (Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED)
@@ -85,8 +85,8 @@ def _read_target(told: Told, target: str, lines: list[str]) -> bool:
 
 
 def _names(tests: Iterable[str]) -> dict[str, str]:
-    """What doctests go by: not by their lines, which any change above them moves. Of several of one item those after
-    the first are numbered."""
+    """Names of doctests without line numbers, which any change above them moves. Further doctests of the same item are
+    numbered."""
     lines = {test: int(match[2]) for test in tests if (match := DOCUMENTED.fullmatch(test))}
     seen, names = Counter[str](), dict[str, str]()
     for test in sorted(lines, key=lambda test: lines[test]):
@@ -97,7 +97,7 @@ def _names(tests: Iterable[str]) -> dict[str, str]:
 
 
 def _messages(lines: list[str]) -> dict[str, str]:
-    """What failed tests printed."""
+    """The output of failed tests."""
     found: dict[str, list[str]] = {}
     into: list[str] = []
     for line in lines:
@@ -107,7 +107,7 @@ def _messages(lines: list[str]) -> dict[str, str]:
             into = []
         else:
             into.append(line)
-    return {test: cut("\n".join(said).strip(), MESSAGE_BYTES)[0] for test, said in found.items()}
+    return {test: cut("\n".join(texts).strip(), MESSAGE_BYTES)[0] for test, texts in found.items()}
 
 
 CARGO = Adapter(

@@ -1,4 +1,4 @@
-"""Django: `manage.py test`, and the `runtests.py` of Django itself and of what is made for it."""
+"""Django: `manage.py test`, and the `runtests.py` of Django itself and of packages for it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from functools import partial
 from pathlib import Path
 
-from agent.measure.adapters import Adapter
-from agent.measure.adapters.in_process import PYTHON, begun_by, read
+from agent.measure.adapters import Adapter, read_sealed
+from agent.measure.adapters.in_process import PYTHON, begun_by
 
 __all__ = ["DJANGO"]
 
@@ -29,7 +29,7 @@ def _run_by(found: re.Match[str], package: str) -> str:
 
 
 def fits(repo: Path | None, command: str) -> bool:
-    """Other projects call a program of their own `runtests.py`: one that can be read has to look like Django's."""
+    """Other projects have their own `runtests.py`; if it can be read, it has to look like Django's."""
     scripts = [found["what"] for found in NAMED.finditer(command) if found["what"].endswith("runtests.py")]
     if repo is None or not scripts:
         return True
@@ -50,7 +50,7 @@ DJANGO = Adapter(
     named=NAMED,
     fits=fits,
     order=partial(begun_by, ("unittests", "django"), _replaced),
-    read=read,
+    read=read_sealed,
     tests=("tests.py",),
     steering=("manage.py", "runtests.py"),
     selects=True,

@@ -1,7 +1,7 @@
-"""Go: `go test -json`, which the environment asks of every `go test`, behind make too.
+"""Go: `go test -json`; an environment variable makes every `go test` use it, even behind make.
 
-The test binary is the candidate's own program, and `go` reads its output: code that ends the process after printing
-what a passing test prints cannot be told from a pass. A test that is said to have ended in two ways is refused.
+The test binary is the candidate's own program, and `go` reads its output: code that prints a passing test's line and
+ends the process looks like a pass. A test reported with two outcomes is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.inside.cutting import cut
 from agent.measure.logs.go import ENDS, read_events
-from agent.measure.reading import Told
+from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 
 __all__ = ["GO"]
@@ -24,55 +24,57 @@ MESSAGE_BYTES = 1500
 
 
 def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Order:
-    """Flags that the command itself gives in GOFLAGS are kept."""
+    """Flags in the command's own GOFLAGS are kept."""
     flags = ["-json", *([f"-run=^({'|'.join(_functions(wanted))})$"] if wanted else [])]
     ours = f"GOFLAGS='{' '.join(flags)} '"
     own = re.sub(r"(?<!\w)GOFLAGS=", lambda _: ours, command)
     return Order(f'export {ours}"${{GOFLAGS-}}"\n{own}', captured=True)
 
 
-def read(left: Left) -> Told:
-    """Ids are `package::Test/subtest`. A package that failed although none of its tests did is broken, and so are its
+def read(left: Left) -> Transcript:
+    """Ids are `package::Test/subtest`. A package that failed although none of its tests did is broken, with all its
     tests."""
-    told, packages = Told(), dict[str, _Package]()
+    transcript, packages = Transcript(), dict[str, _Package]()
     for event in read_events(left.report.decode(errors="replace")):
-        told.opened = True
+        transcript.opened = True
         package = packages.setdefault(event["Package"], _Package(event["Package"]))
         if event["Action"] == "output":
             package.printed.setdefault(event.get("Test", ""), []).append(str(event.get("Output", "")))
         elif outcome := ENDS.get(event["Action"].upper()):
-            package.end(told, event, outcome)
-    if told.opened and all(package.ended for package in packages.values()):
-        told.end()
-    return told
+            package.end(transcript, event, outcome)
+    if transcript.opened and all(package.ended for package in packages.values()):
+        transcript.end()
+    return transcript
 
 
 @dataclass(slots=True)
 class _Package:
-    """What was said of a package."""
+    """The events of a package."""
 
     path: str
     printed: dict[str, list[str]] = field(default_factory=dict)
-    """By test; by the empty name what no test printed."""
+    """Output by test; under "", output outside any test."""
     failed: bool = False
     ended: bool = False
 
-    def end(self, told: Told, event: dict[str, Any], outcome: Outcome) -> None:
-        """A test of the package ended, or all of it."""
+    def end(self, transcript: Transcript, event: dict[str, Any], outcome: Outcome) -> None:
+        """Record the end of a test, or of the whole package."""
         test, seconds = event.get("Test", ""), event.get("Elapsed")
         failed = outcome is Outcome.FAILED
         message = cut("".join(self.printed.get(test, [])), MESSAGE_BYTES)[0] if failed else ""
         if test:
             self.failed = self.failed or failed
-            told.test(f"{self.path}::{test}", outcome, seconds if isinstance(seconds, (int, float)) else 0.0, message)
+            transcript.test(
+                f"{self.path}::{test}", outcome, seconds if isinstance(seconds, (int, float)) else 0.0, message
+            )
             return
         self.ended = True
         if failed and not self.failed:
-            told.broke(self.path, message)
+            transcript.broke(self.path, message)
 
 
 def _functions(wanted: Sequence[str]) -> list[str]:
-    """The test functions that hold these tests."""
+    """The test functions that contain these tests."""
     return sorted({re.escape(test.partition("::")[2].split("/")[0]) for test in wanted})
 
 

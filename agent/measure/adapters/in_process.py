@@ -1,7 +1,6 @@
-"""Test programs of Python's: ours begins in place of theirs, runs it in the same process, and seals what it says of the
-tests.
+"""Python test programs: ours starts in place of theirs, runs it in the same process, and seals the results.
 
-It begins before the candidate's code, which then runs in the same process, as with pytest.
+It starts before the candidate's code, which then runs in the same process, as with pytest.
 """
 
 from __future__ import annotations
@@ -11,15 +10,13 @@ import json
 import re
 from collections.abc import Callable, Sequence
 
-from agent.measure.adapters import Left, Order, inside
-from agent.measure.reading import Told
-from agent.measure.reading import read as read_sealed
+from agent.measure.adapters import Order, inside
 from agent.measure.warm.planting import Limits, Plan, orders_of
 
-__all__ = ["PYTHON", "begun_by", "plain", "read"]
+__all__ = ["PYTHON", "begun_by", "plain"]
 
 PYTHON = r"(?:\S*/)?python[\d.]*(?:\s+-(?:[WX]\s*\S+|[A-Za-z]+))*\s+"
-"""A Python with its options, at the beginning of a command that names a script."""
+"""A Python with its options, before a script in a command."""
 SHARED = ("account.py", "alarm.py", "channel.py", "cutting.py", "failures.py", "scripts.py", "wanted.py")
 
 
@@ -31,8 +28,8 @@ def begun_by(
     wanted: Sequence[str],
     limits: Limits,
 ) -> Order:
-    """Carry out a command in which `replaced` has put our package in the place of their program. The package is made of
-    these programs, the last of which begins, with its orders in its own source."""
+    """Run a command in which `replaced` has substituted our package for their program. The package consists of these
+    programs; the last one starts, with its orders in its own source."""
     package, folder = planned.plugins[-1], planned.folder
     orders = orders_of(planned, wanted, limits, by_path=bool(wanted)) | {"package": package, "jobs": limits.jobs}
     start = f"import json\n\nfrom .{programs[-1]} import main\n\nmain(json.loads({json.dumps(orders)!r}))\n"
@@ -44,12 +41,12 @@ def begun_by(
 
 
 def plain(source: bytes) -> bytes:
-    """A program as Pythons before 3.8 read it, too: without annotations."""
+    """A program without annotations, for Pythons before 3.8."""
     return ast.unparse(ast.fix_missing_locations(_Plain().visit(ast.parse(source)))).encode()
 
 
 class _Plain(ast.NodeTransformer):
-    """Takes annotations away."""
+    """Removes annotations."""
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:  # ast's names
         return None if node.module == "__future__" else node
@@ -64,8 +61,3 @@ class _Plain(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         return ast.Pass() if node.value is None else ast.Assign([node.target], node.value)
-
-
-def read(left: Left) -> Told:
-    """Ids are `file::Class::test`, or `file::test`."""
-    return read_sealed(left.report, left.nonce)

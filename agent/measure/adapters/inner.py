@@ -1,4 +1,4 @@
-"""Tests that lie inside of a source, where a formatter has laid it out: an item ends where its indentation does."""
+"""Tests inside a formatted source: an item ends where its indentation does."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ OPENS = re.compile(r"\s*(pub(\([^)]*\))?\s+)?mod\s+\w+\s*\{\s*")
 DOCUMENTS = re.compile(r"\s*//[/!] ?(.*)")
 FENCE = re.compile(r"`{3,}\s*(.*)")
 RUN = re.compile(r"(rust|should_panic|no_run|compile_fail|edition\d+|[\s,])*")
-"""What a fence may say of code that is tested, beside nothing."""
+"""What may follow a fence whose code is tested."""
 ENDS = ("}", ";", ",")
 
 
 def inner_tests(source: str, begins: re.Pattern[str]) -> list[str]:
-    """The text of each item that is there for tests only, with what stands right before it, such as its attributes, and
-    of each example in documentation that is run; `begins` matches the line that says so of what follows, or by `#!` of
-    the whole file. A module is told as its items, so that others may be put between them."""
+    """The text of each item that only tests use, with the lines right before it such as attributes, and of each
+    documentation example that is run. `begins` matches the line that marks the next item as test code, or with `#!` the
+    whole file. A module is split into its items, so that others may be inserted between them."""
     lines = source.split("\n")
     found: list[str] = []
     at = 0
@@ -35,7 +35,7 @@ def inner_tests(source: str, begins: re.Pattern[str]) -> list[str]:
 
 
 def _documented(lines: Sequence[str]) -> Iterator[str]:
-    """The code in comments that document something, where it is run: between fences that name no other language."""
+    """The code in documentation comments that is run: fenced, and of no other language."""
     block: list[str] | None = None
     for line in lines:
         said = DOCUMENTS.fullmatch(line)
@@ -59,7 +59,7 @@ def _items(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _end(lines: Sequence[str], at: int, indent: int) -> int:
-    """Behind the first line from here on that ends something, and is indented no deeper."""
+    """The index after the first line from `at` on that ends an item and is indented no deeper than `indent`."""
     for n in range(at, len(lines)):
         if lines[n].rstrip().endswith(ENDS) and _indent(lines[n]) <= indent:
             return n + 1

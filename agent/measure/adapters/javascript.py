@@ -1,10 +1,9 @@
-"""JavaScript: node's own runner, jest and vitest, by a reporter of ours that seals what it says.
+"""JavaScript: node's own runner, jest and vitest, with our reporter, which seals the results.
 
-The reporter is loaded through NODE_OPTIONS, so that it also is where the command is `npm test`. It reads its orders and
-deletes them before the runner loads the first file of the candidate; what a command builds before that could read them.
-The seal keeps others from writing to the report, not from misleading the runner: tests share a process with the code
-that they test, which could change `assert`, send the runner messages from a worker, or break out of jest's sandbox. A
-patch that shows signs of that is refused.
+The reporter is loaded through NODE_OPTIONS, so it works for `npm test` too. It reads its orders and deletes them before
+the runner loads the candidate's first file; a build step before that could read them. The seal protects the report, not
+the runner: tests share a process with the tested code, which could change `assert`, send the runner messages from a
+worker, or break out of jest's sandbox. A patch that shows signs of that is refused.
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from agent.measure.adapters import PROC, Adapter, Left, Order, inside
-from agent.measure.reading import Told
-from agent.measure.reading import read as read_sealed
+from agent.measure.adapters import PROC, Adapter, Order, inside, read_sealed
 from agent.measure.warm.planting import Limits, Plan
 
 __all__ = ["JEST", "NODE", "VITEST"]
@@ -51,17 +48,12 @@ BUILT = ("node_modules/*", "*/node_modules/*")
 def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits, *, program: str, options: str) -> Order:
     """Options that the command itself gives to node are kept."""
     folder = planned.folder
-    given = options.format(program=f"{folder}/{program}")
-    orders = {"report": planned.report, "nonce": planned.nonce, "options": given}
+    ours = options.format(program=f"{folder}/{program}")
+    orders = {"report": planned.report, "nonce": planned.nonce, "options": ours}
     files = {f"{folder}/{name}": inside(name) for name in ("channel.cjs", program)}
     files[f"{folder}/orders.json"] = json.dumps(orders).encode()
-    own = re.sub(r"(?<!\w)NODE_OPTIONS=", f'NODE_OPTIONS="{given} "', command)
-    return Order(f'export NODE_OPTIONS="{given} ${{NODE_OPTIONS-}}"\n{own}', files)
-
-
-def read(left: Left) -> Told:
-    """Ids are `file::block::name`."""
-    return read_sealed(left.report, left.nonce)
+    own = re.sub(r"(?<!\w)NODE_OPTIONS=", f'NODE_OPTIONS="{ours} "', command)
+    return Order(f'export NODE_OPTIONS="{ours} ${{NODE_OPTIONS-}}"\n{own}', files)
 
 
 def _adapter(name: str, command: str, named: str, options: str) -> Adapter:
@@ -70,7 +62,7 @@ def _adapter(name: str, command: str, named: str, options: str) -> Adapter:
         command=command,
         named=re.compile(named),
         order=partial(order, program=f"{name}.cjs", options=options),
-        read=read,
+        read=read_sealed,
         tests=TESTS,
         steering=STEERING,
         manifests=MANIFESTS,

@@ -1,8 +1,8 @@
-"""JUnit XML: what Maven's surefire, Gradle and many others write to files, one for each class as a rule.
+"""JUnit XML, as Maven's surefire, Gradle and many others write it, usually one file per class.
 
-Those of a build tool lie in the workspace and are written by it, not by the tests' process; what was there before is
-removed. Code of the candidate could write more of them: a test that two files speak of differently is refused, and
-the build tool sees a tests' process that ends early.
+A build tool writes its files to the workspace, not the test process; older files are removed first. The candidate's
+code could write more of them: a test with different results in two files is refused, and the build tool notices a test
+process that ends early.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agent.measure import Outcome
 from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.documents import root
 from agent.measure.inside.cutting import cut
-from agent.measure.reading import Told
+from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 
 __all__ = ["GRADLE", "JUNIT", "MAVEN", "read"]
@@ -26,38 +26,38 @@ MESSAGE_BYTES = 1500
 SUITES = ("testsuites", "testsuite")
 
 
-def read(left: Left) -> Told:
-    """Ids are `class::name`, as `--from-junit` has them."""
-    told = Told()
+def read(left: Left) -> Transcript:
+    """Ids are `class::name`, as with `--from-junit`."""
+    transcript = Transcript()
     for path, data in sorted({**left.gathered, "the report": left.report}.items()):
         try:
             suites = root(data) if data else None
         except (ET.ParseError, expat.ExpatError) as error:
-            told.doubts.append(f"{path} is not XML: {error}")
+            transcript.doubts.append(f"{path} is not XML: {error}")
             continue
         if suites is not None and suites.tag in SUITES:
-            told.opened = True
-            _read_file(told, suites)
-    if told.opened:
-        told.end()
-    return told
+            transcript.opened = True
+            _read_file(transcript, suites)
+    if transcript.opened:
+        transcript.end()
+    return transcript
 
 
-def _read_file(told: Told, suites: ET.Element) -> None:
-    """A name that comes up again in a file is another test: parameters are often left out."""
+def _read_file(transcript: Transcript, suites: ET.Element) -> None:
+    """A repeated name in a file is another test: parameters are often left out."""
     seen: dict[str, int] = {}
     for case in suites.iter("testcase"):
         name = "::".join(filter(None, (case.get("classname", ""), case.get("name", "")))) or "?"
         seen[name] = seen.get(name, 0) + 1
         test = name if seen[name] == 1 else f"{name} ({seen[name]})"
         outcome, message = _ended(case)
-        told.test(test, outcome, _seconds(case), message)
+        transcript.test(test, outcome, _seconds(case), message)
 
 
 def _ended(case: ET.Element) -> tuple[Outcome, str]:
     for tag, outcome in (("error", Outcome.ERROR), ("failure", Outcome.FAILED)):
-        if (said := case.find(tag)) is not None:
-            return outcome, cut((said.text or said.get("message") or "").strip(), MESSAGE_BYTES)[0]
+        if (element := case.find(tag)) is not None:
+            return outcome, cut((element.text or element.get("message") or "").strip(), MESSAGE_BYTES)[0]
     return (Outcome.SKIPPED if case.find("skipped") is not None else Outcome.PASSED), ""
 
 
@@ -83,7 +83,7 @@ def _build(
     whole: str,
     where: tuple[str, ...],
 ) -> Order:
-    """A part of the project whose tests fail does not keep the others from being tested."""
+    """Make the build continue after a part of the project whose tests fail."""
     return Order(re.sub(tool, rf"\g<0> {whole}", command, count=1), gather=where)
 
 
@@ -99,7 +99,7 @@ JUNIT = Adapter(
     ),
     tricks=re.compile("RAMIFY_JUNIT"),
 )
-"""For any other runner: its command is told where to write the report by `$RAMIFY_JUNIT`."""
+"""For any other runner: its command reads from `$RAMIFY_JUNIT` where to write the report."""
 
 SOURCES = ("src/test/*", "*/src/test/*")
 ABOUT_TESTS = re.compile(r".*(surefire|failsafe|junit|testng|<test|skipTests|<(in|ex)clude)", re.IGNORECASE)

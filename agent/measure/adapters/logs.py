@@ -1,6 +1,6 @@
 """Adapters `log:NAME`: any command whose printed text a log parser of that name reads (`agent.measure.logs`).
 
-Law: a log is only words. Whatever runs in the command can print them, so that such a report is worth no more than the
+Law: a log proves nothing by itself. Whatever runs in the command can print it, so the report is worth no more than the
 exit code, with which it has to agree. A test that the log does not name did not pass.
 """
 
@@ -15,7 +15,7 @@ from agent.measure.adapters import PROC, Adapter, Left, Order
 from agent.measure.adapters.junit import JUNIT
 from agent.measure.inside.cutting import cut
 from agent.measure.logs import PARSERS, parse
-from agent.measure.reading import Told
+from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 from agent.untrusted import terminal_text
 
@@ -28,7 +28,7 @@ NOSE = re.compile(
 )
 SAYS_MORE = re.compile(r"(?<!\S)(-v+|--verbose|--verbosity=[2-9])(?!\S)")
 BEHIND = ("unittest",)
-"""Parsers of logs that name a test again where they say what is wrong with it."""
+"""Parsers of logs that name a failed test a second time, with its error."""
 
 
 def _all(*patterns: str) -> tuple[re.Pattern[str], ...]:
@@ -61,20 +61,20 @@ FILLED = re.compile(r"\$?\{[^{}]*\}|%[-\d.]*[sdifgvq]|\$\w+")
 
 
 def guessed(text: str, exit_code: int) -> str | None:
-    """The parser that reads the most tests of a command's output, among those that can tell that it is theirs; their
-    ends have to agree with the exit code."""
+    """The parser that reads the most tests in a command's output, among those whose marks it has and whose outcomes
+    agree with the exit code."""
     text = terminal_text(text)
-    counts = {name: len(ends) for name in MARKS if (ends := _told(name, text)) and _agrees(ends, exit_code)}
+    counts = {name: len(ends) for name in MARKS if (ends := _outcomes(name, text)) and _agrees(ends, exit_code)}
     return max(counts, key=counts.__getitem__, default=None)
 
 
 def verbose(command: str) -> str:
-    """The command, with nose and its heirs asked to name the tests."""
+    """The command, with nose and its successors asked to name the tests."""
     return command if SAYS_MORE.search(command) else NOSE.sub(r"\1 -v", command)
 
 
 def forges(parser: str, line: str) -> bool:
-    """Whether a line of a source holds a text that the parser takes for a test that passed."""
+    """Whether a source line contains text that the parser takes for a passed test."""
     for literal in LITERAL.finditer(line):
         text = FILLED.sub("1", "".join(filter(None, literal.groups()))).replace("\\n", "\n")
         if Outcome.PASSED in parse(parser, text).values():
@@ -82,7 +82,7 @@ def forges(parser: str, line: str) -> bool:
     return False
 
 
-def _told(name: str, text: str) -> Mapping[str, Outcome]:
+def _outcomes(name: str, text: str) -> Mapping[str, Outcome]:
     return parse(name, text) if all(mark.search(text) for mark in MARKS[name]) else {}
 
 
@@ -92,25 +92,25 @@ def _agrees(ends: Mapping[str, Outcome], exit_code: int) -> bool:
 
 
 def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Order:
-    """The command, whose output is the report."""
+    """Run the command; its output is the report."""
     return Order(verbose(command), captured=True)
 
 
-def _read(parser: str, left: Left) -> Told:
-    """Ids are as the log has them."""
+def _read(parser: str, left: Left) -> Transcript:
+    """Ids are the names in the log."""
     text = left.report.decode(errors="replace")
-    told, plain = Told(), terminal_text(text)
+    transcript, plain = Transcript(), terminal_text(text)
     for test, outcome in parse(parser, text).items():
-        told.opened = True
+        transcript.opened = True
         failed = outcome not in (Outcome.PASSED, Outcome.SKIPPED)
-        told.test(test, outcome, message=_about(parser, test, plain) if failed else "")
-    if told.opened:
-        told.end()
-    return told
+        transcript.test(test, outcome, message=_about(parser, test, plain) if failed else "")
+    if transcript.opened:
+        transcript.end()
+    return transcript
 
 
 def _about(parser: str, test: str, text: str) -> str:
-    """What the log says of a test, as it seems."""
+    """The log text after a test's name, probably about it."""
     at = text.rfind(test) if parser in BEHIND else text.find(test)
     return cut(text[at : at + 2 * MESSAGE_BYTES] if at >= 0 else "", MESSAGE_BYTES)[0]
 

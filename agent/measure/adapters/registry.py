@@ -25,10 +25,10 @@ ADAPTERS: Mapping[str, Adapter] = {
     each.name: each for each in (UNITTEST, DJANGO, SYMPY, GO, CARGO, MAVEN, GRADLE, NODE, JEST, VITEST, JUNIT)
 }
 FRAMEWORKS = ("pytest", *ADAPTERS, "exit-code")
-"""What can be named. pytest is measured by a plugin of its own (`agent.measure.warm.planting`); `exit-code`, the
-weakest, is any command as one test. There are besides `LOGS`, for commands whose output a parser reads."""
+"""The frameworks that can be named. pytest is measured by its own plugin (`agent.measure.warm.planting`); `exit-code`,
+the weakest, treats any command as one test. `LOGS` adds commands whose output a parser reads."""
 OF_PYTHON = ("pytest", "unittest", "django", "sympy")
-"""Those whose ids are `file::Class::test` or `file::test`, of files of Python."""
+"""Frameworks whose ids are `file::Class::test` or `file::test` with Python files."""
 PYTEST_COMMAND = "python3 -m pytest -q"
 PYTEST = re.compile(r"\bpy\.?test\b")
 PYTHON_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "pytest.ini", "tox.ini", "conftest.py")
@@ -41,15 +41,15 @@ MARKS = {
 }
 PYTHON = re.compile(r"(^|[\s;&|(/])(python[\d.]*|tox|nox)(?=\s|$)")
 SCRIPTED = re.compile(r"\b(npm|yarn|pnpm|bun)\b")
-"""Runs what package.json says."""
+"""Commands that run the scripts of package.json."""
 
 
 def choose(repo: Path | None, command: str | None, framework: str | None) -> tuple[str, str]:
-    """The framework of a task and the command that runs its tests, either of which may be given; the framework is empty
-    where it is pytest that is supposed and nobody named. `repo`: None where the files are in an image.
+    """The framework of a task and its test command, each of which may be given; the framework is empty when pytest is
+    only assumed. `repo`: None when the files are in an image.
 
     Raises:
-        agent.errors.UsageError: there is no such framework; none is recognised; or it has no command of its own.
+        agent.errors.UsageError: the framework is unknown, none is recognised, or it has no default command.
     """
     if framework is None:
         found = named_in(command or "", repo) or (_detect(repo, command or "") if repo else "pytest")
@@ -61,18 +61,18 @@ def choose(repo: Path | None, command: str | None, framework: str | None) -> tup
         known = parsers if framework.startswith(LOG) else f"{', '.join(FRAMEWORKS)}, {LOG}PARSER"
         raise UsageError(f"--test-framework {framework}: {hint}it is one of {known}")
     if not command and not _command(framework):
-        raise UsageError(f"--test-framework {framework} has no command of its own: name the one to run with --test")
+        raise UsageError(f"--test-framework {framework} has no default command: give one with --test")
     return framework, command or _command(framework)
 
 
 def adapter_of(framework: str) -> Adapter | None:
-    """None: it is pytest, or an exit code."""
+    """The adapter of a framework; None for pytest and `exit-code`."""
     return ADAPTERS.get(framework) or LOGS.get(framework)
 
 
 def named_in(command: str, repo: Path | None = None) -> str | None:
-    """The framework that a command names, pytest before others; None where it names none, or several others. `repo`: as
-    in `choose`."""
+    """The framework that a command names, preferring pytest; None when it names none, or several others. `repo`: as in
+    `choose`."""
     if PYTEST.search(command):
         return "pytest"
     found = (each for each in (*ADAPTERS.values(), *LOGS.values()) if each.named.search(command))
@@ -81,21 +81,20 @@ def named_in(command: str, repo: Path | None = None) -> str | None:
 
 
 def meant(framework: str, command: str) -> str:
-    """The framework of a task: the one that was named or found when it was made, else the one that its command names,
-    else pytest."""
+    """The framework of a task: the one recorded in it, else the one that its command names, else pytest."""
     return framework or named_in(command) or "pytest"
 
 
 def _command(framework: str) -> str:
-    """What runs all tests where nobody says; empty where nobody can know."""
+    """The default command to run all tests; "" if there is none."""
     if framework == "pytest":
         return PYTEST_COMMAND
     return ADAPTERS[framework].command if framework in ADAPTERS else ""
 
 
 def _detect(repo: Path, command: str) -> str:
-    """By the files in the root: Python's go first, unless the command runs what package.json says; by the command where
-    it runs Python."""
+    """Detect the framework by files in the root, Python's first unless the command runs package.json scripts; else by
+    whether the command runs Python."""
     package = _of_package(repo / "package.json")
     if package and SCRIPTED.search(command):
         return package
@@ -107,13 +106,14 @@ def _detect(repo: Path, command: str) -> str:
     if command or _has_python_tests(repo):
         return "pytest"
     raise UsageError(
-        f"no test framework is recognised in {repo}: name the command that runs its tests with --test, and the "
+        f"no test framework is recognised in {repo}: give the command that runs its tests with --test, and the "
         f"framework with --test-framework ({', '.join(FRAMEWORKS)})"
     )
 
 
 def _of_package(file: Path) -> str | None:
-    """What a package.json says: in its test script, else among what it depends on, else node's own runner."""
+    """The runner that a package.json names: in its test script, else in its dependencies, with node's own runner
+    last."""
     try:
         package = loads(file.read_bytes())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""One run of the tests in a scratch fork, by an adapter."""
+"""Runs the tests in a scratch fork by an adapter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from agent.measure import SuiteReport
 from agent.measure.adapters import Adapter, Left, Order
 from agent.measure.adapters.logs import LOG, LOGS, guessed, verbose
-from agent.measure.reading import from_exit_code, from_told
+from agent.measure.reading import from_exit_code, from_transcript
 from agent.measure.warm.planting import Limits, Plan, plan
 from sandboxes import ExecResult, Sandbox
 
@@ -19,37 +19,34 @@ mkfifo "$1.pipe"
 { exec 3>"$1" 4<"$1"; rm "$1"; cat <"$1.pipe" >&3; cat <&4 >"$1"; } &
 (rm "$1.pipe"; eval "$2") >"$1.pipe" 2>&1; code=$?; wait; exit $code
 """
-"""What is printed goes through a pipe, in which a process cannot go back, to a file; while tests run neither has a
-name."""
+"""Output goes to a file through a pipe, which a process cannot rewind; neither has a name while tests run."""
 UNKNOWN = "?"
-"""In the place of an adapter's name: what the command prints has to tell."""
+"""Stands for an adapter's name: the command's output decides."""
 FILE_BYTES = 50_000_000
 FILES = 20_000
 
 
 def run_adapted(box: Sandbox, adapter: Adapter, command: str, wanted: Sequence[str], limits: Limits) -> SuiteReport:
-    """How these tests end, all of them when none is named or the adapter cannot select."""
+    """Run these tests, or all when none is named or the adapter cannot select."""
     planned = plan(())
     left, result = _carry_out(box, adapter.order(planned, command, wanted, limits), planned, limits)
     asked = wanted if adapter.selects or result.timed_out else ()
-    return from_told(adapter.read(left), result, asked, adapter.name)
+    return from_transcript(adapter.read(left), result, asked, adapter.name)
 
 
 def run_unknown(box: Sandbox, command: str, limits: Limits) -> SuiteReport:
-    """How the tests end of a command of which nothing is known: by what it prints, where that is a known runner's; else
-    the command is one test."""
+    """Run an unknown command: its output is read if it is that of a known runner; else the command is one test."""
     planned = plan(())
     left, result = _carry_out(box, Order(verbose(command), captured=True), planned, limits)
     parser = None if result.timed_out else guessed(left.report.decode(errors="replace"), result.exit_code)
     if parser is None:
         return from_exit_code(result)
     adapter = LOGS[f"{LOG}{parser}"]
-    return from_told(adapter.read(left), result, (), adapter.name)
+    return from_transcript(adapter.read(left), result, (), adapter.name)
 
 
 def _carry_out(box: Sandbox, order: Order, planned: Plan, limits: Limits) -> tuple[Left, ExecResult]:
-    """What the run left, and how it ended; its output is the report where that was captured. Nothing is left where it
-    was killed: the fork is gone."""
+    """Carry out an order; returns what to parse and the exit status. A killed run leaves nothing: the fork is gone."""
     timeout_s = limits.kill_s
     for path, content in order.files.items():
         box.write(path, content)
@@ -71,7 +68,7 @@ def _argv(box: Sandbox, order: Order, planned: Plan) -> list[str]:
 
 
 def _read(box: Sandbox, path: str) -> bytes:
-    """The file's content; nothing when it is not there or cannot be read."""
+    """The file's content; empty if it cannot be read."""
     try:
         return box.read(path, max_bytes=FILE_BYTES)
     except OSError:

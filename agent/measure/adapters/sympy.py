@@ -1,4 +1,4 @@
-"""SymPy's own `bin/test`; from 1.13 on it has pytest run the tests, with our plugin."""
+"""SymPy's own `bin/test`; from 1.13 on it runs pytest, with our plugin."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from functools import partial
 from pathlib import Path
 
-from agent.measure.adapters import Adapter
-from agent.measure.adapters.in_process import PYTHON, begun_by, read
+from agent.measure.adapters import Adapter, read_sealed
+from agent.measure.adapters.in_process import PYTHON, begun_by
 
 __all__ = ["SYMPY"]
 
@@ -30,7 +30,7 @@ SYMPY = Adapter(
     named=NAMED,
     fits=fits,
     order=partial(begun_by, ("reporter", "sympy"), _replaced),
-    read=read,
+    read=read_sealed,
     steering=("bin/test",),
     manifests=("sympy/testing/runtests.py", "sympy/utilities/runtests.py"),
     selects=True,

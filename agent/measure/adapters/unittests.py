@@ -1,6 +1,6 @@
-"""Python's unittest: a program of ours in place of `python -m unittest`, which seals what it says.
+"""Python's unittest: our program in place of `python -m unittest`, which seals the results.
 
-pytest runs the same tests and is measured with more care, and is what is meant where nobody says.
+pytest runs the same tests, is measured with more care, and is the default.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from agent.measure.adapters import Adapter
-from agent.measure.adapters.in_process import begun_by, read
+from agent.measure.adapters import Adapter, read_sealed
+from agent.measure.adapters.in_process import begun_by
 
 __all__ = ["UNITTEST"]
 
@@ -25,6 +25,6 @@ UNITTEST = Adapter(
     command="python3 -m unittest",
     named=NAMED,
     order=partial(begun_by, ("unittests",), _replaced),
-    read=read,
+    read=read_sealed,
     selects=True,
 )

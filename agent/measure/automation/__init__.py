@@ -1,8 +1,8 @@
-"""Automation: tox and nox, looked through to the test command that they call.
+"""Automation: finding the test command that tox or nox calls.
 
-Both begin with installing packages, for which a sandbox has no network, and tox keeps its commands from most variables,
-by which tests are measured one by one. So the command inside is run instead, with the packages that are installed in
-the base state: in the tool's own environment where there is one, else beside it.
+Both start by installing packages, for which a sandbox has no network, and tox hides from its commands most of the
+variables by which single tests are measured. So their inner command runs instead, with the packages installed in the
+base state: in the tool's own environment if it exists, else outside it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.measure.automation import nox, tox
-from agent.measure.automation.calls import Call, NotUnderstood, Session, runs_tests
+from agent.measure.automation.calls import Call, NotUnderstood, Session
+from agent.measure.warm.runner import PYTHON, split_command
 from sandboxes import Sandbox
 
 __all__ = ["Inner", "is_tool", "look_through"]
 
 LOOK_S = 60
-ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 SHELL_WORDS = re.compile(r"[;&|<>$`()\n]")
-"""What a shell would do more with than hand words on."""
-PYTHON = re.compile(r"(.*/)?python[\d.]*")
+"""Characters with a special meaning to a shell."""
 TOOLS = {"tox": tox.sessions, "nox": nox.sessions}
-"""What reads the sessions that a tool's command line asks for, given the words that run the tool and the others."""
+"""For each tool, the function that reads the sessions its command line requests: it gets the words that run the
+tool, and its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Inner:
     """The test command that a tool calls."""
 
     command: str
-    """For a shell, from the root of the workspace."""
+    """A shell command, run from the workspace root."""
     said: str
-    """How the command is run in place of the tool, in a sentence for people."""
+    """A sentence for people: how the command replaces the tool."""
 
 
 def is_tool(command: str) -> bool:
@@ -44,7 +44,7 @@ def is_tool(command: str) -> bool:
 
 
 def look_through(box: Sandbox, command: str) -> Inner | None:
-    """What a command calls that runs tox or nox; None where it runs neither, or calls no tests that are understood.
+    """The test command inside a tox or nox command; None if there is none that is understood.
 
     Raises:
         sandboxes.SandboxError: as `Sandbox.exec`.
@@ -52,10 +52,10 @@ def look_through(box: Sandbox, command: str) -> Inner | None:
     parts = _split(command)
     if parts is None:
         return None
-    tool, program, given, env = parts
+    tool, program, arguments, env = parts
     try:
-        for session in TOOLS[tool](box, program, given, env):
-            if (call := session.last_that(runs_tests)) is not None:
+        for session in TOOLS[tool](box, program, arguments, env):
+            if (call := session.test_call) is not None:
                 return _inner(box, command, session, call, env)
     except (NotUnderstood, RecursionError):  # a file may be nested as deeply as its author likes
         pass
@@ -63,19 +63,14 @@ def look_through(box: Sandbox, command: str) -> Inner | None:
 
 
 def _split(command: str) -> tuple[str, list[str], list[str], Mapping[str, str]] | None:
-    """The tool of a simple command, the words that run it, those that it is given, and the variables that are set."""
-    if SHELL_WORDS.search(command):
+    """The tool of a simple command, the words that run it, its arguments, and the variables that it sets."""
+    parts = split_command(command, SHELL_WORDS)
+    if parts is None:
         return None
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return None
-    env: dict[str, str] = {}
-    while words and ASSIGNMENT.match(words[0]):
-        name, _, env[name] = words.pop(0).partition("=")
+    env, words = parts
     by_python = len(words) > 2 and PYTHON.fullmatch(words[0]) and words[1] == "-m"
     count = 3 if by_python else 1
-    tool = words[count - 1].rpartition("/")[2] if words else ""
+    tool = words[count - 1].rpartition("/")[2]
     return (tool, words[:count], words[count:], env) if tool in TOOLS else None
 
 
@@ -91,14 +86,14 @@ def _inner(box: Sandbox, command: str, session: Session, call: Call, outer: Mapp
     directory = posixpath.relpath(posixpath.join(box.workdir, call.directory), box.workdir)
     if directory != ".":
         line = f"cd {shlex.quote(directory)} && {line}"
-    packages = f"with the packages of {folder}" if environment else "with the packages that are installed"
-    said = f"{command!r} is not run itself; the tests are run by what it calls, {line!r}, {packages}"
+    packages = f"with the packages of {folder}" if environment else "with the installed packages"
+    said = f"{command!r} itself is not run; the tests run with its inner command {line!r}, {packages}"
     others = [shlex.join(each.argv) for each in session.calls if each is not call]
-    return Inner(line, f"{said}; left out is what it calls besides: {'; '.join(others)}" if others else said)
+    return Inner(line, f"{said}; its other commands are left out: {'; '.join(others)}" if others else said)
 
 
 def _program(box: Sandbox, word: str, folder: str, environment: str) -> str:
-    """The program that a word names in the environment, or beside it where that has none."""
+    """The program that a word names, in the environment if it has one, else outside."""
     name = word.removeprefix(f"{folder}/bin/") if folder else word
     if "/" in name:
         return name

@@ -1,10 +1,10 @@
-"""Calls: the commands of a session of tox or nox, and which of them run tests."""
+"""Calls: the commands of a tox or nox session, and which of them run tests."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 __all__ = ["Call", "NotUnderstood", "Session", "runs_tests", "tox_calls"]
@@ -14,15 +14,15 @@ RUNNERS = re.compile(
 )
 """Programs, scripts and modules that run tests."""
 WITH_COMMANDS = re.compile(r"(.*/)?(manage\.py|django-admin(\.py)?|django)")
-"""Those that do so by a command of theirs."""
+"""Programs that run tests by a subcommand."""
 PYTHON = re.compile(r"(.*/)?(python|pypy)[\d.]*")
 COVERAGE = re.compile(r"(.*/)?coverage[\d.-]*")
 VALUED = {"-W", "-X", "--source", "--rcfile", "--omit", "--include", "--data-file", "--context", "--concurrency"}
-"""Options of Python and of coverage whose value is a word of its own."""
+"""Options of Python and coverage whose value is a separate word."""
 
 
 class NotUnderstood(Exception):
-    """A file or a command line says something that is not read here."""
+    """A file or a command line contains something that is not supported here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +31,31 @@ class Call:
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
-    """The variables that the session sets for it."""
+    """The variables that the session sets for this command."""
     directory: str = ""
-    """Where it is run; empty: in the root of the workspace."""
+    """The working directory; empty: the workspace root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a tool does under one name."""
+    """A named session of nox, or environment of tox."""
 
     name: str
     calls: tuple[Call, ...]
     folder: str = ""
-    """The virtual environment that the tool makes for it; empty: none."""
+    """The virtual environment that the tool creates for it; empty: none."""
 
-    def last_that(self, fits: Callable[[Sequence[str]], bool]) -> Call | None:
-        """The last call whose words fit."""
-        return next((call for call in reversed(self.calls) if fits(call.argv)), None)
+    @property
+    def test_call(self) -> Call | None:
+        """The last call that runs tests."""
+        return next((call for call in reversed(self.calls) if runs_tests(call.argv)), None)
 
 
 def tox_calls(lines: Sequence[str], env: Mapping[str, str], directory: str) -> tuple[Call, ...]:
-    """The commands that tox would run, each on a line as a shell has it; those that are meant to fail are left out.
+    """The commands that tox would run, one shell line each; commands that are meant to fail are left out.
 
     Raises:
-        NotUnderstood: one is no such line.
+        NotUnderstood: a line cannot be split into words.
     """
     calls = []
     for line in lines:
@@ -82,7 +83,7 @@ def runs_tests(argv: Sequence[str]) -> bool:
 
 
 def _unwrapped(argv: Sequence[str]) -> Iterator[str]:
-    """The words from the program, script or module on that Python or coverage is given."""
+    """The words from the program, script or module that Python or coverage runs."""
     words = list(argv)
     while words:
         if COVERAGE.fullmatch(words[0]) and words[1:2] == ["run"]:
@@ -95,7 +96,7 @@ def _unwrapped(argv: Sequence[str]) -> Iterator[str]:
 
 
 def _without_options(words: Sequence[str]) -> list[str]:
-    """The words from the first on that is no option, and no value of one; `-m` names a module, which is such a word."""
+    """The words without leading options and their values; the word after `-m` is a module and is kept."""
     left = list(words)
     while left and left[0].startswith("-"):
         option = left.pop(0)

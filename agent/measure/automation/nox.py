@@ -1,7 +1,7 @@
 """nox: what a session calls, read from the noxfile without running it.
 
-A noxfile is a program. What is read of it is what is plain: words, lists of words, the arguments of the command line,
-and a choice by whether there are any. Where more decides about a command, that command is not understood.
+A noxfile is a program. Only plain constructs are read: words, lists of words, the arguments of the command line, and a
+choice by whether there are any. A command that depends on more is not understood.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from sandboxes import Sandbox
 __all__ = ["sessions"]
 
 SUFFIX = re.compile(r"-\d[\d.]*$|\(.*\)$")
-"""What a session's name has behind the name of its function: a version of Python, parameters."""
+"""The suffix of a session's name after its function's name: a Python version, parameters."""
 RUNS = ("run", "run_always", "run_install")
 MOST = 2000
-"""Words of a list, and characters of a text that is put together."""
+"""Limit for the words of a list and the characters of a joined text."""
 NAMES = ("-s", "-e", "--session", "--sessions")
 FILES = ("-f", "--noxfile")
 VALUED = ("-p", "--python", "--pythons", "--envdir", "--default-venv-backend", "-db", "--force-venv-backend", "-fb")
 
 
 def sessions(box: Sandbox, program: Sequence[str], given: Sequence[str], env: Mapping[str, str]) -> Iterator[Session]:
-    """The sessions that are asked for, in their order; where none is named, those that the file says are usual.
+    """The requested sessions, in order; without names, the file's default sessions.
 
     Raises:
-        NotUnderstood: the command line or the noxfile says more than is read here.
+        NotUnderstood: the command line or the noxfile is too complex.
     """
     names, file, posargs = _asked(given)
     names = names or [name for name in re.split(r"[,\s]+", env.get("NOXSESSION", "")) if name]
@@ -52,7 +52,7 @@ def sessions(box: Sandbox, program: Sequence[str], given: Sequence[str], env: Ma
 
 
 def _asked(given: Sequence[str]) -> tuple[list[str], str, list[str]]:
-    """The names of sessions, the noxfile, and what follows `--`."""
+    """The names of sessions, the noxfile, and the words after `--`."""
     words, posargs = list(given), list[str]()
     if "--" in words:
         at = words.index("--")
@@ -93,7 +93,7 @@ def _name(decorator: ast.expr) -> str:
 
 
 def _usual(module: ast.Module) -> list[str]:
-    """What `nox.options.sessions` is set to."""
+    """The value of `nox.options.sessions`."""
     for statement in module.body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "nox.options.sessions":
             try:
@@ -104,7 +104,7 @@ def _usual(module: ast.Module) -> list[str]:
 
 
 def _folder(box: Sandbox, name: str) -> str:
-    """The environment of a session, of the first Python where there are several; empty: there is none."""
+    """The environment of a session, for the first Python if there are several; "" if there is none."""
     called = re.sub(r"[^\w-]+", "-", name).strip("-").lower()
     look = 'for folder in ".nox/$0" ".nox/$0"-[0-9]*; do test -d "$folder/bin" && cd "$folder" && pwd && exit; done'
     found = box.exec(["/bin/sh", "-c", look, called], timeout_s=60).stdout.decode(errors="surrogateescape")
@@ -113,17 +113,17 @@ def _folder(box: Sandbox, name: str) -> str:
 
 @dataclass(slots=True)
 class _Reading:
-    """A function, read from its top to its end."""
+    """Reads a function from top to bottom."""
 
     session: str
-    """What the function calls the session."""
+    """The name of the session parameter in the function."""
     posargs: list[str]
     values: dict[str, Any] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     directory: str = ""
 
     def walk(self, statements: Sequence[ast.stmt]) -> None:
-        """Take note of what these statements call."""
+        """Record what these statements call."""
         for statement in statements:
             self._take(statement)
 
@@ -157,8 +157,8 @@ class _Reading:
         return False
 
     def _choose(self, statement: ast.If) -> None:
-        """Go the way that is gone; both where that is not known, and then neither may run tests, and what they set is
-        not known."""
+        """Follow the branch that is taken. If that is unknown, read both; then neither may run tests, and the variables
+        they set become unknown."""
         try:
             chosen = self._value(statement.test)
         except NotUnderstood:
@@ -176,25 +176,25 @@ class _Reading:
                 self.values.pop(node.id, None)
 
     def take_value(self, statement: ast.stmt) -> None:
-        """Take note of a variable; one whose value is not understood is forgotten."""
+        """Record a variable; one whose value is not understood is forgotten."""
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                made: ast.expr = value
+                expression: ast.expr = value
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                made = value
+                expression = value
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
-                made = ast.BinOp(ast.Name(name, ast.Load()), ast.Add(), value)
+                expression = ast.BinOp(ast.Name(name, ast.Load()), ast.Add(), value)
             case _:
                 self._forget(statement)
                 return
         try:
-            self.values[name] = self._value(made)
+            self.values[name] = self._value(expression)
         except NotUnderstood:
             self.values.pop(name, None)
 
     def _take_call(self, call: ast.Call) -> None:
-        """A call of the session's that runs something, or goes to a directory. One that is not understood ends it: the
-        command may be the one that runs the tests."""
+        """Read a session call that runs something or changes directory. One that is not understood ends the reading: it
+        might be the one that runs the tests."""
         match call.func:
             case ast.Attribute(value=ast.Name(id=self.session), attr=method):
                 pass
@@ -218,10 +218,10 @@ class _Reading:
             self.calls.append(Call(tuple(words), env, self.directory))
 
     def _value(self, expression: ast.expr) -> Any:
-        """What an expression is; no code of the file is run.
+        """Evaluate an expression without running code of the file.
 
         Raises:
-            NotUnderstood: it is not plain.
+            NotUnderstood: the expression is not plain.
         """
         match expression:
             case ast.Constant(value=str() | int() | None as constant):
@@ -271,7 +271,7 @@ def _text(value: Any) -> str:
 
 
 def _bounded(value: Any) -> Any:
-    """The value, unless it has grown beyond all that a command line has: a file may double a list in each line."""
+    """The value, unless it is longer than any command line: a file may double a list in each line."""
     if len(value) > MOST:
         raise NotUnderstood("a long value")
     return value

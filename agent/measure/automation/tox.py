@@ -1,5 +1,5 @@
-"""tox: what it calls in an environment. tox itself is asked where the sandbox has it (`tox config`, of version 4); else
-its files are read as far as they are simple."""
+"""tox: what it calls in an environment. tox itself is asked if the sandbox has it (`tox config`, version 4); else its
+files are read if they are simple."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUBCOMMANDS = ("run", "r", "run-parallel", "p")
 NAMES = ("-e", "--env")
 FILES = ("-c", "--conf")
 VALUED = ("-x", "--override", "--workdir", "--root", "--discover", "--hashseed", "--result-json", "-p", "--installpkg")
-"""Options whose value is a word of its own, and which have no part in what is called; but for OVERRIDES."""
+"""Options whose value is a separate word. Apart from OVERRIDES, they do not influence what is called."""
 OVERRIDES = ("-x", "--override", "--root", "--workdir")
 OWN = frozenset(
     {
@@ -32,43 +32,45 @@ OWN = frozenset(
         "VIRTUAL_ENV",
     }
 )
-"""Variables that tox sets by itself in every environment."""
+"""Variables that tox itself sets in every environment."""
 SECTION = re.compile(r"\[testenv:(.+)\]")
 KEY = re.compile(r"(\w+) =(?: (.*))?")
 
 
 @dataclass(slots=True)
 class Asked:
-    """What a command line asks of tox."""
+    """The tox command line, parsed."""
 
     names: list[str] = field(default_factory=list)
     """Environments; empty: all that the file lists."""
     file: str = ""
     overrides: list[str] = field(default_factory=list)
     posargs: tuple[str, ...] | None = None
-    """What follows `--`; None: no `--` does."""
+    """The words after `--`; None: there is no `--`."""
 
 
-def sessions(box: Sandbox, program: Sequence[str], given: Sequence[str], env: Mapping[str, str]) -> Iterator[Session]:
-    """The environments that are asked for, in their order.
+def sessions(
+    box: Sandbox, program: Sequence[str], arguments: Sequence[str], env: Mapping[str, str]
+) -> Iterator[Session]:
+    """The requested environments, in order.
 
     Raises:
-        NotUnderstood: the command line or the files of tox say more than is read here.
+        NotUnderstood: the command line or the files of tox are too complex.
     """
-    asked = _asked(given)
+    asked = _asked(arguments)
     if not asked.names and (named := env.get("TOXENV")):
         asked.names = named.split(",")
-    told = _ask(box, program, asked, env)
-    if told is not None:
-        yield from told
+    answer = _ask(box, program, asked, env)
+    if answer is not None:
+        yield from answer
     elif asked.overrides:
         raise NotUnderstood("options of tox that change what its file says")
     else:
         yield from toxfile.sessions(box, asked.names, asked.file, asked.posargs, env)
 
 
-def _asked(given: Sequence[str]) -> Asked:
-    asked, words = Asked(), list(given)
+def _asked(arguments: Sequence[str]) -> Asked:
+    asked, words = Asked(), list(arguments)
     if words and words[0] in SUBCOMMANDS:
         words.pop(0)
     if "--" in words:
@@ -80,7 +82,7 @@ def _asked(given: Sequence[str]) -> Asked:
 
 
 def _take(asked: Asked, words: list[str]) -> None:
-    """Take the next option off the words."""
+    """Parse the next option and remove it from the words."""
     option, joined, value = words.pop(0).partition("=")
     if option[:2] in ("-e", "-c", "-x") and len(option) > 2 and not option.startswith("--"):
         option, joined, value = option[:2], "=", option[2:] + joined + value
@@ -99,18 +101,18 @@ def _take(asked: Asked, words: list[str]) -> None:
 
 
 def _ask(box: Sandbox, program: Sequence[str], asked: Asked, env: Mapping[str, str]) -> list[Session] | None:
-    """What tox says of its environments; None: there is no tox in the sandbox that can. Raises NotUnderstood where it
-    does not come to an end."""
+    """What tox says about its environments; None: the sandbox has no suitable tox. Raises NotUnderstood when tox does
+    not finish."""
     argv = [*program, "config", "--no-provision"]
     argv += [*(["-e", ",".join(asked.names)] if asked.names else []), *(["-c", asked.file] if asked.file else [])]
     argv += [*asked.overrides, "-k", "commands", "set_env", "change_dir", "env_dir"]
     argv += [] if asked.posargs is None else ["--", *asked.posargs]
-    told = box.exec(argv, timeout_s=ASK_S, env={**env, "NO_COLOR": "1"})
-    if told.timed_out:
+    answer = box.exec(argv, timeout_s=ASK_S, env={**env, "NO_COLOR": "1"})
+    if answer.timed_out:
         raise NotUnderstood(f"tox does not answer in {ASK_S} s")
-    if told.exit_code != 0:
+    if answer.exit_code != 0:
         return None
-    text = told.stdout.decode(errors="surrogateescape")
+    text = answer.stdout.decode(errors="surrogateescape")
     return [_session(name, values) for name, values in _sections(text) if "commands" in values] or None
 
 

@@ -1,6 +1,6 @@
-"""The files of tox, read without tox: `tox.ini`, `setup.cfg`, `pyproject.toml`, `tox.toml`, as far as they are simple.
+"""The files of tox, read without tox if they are simple: `tox.ini`, `setup.cfg`, `pyproject.toml`, `tox.toml`.
 
-What is not read is refused, and never guessed: a plug-in, a file of variables, a reference to a table.
+Anything else is refused, never guessed: a plug-in, a file of variables, a reference to a table.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ REFERENCE = re.compile(r"\[([^\]]+)\](\w+)")
 BRACES = re.compile(r"\{([^{}]*)\}")
 MAX_BYTES = 256 << 10
 LONGEST, MOST = 5000, 200
-"""Characters of a list of environments, and environments that it may stand for."""
+"""Maximum characters of a list of environments, and environments that it may expand to."""
 MANY = 200
-"""Places that are filled for one environment, at most: a reference may lead to itself."""
+"""Maximum placeholders filled for one environment: a reference may lead to itself."""
 
 
 def sessions(
     box: Sandbox, names: Sequence[str], file: str, posargs: tuple[str, ...] | None, env: Mapping[str, str]
 ) -> Iterator[Session]:
-    """The environments of these names, of all that the file lists where there is none.
+    """The named environments, or all that the file lists when none is named.
 
     Raises:
-        NotUnderstood: there is no such file, or it says more than is read here.
+        NotUnderstood: there is no such file, or it is too complex.
     """
     around = {**_environment(box), **env}
     for name in [file] if file else ["tox.ini", "setup.cfg", "pyproject.toml", "tox.toml"]:
@@ -50,12 +50,12 @@ def sessions(
 
 
 def _environment(box: Sandbox) -> dict[str, str]:
-    said = box.exec(["/usr/bin/env", "-0"], timeout_s=60).stdout.decode(errors="surrogateescape")
-    return dict(each.partition("=")[::2] for each in said.split("\0") if "=" in each)
+    output = box.exec(["/usr/bin/env", "-0"], timeout_s=60).stdout.decode(errors="surrogateescape")
+    return dict(each.partition("=")[::2] for each in output.split("\0") if "=" in each)
 
 
 def _parsed(box: Sandbox, name: str) -> _Ini | _Toml | None:
-    """The file, where it is there and is one of tox."""
+    """The parsed file; None if it does not exist or does not configure tox."""
     try:
         text = box.read(name, max_bytes=MAX_BYTES).decode()
         if not name.endswith(".toml"):
@@ -89,15 +89,15 @@ def _ini(text: str, needed: str) -> _Ini | None:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What an environment is in."""
+    """The surroundings of an environment."""
 
     root: str
-    """Where the file is."""
+    """The folder of the file."""
     posargs: tuple[str, ...] | None
     variables: Mapping[str, str]
 
     def places(self, name: str) -> dict[str, str]:
-        """What stands for a name in braces, in the environment `name`."""
+        """The values of names in braces, in the environment `name`."""
         folder = f"{self.root}/.tox/{name}"
         return {
             **dict.fromkeys(("toxinidir", "tox_root"), self.root),
@@ -114,18 +114,18 @@ class _Around:
 
 @dataclass(slots=True)
 class _Filling:
-    """Fills what is in braces."""
+    """Fills placeholders in braces."""
 
     around: _Around
     places: Mapping[str, str]
     refer: Callable[[str, str], str]
-    """The value of a section's key as it is written."""
+    """Returns the raw value of a section's key."""
     own: dict[str, str] = field(default_factory=dict)
     """Variables that the environment sets."""
     filled: int = 0
 
     def fill(self, text: str) -> str:
-        """The text without places."""
+        """The text with all placeholders filled."""
         while place := PLACE.search(text):
             self.filled += 1
             if self.filled > MANY:
@@ -152,7 +152,7 @@ class _Filling:
 
 @dataclass(frozen=True, slots=True)
 class _Ini:
-    """A file in the form of `tox.ini`."""
+    """A file in INI form."""
 
     parser: configparser.RawConfigParser
     core: str
@@ -183,9 +183,9 @@ class _Ini:
         return Session(name, tox_calls(commands, filling.own, directory), around.places(name)["env_dir"])
 
     def _lines(self, name: str, *keys: str) -> list[str]:
-        """The lines of a value that hold for an environment."""
+        """The lines of a value that apply to an environment."""
         value = self._of(f"testenv:{name}", *keys) or self._of("testenv", *keys)
-        return list(_that_hold(value.replace("\\\n", " "), set(name.split("-"))))
+        return list(_applicable(value.replace("\\\n", " "), set(name.split("-"))))
 
 
 def _assigned(line: str) -> tuple[str, str]:
@@ -195,17 +195,17 @@ def _assigned(line: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _that_hold(value: str, factors: set[str]) -> Iterator[str]:
+def _applicable(value: str, factors: set[str]) -> Iterator[str]:
     for line in value.split("\n"):
-        said = COMMENT.sub("", line).strip()
-        if condition := CONDITION.fullmatch(said):
-            said = condition[2].strip() if _holds(condition[1], factors) else ""
-        if said and not said.startswith("#"):
-            yield said
+        stripped = COMMENT.sub("", line).strip()
+        if condition := CONDITION.fullmatch(stripped):
+            stripped = condition[2].strip() if _applies(condition[1], factors) else ""
+        if stripped and not stripped.startswith("#"):
+            yield stripped
 
 
-def _holds(condition: str, factors: set[str]) -> bool:
-    """Whether one of the alternatives has all its factors, and none of those with a `!`."""
+def _applies(condition: str, factors: set[str]) -> bool:
+    """Whether one alternative has all its factors, and none of those with a `!`."""
     return any(
         all((factor.removeprefix("!") in factors) != factor.startswith("!") for factor in alternative.split("-"))
         for alternative in _expanded(condition)
@@ -213,7 +213,7 @@ def _holds(condition: str, factors: set[str]) -> bool:
 
 
 def _expanded(text: str) -> list[str]:
-    """The names that a list stands for, in which braces hold alternatives: `py{311,312}-x, lint`."""
+    """The names that a list expands to; braces hold alternatives: `py{311,312}-x, lint`."""
     if len(text) > LONGEST:
         raise NotUnderstood(f"{text[:80]!r} is too long")
     names = list[str]()
@@ -225,7 +225,7 @@ def _expanded(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Toml:
-    """A table of tox in TOML."""
+    """The configuration of tox in TOML."""
 
     table: Mapping[str, Any]
 
@@ -262,7 +262,7 @@ def _text(value: object) -> str:
 
 
 def _words(command: Any, filling: _Filling) -> list[str]:
-    """The words of a command; a table stands for what is given on the command line, or for a variable."""
+    """The words of a command; a table stands for command-line arguments or a variable."""
     if not isinstance(command, list):
         raise NotUnderstood(f"the command {command!r}")
     words: list[str] = []

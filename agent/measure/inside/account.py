@@ -1,6 +1,7 @@
-"""The account of a run: what is told of each test, and whether the run may go on. Stdlib only, Python 3.8 and later.
+"""The account of a run: what is reported for each test, and whether the run may go on. Stdlib only, Python 3.8 and
+later.
 
-Law: a test that does not run any more is said so, with the reason.
+Law: a test that is no longer run is reported as such, with the reason.
 """
 
 from __future__ import annotations
@@ -15,22 +16,21 @@ from .alarm import Alarm, OutOfTime
 from .channel import Channel
 
 SHORTEST_S = 0.1
-"""What a test has that began just before the time of the run was up."""
+"""Seconds for a test that starts just before the run's time is up."""
 
 # Tests patch this (frozen clocks); the report must not depend on what they leave there.
 clock, getpid = time.perf_counter, os.getpid
 
 
 class Account:
-    """`orders` are as `agent.measure.warm.planting.orders_of` has them. `error` is what ends a test that takes too
-    long."""
+    """`orders` come from `agent.measure.warm.planting.orders_of`. `error` is raised in a test that takes too long."""
 
     def __init__(self, orders: dict[str, Any], channel: Channel, error: type[BaseException] = OutOfTime) -> None:
         self.say = channel.say
         self.ends_at, self.late_s, self.armed_at = clock() + orders["run_s"], orders["late_s"], 0.0
         self.alarm = Alarm(orders["cpu_s"], orders["wall_s"], error)
         self.process = getpid()
-        """Whose the alarm is."""
+        """The process that owns the alarm."""
         self.timeouts_left = orders["max_timeouts"]
         self.must_pass = frozenset(orders["must_pass"])
         self.regressions_left = orders["max_regressions"]
@@ -39,7 +39,7 @@ class Account:
 
     @property
     def over(self) -> bool:
-        """Whether no further test begins."""
+        """Whether no further test may start."""
         return self.is_up or self.regressions_left <= 0 or self.timeouts_left <= 0
 
     @property
@@ -49,12 +49,12 @@ class Account:
 
     @property
     def interrupted(self) -> bool:
-        """Whether what was guarded was ended for the sake of the others, and not because it took longer than it may."""
+        """Whether the guarded code was stopped for the sake of the others, not because it exceeded its own limit."""
         return self.alarm.rang and (self.is_up or bool(clock() - self.armed_at >= self.late_s))
 
     def arm(self) -> None:
-        """From now on what runs has the time of one test, and no more than the run has left. A copy of the process gets
-        an alarm of its own."""
+        """Give what runs now the time of one test, but no more than the run has left. A copy of the process gets its
+        own alarm."""
         if getpid() != self.process:
             self.alarm, self.process = Alarm(self.alarm.cpu_s, self.alarm.wall_s, self.alarm.error), getpid()
         self.alarm.rang = False
@@ -62,7 +62,7 @@ class Account:
         self.alarm.arm(max(min(self.ends_at - self.armed_at, self.late_s), SHORTEST_S))
 
     def begin(self, test: str) -> None:
-        """A test begins."""
+        """Report that a test starts."""
         self.say("start", id=test)
 
     def end(
@@ -74,7 +74,7 @@ class Account:
         title: str = "",
         unexpected: bool = False,
     ) -> None:
-        """A test ended so. `title`: the first line of its documentation."""
+        """Report how a test ended. `title`: the first line of its documentation."""
         self.told.add(test)
         self.timeouts_left -= outcome == "timeout"
         self.regressions_left -= outcome != "passed" and test in self.must_pass
@@ -83,13 +83,13 @@ class Account:
         self.say("test", unexpected=unexpected and outcome == "passed", **facts, **named)
 
     def interrupt(self, test: str, title: str = "") -> None:
-        """The run had no time for a test."""
+        """Report that the run had no time for a test."""
         self.told.add(test)
         self.late += 1
         self.say("late", id=test, **({"title": title} if title else {}))
 
     def leave(self, test: str, title: str = "") -> None:
-        """A test is not run any more, as the run is over."""
+        """Report that a test is left out because the run is over."""
         if self.regressions_left <= 0:
             self.told.add(test)
             self.left_out += 1
@@ -100,14 +100,14 @@ class Account:
             self.end(test, "skipped", "not run: too many tests before it ran out of time", title=title)
 
     def close(self, status: int) -> None:
-        """The runner came to its end."""
+        """Report that the runner finished."""
         ran = len(self.told) - self.late - self.left_out
         self.say("end", exit=status, collected=len(self.told), tests=ran, left_out=self.left_out)
 
 
 def opened(orders: dict[str, Any]) -> Channel:
-    """The channel of the report, open; what was planted is gone, and what led to it. `orders["root"]` becomes the
-    workspace's folder."""
+    """Open the report's channel and remove all traces of what was planted. Sets `orders["root"]` to the workspace's
+    folder."""
     folder = orders["folder"]
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "root")) as file:
         orders["root"] = os.path.realpath(file.read().rstrip("\n"))

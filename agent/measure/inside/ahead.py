@@ -1,5 +1,5 @@
-"""What a template does ahead of every session: imports what is installed, and keeps the byte code of what is not, with
-pytest's assertions where it is a test."""
+"""What a template does in advance for every session: it imports installed packages, and keeps the byte code of other
+files, with pytest's assertions if they are tests."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ from _pytest.assertion import rewrite
 from .stops import is_source
 
 REWRITTEN: Dict[str, Tuple[str, Any]] = {}
-"""Per file the digest of its text, and its code with pytest's assertions."""
+"""The digest of a file's text and its code with pytest's assertions, by file."""
 COMPILED: Dict[str, Tuple[Tuple[int, ...], Any]] = {}
-"""Per file what the file system says of it (`identity`), and its code: what other processes found."""
+"""A file's `identity` in the file system and its code, by file, as found by other processes."""
 FOUND: Dict[str, Tuple[Tuple[int, ...], Any]] = {}
-"""The same, found by this process. It does not go by that itself: what it writes and imports twice may be as long and
-as old as before, since the clock of files has ticks."""
+"""The same, found by this process. The process does not use it itself: because file times are coarse, a file that it
+writes and imports twice may look unchanged."""
 
 
 def of_workspace(workspace: str, module: Any) -> bool:
-    """Whether a module came from the workspace; what is installed in it did not."""
+    """Whether a module came from the workspace, apart from what is installed there."""
     file = getattr(module, "__file__", None) or ""
     return os.path.isabs(file) and is_source(workspace, os.path.realpath(file))
 
 
 def installed(workspace: str) -> Iterator[str]:
-    """The modules that came from files outside the workspace, in the order of importing."""
+    """The modules from files outside the workspace, in import order."""
     for name, module in list(sys.modules.items()):
         if name != "__main__" and getattr(module, "__file__", None) and not of_workspace(workspace, module):
             yield name
 
 
 def import_ahead(names: List[str], workspace: str) -> None:
-    """Import them, unless a copy of this process that tries it fails, starts something, or imports what is tested."""
+    """Import these modules, unless a copy of this process that tries it fails, starts something, or imports the tested
+    code."""
     new = [name for name in names if name not in sys.modules]
     trial = os.fork()
     if trial == 0:
@@ -60,11 +61,11 @@ def _import_all(names: List[str]) -> None:
 
 
 def keep_rewritten() -> None:
-    """From now on no text is rewritten twice."""
+    """Cache rewritten tests from now on."""
     original: Any = getattr(rewrite, "_rewrite_test", None)
 
     def rewritten(path: Any, config: Any) -> Tuple[Any, Any]:
-        """The code, and before it what only a writer of byte code would need."""
+        """The code, preceded by what only a writer of byte code needs."""
         digest = hashlib.blake2b(path.read_bytes()).hexdigest()
         known = REWRITTEN.get(str(path))
         if known is not None and known[0] == digest:
@@ -78,8 +79,7 @@ def keep_rewritten() -> None:
 
 
 def keep_compiled(workspace: str) -> None:
-    """From now on no source of the workspace is compiled that other processes have compiled, unless it is another file
-    by now."""
+    """From now on, skip compiling workspace sources that other processes compiled, unless the file has changed."""
     original: Any = SourceFileLoader.get_code
 
     def get_code(loader: SourceFileLoader, name: str) -> Any:
@@ -99,14 +99,14 @@ def keep_compiled(workspace: str) -> None:
 
 
 def identity(path: str) -> Tuple[int, ...]:
-    """What no edit leaves as it was: nobody can put back the time at which a file's status changed. Files that were
-    unpacked together have it in common, so a link to another of them tells by its number."""
+    """What every edit changes: the status change time of a file cannot be set back. Files unpacked together share it,
+    so a link to another of them differs by its number."""
     facts = stat(path)
     return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
 def packed() -> Dict[str, Any]:
-    """What is kept, for another process; `marshal` can say it."""
+    """What is kept, for another process; `marshal` can write it."""
     return {"rewritten": REWRITTEN, "compiled": {**COMPILED, **FOUND}}
 
 

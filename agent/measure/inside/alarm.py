@@ -1,4 +1,4 @@
-"""The alarm that ends a test which takes too long, raised inside the test so that what it did so far is not lost.
+"""The alarm that ends a test which takes too long, raised inside the test so that its results so far are not lost.
 
 PYTEST_DONT_REWRITE
 """
@@ -22,24 +22,24 @@ CLOCK_MONOTONIC = 1
 TIMER_CALLS = {"x86_64": (222, 223), "aarch64": (107, 110)}
 """The numbers of timer_create and timer_settime."""
 MERCY_S = 5.0
-"""How long a test may go on after its time on the clock is up."""
+"""How long a test may continue after its wall-clock time is up."""
 
 
 _PYTEST: Any = sys.modules.get("pytest")
 FAILURE: Any = _PYTEST.fail.Exception if _PYTEST else BaseException
-"""What ends a test: pytest's own where it is pytest that runs tests."""
+"""The base class of what ends a test: pytest's own, if pytest runs the tests."""
 
 
 class OutOfTime(FAILURE):  # type: ignore[misc]  # known at run time
-    """A test used more time than it was given. A BaseException: `except Exception` does not stop it."""
+    """A test exceeded its time. A BaseException: `except Exception` does not stop it."""
 
     __module__ = "builtins"  # messages show no name of this file
 
 
 class Alarm:
-    """Raises OutOfTime into a phase of a test: after `cpu_s` seconds of its own CPU time, whatever else the machine
-    does, and after `wall_s` seconds on the clock. It rings again every second, as a test may swallow it, and kills the
-    process when that does not help on the clock. `error`: what is raised in its place."""
+    """Raises OutOfTime in a phase of a test: after `cpu_s` seconds of its own CPU time, whatever else the machine does,
+    and after `wall_s` wall-clock seconds. It rings again every second, because a test may swallow it, and finally kills
+    the process when the wall-clock time is exceeded. `error`: raised instead of OutOfTime."""
 
     def __init__(self, cpu_s: float, wall_s: float, error: type[BaseException] = OutOfTime) -> None:
         self.cpu_s, self.wall_s, self.error = cpu_s, wall_s, error
@@ -55,7 +55,8 @@ class Alarm:
             raise self.error("ran out of time")
 
     def arm(self, left_s: float = math.inf, *, cpu: bool = True) -> None:
-        """`left_s`: seconds on the clock that the whole run has left, more than 0. Not `cpu`: only those count."""
+        """Start the alarm. `left_s`: wall-clock seconds left of the whole run, more than 0. Without `cpu`, only those
+        count."""
         self.armed = True
         if cpu:
             set_timer(signal.ITIMER_PROF, self.cpu_s, 1.0)
@@ -71,8 +72,8 @@ class Alarm:
 
 
 class Clock:
-    """A timer of the kernel's that sends a signal, and again every second. Python's own one belongs to the tests; a
-    thread or a process that waits would be seen by them."""
+    """A kernel timer that sends a signal, then again every second. Python's own timer belongs to the tests, and they
+    would notice a waiting thread or process."""
 
     def __init__(self, number: int) -> None:
         create, self._settime = TIMER_CALLS[platform.machine()]
@@ -83,6 +84,6 @@ class Clock:
         self._timer = timer.value
 
     def set(self, delay_s: float) -> None:
-        """Ring after so long; 0: not at all."""
+        """Ring after this delay; 0: never."""
         interval = 1 if delay_s else 0
         LIBC.syscall(self._settime, self._timer, 0, pack("llll", interval, 0, int(delay_s), int(delay_s % 1 * 1e9)), 0)

@@ -1,4 +1,4 @@
-"""Where the plugin in the sandbox says its facts. Stdlib only, Python 3.8 and later.
+"""Where the plugin in the sandbox writes its facts. Stdlib only, Python 3.8 and later.
 
 PYTEST_DONT_REWRITE
 """
@@ -15,9 +15,10 @@ getpid, write_bytes, dumps = os.getpid, os.write, json.dumps
 
 
 class Channel:
-    """Where the facts go: lines that only the process that opened it can write. What is said before waits till then.
+    """Writes facts as lines, from the process that opened it only. Facts before that wait until it is open.
 
-    A line is sealed with a hash of the nonce, its number and itself: who reads the report cannot continue it.
+    Each line is sealed with a hash of the nonce, its number and its text, so that a reader of the report cannot
+    continue it.
     """
 
     def __init__(self) -> None:
@@ -25,14 +26,14 @@ class Channel:
         self.owner = 0
 
     def open(self, path: str, nonce: str) -> None:
-        """From now on this process, and no copy of it, writes."""
+        """Open the report; only this process, not its copies, may write from now on."""
         self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self.nonce, self.owner, self.numbers, self.sha256 = nonce, getpid(), itertools.count(), hashlib.sha256
         for line in self.waiting:
             self._write(line)
 
     def say(self, kind: str, **facts: object) -> None:
-        """One line."""
+        """Write one line."""
         line = dumps(dict(facts, kind=kind))
         if not self.owner:
             self.waiting.append(line)

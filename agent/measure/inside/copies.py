@@ -1,5 +1,5 @@
-"""What a copy of a process has to make its own: open files, and what was remembered; and the garbage it need not look
-for."""
+"""What a copied process must make its own: open files and cached data; and objects that its garbage collector can
+skip."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ else:
     from ramify_door import door  # put there before this program begins
 
 DESCRIPTORS = 256
-"""Open files that are looked at."""
+"""Number of open files that are checked."""
 SELDOM = (100_000, 50, 1_000)
-"""Thresholds of the garbage collector while modules are imported, which are no garbage."""
+"""Thresholds of the garbage collector during imports, which create no garbage."""
 
 
 class Imported:
-    """What is imported and collected is never looked through for garbage: pytest would do so five times at its end."""
+    """Exclude imported and collected objects from garbage collection: pytest would scan them five times at its end."""
 
     def __init__(self) -> None:
         self.usual = gc.get_threshold()
@@ -34,19 +34,19 @@ class Imported:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
-        """Tests run as they would elsewhere."""
+        """Tests run with the usual garbage collection."""
         if gc.get_threshold() == SELDOM:
             gc.set_threshold(*self.usual)
         gc.freeze()
 
 
 class Unkept:
-    """What pytest would keep for a later run (what failed last, what is new) is not written: nothing of a copy's folder
-    is kept. Of `--stepwise` some versions of pytest write all the same."""
+    """Prevent pytest from storing data for later runs (last failures, new tests): nothing of a copy's folder is kept.
+    With `--stepwise` some versions of pytest write all the same."""
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Iterator[None]:
-        """The tests, and then no more of the plugins that would write."""
+        """Run the tests, then disable the plugins that would write."""
         yield
         plugins = session.config.pluginmanager
         for name in ("lfplugin", "nfplugin"):
@@ -55,21 +55,21 @@ class Unkept:
 
 
 def forget() -> None:
-    """What was remembered of the file system. A process that is copied does it first, so that its copies have nothing
-    left to forget: to let go of things copies the memory that they are in."""
+    """Clear file system caches. A process calls this before it is copied, so that its copies need not: freeing objects
+    copies the memory pages they are in."""
     importlib.invalidate_caches()
     linecache.clearcache()
 
 
 def draw_anew() -> None:
-    """Random numbers that no other copy draws."""
+    """Reseed the random generators, so that copies draw different numbers."""
     random.seed()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
 
 
 def replace_descriptors(old: int, new: int, numbers: Iterable[int]) -> None:
-    """Let every one of these descriptors that is open as `old` be open as `new`."""
+    """Make every descriptor that is open as `old` refer to `new`."""
     known = os.fstat(old)
     for number, facts in open_files(numbers):
         if (facts.st_dev, facts.st_ino) == (known.st_dev, known.st_ino):
@@ -77,7 +77,7 @@ def replace_descriptors(old: int, new: int, numbers: Iterable[int]) -> None:
 
 
 def own_unnamed_files(numbers: Iterable[int]) -> None:
-    """Files without a name, such as those that pytest captures output in, are shared with all copies: no more."""
+    """Unshare files without a name, such as those that pytest captures output in."""
     copies: Dict[Tuple[int, int], int] = {}
     for number, facts in open_files(numbers):
         if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 0:
@@ -90,7 +90,7 @@ def own_unnamed_files(numbers: Iterable[int]) -> None:
 
 
 def copied(number: int) -> int:
-    """A file of the same content, at the same place in it."""
+    """A new file with the same content and position."""
     copy = os.memfd_create("copy")
     os.write(copy, door.content(number))
     os.lseek(copy, os.lseek(number, 0, os.SEEK_CUR), os.SEEK_SET)
@@ -98,7 +98,7 @@ def copied(number: int) -> int:
 
 
 def open_files(numbers: Iterable[int] = range(DESCRIPTORS)) -> List[Tuple[int, os.stat_result]]:
-    """Each descriptor that is open."""
+    """All open descriptors."""
     found = []
     for number in numbers:
         try:

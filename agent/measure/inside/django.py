@@ -1,6 +1,6 @@
-"""Runs Django's own programs for tests (`runtests.py`, `manage.py test`), and says how each test ended.
+"""Runs Django's own test programs (`runtests.py`, `manage.py test`), and reports how each test ended.
 
-It is planted in a package of a random name and run as `python -m`, with the program as its argument. Stdlib only,
+It is planted in a package of a random name and run with `python -m`, with the program as its argument. Stdlib only,
 Python 3.8 and later.
 """
 
@@ -19,7 +19,7 @@ from .scripts import Listener, run_as_main
 from .unittests import CARRIED, Only, Session, realpath
 
 LABELS = {"modules": "failfast", "args": "testrunner"}
-"""What the options of a program call its labels, `runtests.py` and `manage.py test`, and another that it has then."""
+"""The option for labels in `runtests.py` and in `manage.py test`, each with an option that only that program has."""
 
 
 def main(orders: dict[str, Any]) -> None:
@@ -43,7 +43,7 @@ def main(orders: dict[str, Any]) -> None:
 
 
 def take_options(session: Session, jobs: int) -> None:
-    """Change the options that the program reads first: to the labels of the wanted files, and to so many processes."""
+    """Replace the program's options: the labels by those of the wanted files, and the number of processes."""
     original = argparse.ArgumentParser.parse_args
 
     def parse_args(parser: Any, *arguments: Any, **options: Any) -> Any:
@@ -62,8 +62,8 @@ def take_options(session: Session, jobs: int) -> None:
 
 
 def build_less(session: Session, runner: Any) -> None:
-    """Databases are made for the wanted tests only, and for none where there is no time for any. Where the time is up
-    none is removed: the machine's state is thrown away."""
+    """Create databases for the wanted tests only, and none when there is no time for any. When the time is up none is
+    removed: the machine's state is thrown away."""
     original = runner.build_suite
 
     def build_suite(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -84,8 +84,8 @@ def build_less(session: Session, runner: Any) -> None:
 
 
 def carry_words(session: Session, remote: Any) -> None:
-    """The processes of a parallel run put into words what failed, have alarms of their own, and say how long tests
-    took: an exception goes from one process to another only where its traceback does."""
+    """Make the processes of a parallel run turn failures into text, use their own alarms, and report durations: an
+    exception reaches another process only if its traceback does."""
     session.results += (remote,)
     account, start, stop = session.account, remote.startTest, remote.stopTest
     for name in ("addError", "addFailure", "addExpectedFailure"):
@@ -120,14 +120,14 @@ def _in_words(session: Session, original: Callable[..., None]) -> Callable[..., 
 
 
 def _words(session: Session, test: Any, err: Any) -> Any:
-    """An error that says what another says, with its outcome where an alarm rang."""
+    """An error with the message of another, and with its outcome if an alarm rang."""
     account = session.account
     outcome = "late" if account.interrupted else "timeout" if account.alarm.rang else "error"
     return RuntimeError, RuntimeError(CARRIED, outcome, session.text(test, err)), None
 
 
 def relabel(said: dict[str, Any], name: str, files: list[str]) -> None:
-    """`manage.py test` without labels discovers all tests, of which only those files are read."""
+    """Limit the discovery of `manage.py test` without labels to those files."""
     given = list(said[name] or ())
     if name == "modules" or given:
         said[name] = [label(file, given) for file in files]
@@ -137,7 +137,7 @@ def relabel(said: dict[str, Any], name: str, files: list[str]) -> None:
 
 
 def label(file: str, given: list[str]) -> str:
-    """The module of a file, dotted from the program's folder on, or from where the labels that were given begin."""
+    """The dotted module of a file, starting at the program's folder, or at the start of the given labels."""
     folder = realpath(sys.path[0])
     dotted = os.path.splitext(os.path.relpath(file, folder))[0].replace(os.sep, ".").lstrip(".")
     begins = {each.replace(os.sep, ".").strip(".").split(".")[0] for each in given}

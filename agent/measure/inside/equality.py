@@ -1,7 +1,7 @@
-"""Whether an assertion of a test could have come out otherwise; planted in copies of test files.
+"""Whether an assertion could have failed; planted in copies of test files.
 
-A value that equals an object made on the spot equals everything, and an assertion that holds with a decoy, which stands
-in the copy where the test has what it expects, cannot fail: neither proves anything. Stdlib only, Python 3.8 and later.
+A value that equals a newly created object equals everything, and an assertion that holds with a decoy, which replaces
+the expected value in the copy, cannot fail: neither proves anything. Stdlib only, Python 3.8 and later.
 
 PYTEST_DONT_REWRITE
 """
@@ -19,7 +19,7 @@ EVERYTHING = "a value that equals everything"
 UNFAILING = "an assertion that cannot fail"
 BUILTIN = "a builtin function of the patch"
 DEPTH, MOST, TRIES = 6, 2_000, 24
-"""How deep values are looked into, how many are, and with how many numbers or texts one is compared."""
+"""Limits: depth of nested values, number of values, and number of numbers or texts that a value is compared with."""
 COMPARISONS: Dict[str, Any] = {
     "==": lambda left, right: left == right,
     "<": lambda left, right: left < right,
@@ -33,11 +33,11 @@ draw = random.SystemRandom()
 
 
 class Anew:
-    """Equal to itself only."""
+    """Equal only to itself."""
 
 
 def other(value: Any) -> Any:
-    """Another value of the same plain type; an equal one where there is none."""
+    """A different value of the same plain type; an equal one if there is none."""
     kind = type(value)
     if kind is int or kind is float:
         return value + draw.randrange(10**9, 10**12)
@@ -53,24 +53,24 @@ def other(value: Any) -> Any:
 
 
 class Assertions:
-    """Those of one copied test file. What is raised begins with `marker`. Values of classes that the patch, which
-    changes the files `changed`, leaves alone may equal everything where the test names them, or what `words` are of."""
+    """The checks of one copied test file. Errors start with `marker`. Values of classes outside the patch's `changed`
+    files may equal everything if the test, or `words`, name them."""
 
     def __init__(self, marker: str, words: Sequence[str], changed: Sequence[str]) -> None:
         self.marker, self.words, self.changed = marker, frozenset(words), tuple(os.sep + path for path in changed)
         self.named = self.words
         self.decoys: List[Any] = []
         self.special = False
-        """Whether what was seen last has an equality of its own in it."""
+        """Whether the last seen value contains an equality of its own."""
 
     def enter(self, words: Sequence[str], used: Sequence[str]) -> None:
-        """A test begins in which these words are, and these builtins."""
+        """Start of a test with these words and builtins."""
         self.named = self.words.union(words)
         if any(self.is_changed(_file(getattr(builtins, name, None))) for name in used):
             self.refuse(BUILTIN)
 
     def swap(self, value: Any) -> Any:
-        """A decoy in place of the value, where there is one."""
+        """A decoy for the value, if there is one."""
         try:
             new = other(value)
             if new != value:
@@ -81,7 +81,7 @@ class Assertions:
         return value
 
     def see(self, value: Any, sign: str = "==") -> Any:
-        """The value, which is about to be compared in this way, on the right side of `in`."""
+        """Check a value that is about to be compared with `sign`, on the right side of `in`."""
         for each in _leaves([value]) if sign in ("==", "in") else ():
             self.special = self.special or _is_special(type(each))
             if _is_special(type(each)) and _equals_everything(each) and not self.is_named(each):
@@ -91,8 +91,8 @@ class Assertions:
         return value
 
     def failing(self, expected: Any, method: Any = None) -> Failing:
-        """What has to fail if what is expected there is a decoy, of which this object is one. A test may have an
-        assertion method of its own, which need not fail."""
+        """A block that must fail if its expected value is a decoy, of which `self` is one. A test's own assertion
+        methods need not fail."""
         self.special = False
         decoyed = expected is self or any(expected is decoy for decoy in self.decoys)
         return Failing(self, decoyed and (method is None or _is_standard(method)))
@@ -119,7 +119,7 @@ class Assertions:
 
 
 class Failing:
-    """An assertion in the copy, with what is not so."""
+    """An assertion error in the copy, with its reason."""
 
     def __init__(self, assertions: Assertions, wanted: bool) -> None:
         self.assertions, self.wanted = assertions, wanted
@@ -142,7 +142,7 @@ def _is_standard(method: Any) -> bool:
 
 
 def _file(value: Any) -> str:
-    """Where a function or a class comes from, or the class of an object."""
+    """The file of a function or class, or of an object's class."""
     code = getattr(value, "__code__", None)
     kind = value if isinstance(value, type) else type(value)
     module = sys.modules.get(str(kind.__module__))
@@ -150,7 +150,7 @@ def _file(value: Any) -> str:
 
 
 def _leaves(values: List[Any]) -> Iterator[Any]:
-    """The values, and what is in them."""
+    """The values and their contents."""
     todo = [(value, 0) for value in values]
     seen: Dict[int, Any] = {}
     while todo and len(seen) < MOST:
@@ -172,7 +172,7 @@ def _inside(value: Any) -> List[Any]:
 
 
 def _attributes(value: Any) -> Dict[str, Any]:
-    """What an object keeps in itself."""
+    """The attributes of an object."""
     found = dict(getattr(value, "__dict__", None) or {})
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
@@ -183,7 +183,7 @@ def _attributes(value: Any) -> Dict[str, Any]:
 
 
 def _is_special(kind: type) -> bool:
-    """Whether a class says in Python what its objects equal."""
+    """Whether a class defines equality in Python."""
     for each in kind.__mro__:
         if "__eq__" in vars(each):
             own: Any = vars(each)["__eq__"]
@@ -192,8 +192,8 @@ def _is_special(kind: type) -> bool:
 
 
 def _equals_everything(value: Any) -> bool:
-    """Whether it equals an object that nobody knows, or any number or text, or one of its class in which everything is
-    different."""
+    """Whether a value equals an unknown object, or any number or text, or an object of its class with different
+    content."""
     if _holds("==", value, Anew()):
         return True
     if any(all(_holds("==", value, draw.randrange(most)) for _ in range(TRIES)) for most in (100, 10**12)):
@@ -211,7 +211,7 @@ def _equals_everything(value: Any) -> bool:
 
 
 def _holds(sign: str, left: Any, right: Any) -> bool:
-    """Whether a comparison says so plainly: of arrays and queries the result is another object."""
+    """Whether a comparison returns True itself: for arrays and queries the result is another object."""
     try:
         said = COMPARISONS[sign](left, right)
         return said is True or (type(said) in (int, float, str) and bool(said))

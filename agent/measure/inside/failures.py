@@ -1,5 +1,5 @@
-"""What a failure says to whoever repairs the code: the calls inside the repository that it came through, as pytest's
-short tracebacks have them, and the exception with its explanation. Stdlib only, Python 3.8 and later.
+"""The message of a failure for repairing the code: the calls inside the repository as in pytest's short tracebacks, and
+the exception with its explanation. Stdlib only, Python 3.8 and later.
 
 PYTEST_DONT_REWRITE
 """
@@ -15,13 +15,13 @@ from typing import Any, Iterator, List, NamedTuple, Optional
 from .cutting import cut
 
 MOST = 1_500
-"""Bytes of a message, about; of the exception's own text, of one line of it, and of exceptions that led to it:"""
+"""Approximate limits in bytes: a message; the exception's own text; one line of it; exceptions that led to it."""
 ERROR, LINE, EARLIER = 900, 400, 500
 SOURCE_CHARACTERS = 160
 ENDS = 6
-"""Calls that are shown at the beginning, and at the end."""
+"""Number of calls shown at the beginning, and at the end."""
 GROUPED = 3
-"""Exceptions of a group that are told."""
+"""Number of exceptions of a group that are shown."""
 PACKAGES = ("site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox")
 RUNNERS = ("_pytest", "pytest", "pluggy", "unittest", "doctest")
 LATER = "During handling of the above exception, another one occurred:"
@@ -32,11 +32,11 @@ realpath = os.path.realpath
 
 
 Entry = NamedTuple("Entry", [("file", str), ("path", str), ("line", int), ("frame", FrameType)])  # before Python 3.6
-"""A call that was under way when an exception was raised. `path` is relative to the repository; empty outside of it."""
+"""A call that was active when an exception was raised. `path` is relative to the repository; "" outside it."""
 
 
 class Failures:
-    """Tells failures of tests of one repository, whose files are below the first of these folders, or else below the
+    """Describes test failures of one repository, whose files are below the first of these folders, or else below the
     others."""
 
     def __init__(self, *roots: str) -> None:
@@ -44,14 +44,14 @@ class Failures:
         self.roots = list(dict.fromkeys(known))
 
     def told(self, error: BaseException, file: str = "") -> str:
-        """The failure, from the first call in the test's file on, where there is one."""
+        """The message of a failure, starting at the first call in the test's file, if there is one."""
         earlier = [self.one(each, file, EARLIER) + "\n" + joint for each, joint in _earlier(error)]
         if not earlier:
             return self.one(error, file, MOST)
         return cut("\n".join(earlier), EARLIER)[0] + "\n" + self.one(error, file, MOST - EARLIER)
 
     def one(self, error: BaseException, file: str, most: int) -> str:
-        """The same without the exceptions that led to it."""
+        """Like `of`, without the exceptions that led to it."""
         example = getattr(error, "example", None)
         if type(error).__name__ == "UnexpectedException" and example is not None:
             return self.doctest(error, most)
@@ -63,7 +63,7 @@ class Failures:
         return "\n".join(part for part in parts if part)
 
     def doctest(self, failure: Any, most: int) -> str:
-        """An exception that an example in documentation raised."""
+        """The message of an exception in a documentation example."""
         test, example = failure.test, failure.example
         path = self.path(test.filename or "") or test.filename
         place = "%s:%d: in %s" % (path, (test.lineno or 0) + example.lineno + 1, test.name)
@@ -71,7 +71,7 @@ class Failures:
         return "\n".join([place, source, self.one(failure.exc_info[1], "", most)])
 
     def plain(self, text: str) -> str:
-        """What somebody else says of a failure."""
+        """A failure in someone else's words."""
         return cut(self.shortened(text).strip("\n"), MOST)[0]
 
     def said(self, error: BaseException) -> str:
@@ -82,20 +82,20 @@ class Failures:
         return cut("\n".join(cut(line, LINE)[0] for line in self.shortened(lines).split("\n")), ERROR)[0]
 
     def misspelt(self, error: BaseException) -> List[str]:
-        """Where a text is no Python."""
+        """The place of a syntax error."""
         if not isinstance(error, SyntaxError) or not error.filename:
             return []
         path = self.path(error.filename) or error.filename
         return ["%s:%s" % (path, error.lineno), *_source(error.text or "")]
 
     def shortened(self, text: str) -> str:
-        """With paths as they are in the repository."""
+        """The text with paths relative to the repository."""
         for root in self.roots:
             text = text.replace(root, "")
         return text
 
     def path(self, file: str) -> str:
-        """Relative to the repository; empty for what is not of it."""
+        """The path relative to the repository; "" outside it."""
         for candidate in (file, realpath(file)) if os.path.isabs(file) else ():
             for root in self.roots:
                 if candidate.startswith(root):
@@ -104,7 +104,7 @@ class Failures:
         return ""
 
     def entries(self, trace: Optional[TracebackType], file: str) -> List[Entry]:
-        """The calls from the first in the test's file on, or the first in the repository."""
+        """The calls from the first one in the test's file, or else in the repository."""
         known: List[Entry] = []
         while trace is not None:
             name = trace.tb_frame.f_code.co_filename
@@ -117,8 +117,8 @@ class Failures:
         return known[begin:]
 
     def calls(self, entries: List[Entry]) -> Iterator[str]:
-        """The calls inside the repository, how many others are between them, and the last of all, where the exception
-        was raised, unless it is one of the runner's."""
+        """The calls inside the repository, the number of others between them, and the last call of all, which raised
+        the exception, unless it is the runner's."""
         raised = len(entries) - 1
         shown = [n for n, each in enumerate(entries) if each.path or (n == raised and _tells(each))]
         runs = _runs(entries, shown)
@@ -137,7 +137,7 @@ class Failures:
 
 
 def _runs(entries: List[Entry], shown: List[int]) -> List[List[int]]:
-    """The numbers of these calls, those of one place that follow each other together."""
+    """The indices of these calls, with consecutive calls of one place grouped."""
     runs: List[List[int]] = []
     for number in shown:
         each, last = entries[number], entries[runs[-1][-1]] if runs else None
@@ -155,22 +155,22 @@ def _source(line: str) -> List[str]:
 
 
 def _tells(entry: Entry) -> bool:
-    """Whether a call outside of the repository says something: it is in a file, none of what runs the tests, and not
-    hidden by whoever wrote it."""
+    """Whether a call outside the repository is informative: it is in a file, not part of the test runner, and not
+    hidden by its author."""
     module = str(entry.frame.f_globals.get("__name__", "")).split(".")[0]
     hidden = bool(entry.frame.f_locals.get("__tracebackhide__"))
     return os.path.isabs(entry.file) and module not in RUNNERS and not hidden
 
 
 def _outside(file: str) -> str:
-    """The path of an installed file from its library on."""
+    """The path of an installed file, starting at its library."""
     parts = file.split(os.sep)
     starts = [n for n, part in enumerate(parts) if part in PACKAGES[:2] or part.startswith("python3.")]
     return "/".join(parts[starts[-1] :]) if starts else file
 
 
 def _earlier(error: BaseException) -> List[Any]:
-    """The exceptions that led to this one, the first of all first, each with what it has to do with the next."""
+    """The exceptions that led to this one, earliest first, each with its relation to the next."""
     found: List[Any] = []
     seen = {id(error)}
     while True:
@@ -184,6 +184,6 @@ def _earlier(error: BaseException) -> List[Any]:
 
 
 def _group(error: BaseException) -> List[BaseException]:
-    """The exceptions that a group holds."""
+    """The exceptions in a group."""
     held = getattr(error, "exceptions", ()) if type(error).__name__.endswith("ExceptionGroup") else ()
     return [each for each in held if isinstance(each, BaseException)]

@@ -1,16 +1,16 @@
-"""The program that notes, in the sandbox, what each Python file of a workspace imports, defines and mentions.
+"""The program that records, in the sandbox, what each Python file of a workspace imports, defines and mentions.
 
-Nothing of the project is run. It is called with the folder to walk and the file to write, in JSON:
+No project code is run. Its arguments are the folder to walk and the JSON file to write:
 
     {"files": {path: [imports, names, exported, mentions, dynamic, words]}, "vocabulary": [...], "left_out": n}
 
 - imports: [level, module, bound, lazy] each; `bound` is null for `import module`, else [name, as, attributes] for each
   name that is imported (`*` is one of them). For `import module` the last entry is [attributes] of the module.
-- names: what the file binds at top level by other means than an import.
-- exported: its `__all__` as far as that is literal, or null.
-- mentions: strings in it that are dotted names of modules, a package that can be run, or names of files.
-- dynamic: it imports what only its run will tell.
-- words: index in the vocabulary and count in turn, of files that look like tests.
+- names: top-level names bound by anything but an import.
+- exported: its `__all__` if that is literal, else null.
+- mentions: strings that are dotted names of modules, a runnable package, or names of files.
+- dynamic: it imports names that only running it reveals.
+- words: alternating vocabulary index and count, for files that look like tests.
 
 Stdlib only, Python 3.8 and later.
 """
@@ -33,13 +33,13 @@ FILES = 30_000
 FILE_BYTES = 3_000_000
 ALL_BYTES = 400_000_000
 WORDS = 3_000
-"""The most words of one file, the most frequent first."""
+"""Maximum number of words per file, the most frequent first."""
 COMMON = 0.5
-"""A word of a larger part of the files that look like tests tells none of them apart."""
+"""Words in more than this share of the test-like files do not distinguish them."""
 FEW = 20
-"""Among fewer files all words are kept."""
+"""With fewer files, all words are kept."""
 MENTION = 120
-"""The most characters of a mention."""
+"""Maximum characters of a mention."""
 
 WORD = re.compile(r"[A-Za-z_]\w+", re.A)
 CHAIN = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0,3})")
@@ -58,15 +58,15 @@ BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 class Found:
-    """What is noted of one file."""
+    """What is recorded of one file."""
 
     def __init__(self) -> None:
         self.imports: list[tuple[int, str, list[tuple[str, str]] | None, bool, str]] = []
-        """Level, module, what of it is bound to which name, whether lazily, and what the module is bound to."""
+        """Level, module, the names bound from it, whether lazily, and the name the module is bound to."""
         self.names: set[str] = set()
         self.exported: list[str] | None = None
         self.computed = False
-        """`__all__` has parts that cannot be read."""
+        """Whether `__all__` has parts that cannot be read."""
 
     def add_import(self, module: str, bound: str, lazy: bool) -> None:
         self.imports.append((0, module, None, lazy, bound))
@@ -75,7 +75,7 @@ class Found:
         self.imports.append((level, module, pairs, lazy, ""))
 
     def export(self, value: Any) -> None:
-        """Add what can be read of an expression that `__all__` is, or is extended by."""
+        """Add what can be read of an expression that sets or extends `__all__`."""
         items = value.elts if isinstance(value, (ast.List, ast.Tuple, ast.Set)) else [value]
         names = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
         self.exported = (self.exported or []) + names
@@ -90,7 +90,7 @@ class Found:
 
 
 def parsed(text: str) -> Found:
-    """What the statements say. Raises SyntaxError or ValueError where there are none to read."""
+    """Parse a source. Raises SyntaxError or ValueError when that fails."""
     found = Found()
     pending = [(ast.parse(text).body, True, False)]
     while pending:
@@ -110,7 +110,7 @@ def parsed(text: str) -> Found:
 
 
 def bind(found: Found, node: Any) -> None:
-    """Note what a statement at top level binds."""
+    """Record what a top-level statement binds."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         found.names.add(node.name)
     elif isinstance(node, ast.Assign):
@@ -122,7 +122,7 @@ def bind(found: Found, node: Any) -> None:
 
 
 def blocks(node: Any, top: bool, lazy: bool) -> Iterator[tuple[list[Any], bool, bool]]:
-    """The statements in a statement, whether they are at top level, and whether they run later or never."""
+    """The nested statements of a statement, with whether they are at top level, and whether they run later or never."""
     later = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     top = top and not later and not isinstance(node, ast.ClassDef)
     for name in BLOCKS:
@@ -142,12 +142,12 @@ def names_in(target: Any) -> Iterator[str]:
 
 
 def named(node: Any) -> str:
-    """The last word of a name; nothing of other expressions."""
+    """The last part of a name; "" for other expressions."""
     return str(getattr(node, "id", getattr(node, "attr", "")))
 
 
 def guessed(text: str) -> Found:
-    """As `parsed`, of what Python cannot read."""
+    """Like `parsed`, for text that Python cannot parse."""
     found = Found()
     for indent, module, name in IMPORT_LINE.findall(text):
         found.add_import(module, name or module.split(".")[0], bool(indent))
@@ -161,7 +161,7 @@ def guessed(text: str) -> Found:
 
 
 def chains(text: str) -> dict[str, set[str]]:
-    """Per name, the attributes that are looked up in it anywhere."""
+    """For each name, the attributes looked up in it anywhere."""
     uses: dict[str, set[str]] = {}
     for name, rest in set(CHAIN.findall(text)):
         uses.setdefault(name, set()).add(rest)
@@ -169,7 +169,7 @@ def chains(text: str) -> dict[str, set[str]]:
 
 
 def entry(text: str, tests: bool) -> tuple[list[Any], list[str], Counter[str]]:
-    """What is written of a file but for its mentions, which are not sifted yet, and its words."""
+    """The output for a file, without its mentions, which are filtered later, and its words."""
     try:
         found = parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -190,7 +190,7 @@ def entry(text: str, tests: bool) -> tuple[list[Any], list[str], Counter[str]]:
 
 
 def walk(root: str) -> Iterator[tuple[str, str]]:
-    """The files below a folder, with their paths from there; no link is followed."""
+    """The files below a folder, with their relative paths; links are not followed."""
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(
             name
@@ -208,7 +208,7 @@ def walk(root: str) -> Iterator[tuple[str, str]]:
 
 
 def read(path: str) -> str | None:
-    """The text of a file; None where it is too large or cannot be read."""
+    """The text of a file; None if it is too large or unreadable."""
     try:
         if os.path.getsize(path) > FILE_BYTES:
             return None
@@ -224,7 +224,7 @@ def looks_like_tests(path: str, text: str) -> bool:
 
 
 def survey(root: str) -> dict[str, Any]:
-    """What is to be written of a workspace."""
+    """The output for a workspace."""
     files: dict[str, list[Any]] = {}
     quoted: dict[str, list[str]] = {}
     counts: dict[str, Counter[str]] = {}
@@ -262,7 +262,7 @@ def mentions(text: str, firsts: set[str], names: set[str], runnable: set[str]) -
 
 
 def number(files: dict[str, list[Any]], counts: dict[str, Counter[str]]) -> list[str]:
-    """Write the words of each file as numbers; returns what they stand for."""
+    """Replace the words of each file by numbers; returns the vocabulary."""
     spread: Counter[str] = Counter()
     for words in counts.values():
         spread.update(words.keys())
@@ -278,7 +278,7 @@ def number(files: dict[str, list[Any]], counts: dict[str, Counter[str]]) -> list
 
 
 def main(root: str, output: str) -> None:
-    """Walk a folder and write what is found."""
+    """Walk a folder and write the output."""
     gc.disable()  # trees are thrown away as they come: looking for cycles takes a third of the time
     warnings.simplefilter("ignore")
     sys.setrecursionlimit(5000)

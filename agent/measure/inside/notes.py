@@ -1,4 +1,4 @@
-"""Notes on one test: of probes, and of functions and their calls. No value is kept but as text.
+"""Notes on one test: its probes, functions and calls. Values are kept as text only.
 
 Stdlib only, Python 3.8 and later.
 PYTEST_DONT_REWRITE
@@ -12,9 +12,9 @@ from types import CodeType, FrameType
 from typing import Any, Deque, Dict, List, Optional, Set, Tuple
 
 ENDS = 3
-"""Of many values so many of the first and of the last are kept."""
+"""Number of first, and of last, values that are kept."""
 LINES_EACH = 3_000
-"""Lines of one function that are looked at; its later calls are only counted."""
+"""Number of executed lines watched per function; later calls are only counted."""
 
 
 class Series:
@@ -38,7 +38,7 @@ class Call:
 
     def __init__(self, frame: Optional[FrameType], values: Dict[str, str]) -> None:
         self.frame = frame
-        """Kept of a generator only, which is entered again and again."""
+        """Kept only for generators, which are entered repeatedly."""
         self.arguments, self.values = values, values
         self.line = 0
         self.lines: Dict[int, Tuple[List[int], Dict[str, Series]]] = {}
@@ -46,12 +46,12 @@ class Call:
         self.error: Optional[BaseException] = None
 
     def reach(self, line: int) -> None:
-        """Note that a line is about to run."""
+        """Record that a line is about to run."""
         self.line = line
         self.lines.setdefault(line, ([0], {}))[0][0] += 1
 
     def learn(self, values: Dict[str, str]) -> None:
-        """What the locals are after the line that ran last."""
+        """Record the locals after the last line."""
         if self.line:
             changed = self.lines[self.line][1]
             for name, text in values.items():
@@ -68,20 +68,20 @@ class Call:
 
 
 class Function:
-    """What is known of a function of the workspace."""
+    """The record of a function of the workspace."""
 
     def __init__(self, path: str, code: CodeType, wanted: bool, probes: List[Probe]) -> None:
         self.path, self.code, self.wanted, self.probes = path, code, wanted, probes
         self.calls, self.left = 0, LINES_EACH
         self.last: Optional[Call] = None
         self.seen = 0
-        """When something of it happened last."""
+        """The time of its last activity."""
         self.series = Series()
-        """Calls with their arguments and results, of one that is wanted by its name."""
+        """Calls with arguments and results, for a function that a probe names."""
         self.ran: Set[int] = set()
 
     def keep(self, call: Call) -> None:
-        """The last call that ended; of those that one exception ended, where it came from."""
+        """The last finished call; among calls ended by the same exception, the one that raised it."""
         if call.error is None or self.last is None or self.last.error is not call.error:
             self.last = call
 
@@ -110,10 +110,10 @@ class Probe:
         except SyntaxError as error:  # this Python is older than the one that looked at it before
             self.problem = str(error)
         self.inside: List[Function] = []
-        """Functions that hold the line, or have the name, as far as they were called."""
+        """Called functions that contain the line or have the name."""
 
     def fits(self, path: str, code: CodeType) -> bool:
-        """Whether it is about this function."""
+        """Whether the probe concerns this function."""
         if self.name:
             if not hasattr(code, "co_qualname"):
                 return code.co_name == self.name.split(".")[-1]
@@ -128,5 +128,5 @@ class Probe:
 
 
 def qualified(code: CodeType) -> str:
-    """The name of a function, with its class where the Python knows it."""
+    """The name of a function, qualified by class if this Python knows it."""
     return str(getattr(code, "co_qualname", code.co_name)).replace("<locals>.", "")

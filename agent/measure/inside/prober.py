@@ -1,6 +1,6 @@
-"""The pytest plugin that tells, besides how tests end, which values there were on the way to the first that fails.
+"""The pytest plugin that reports, besides outcomes, the values on the way to the first failure.
 
-It is planted in a package of a random name with the reporter, and says its facts where that says its own.
+It is planted with the reporter in a package of a random name, and writes to the same report.
 PYTEST_DONT_REWRITE
 """
 
@@ -16,7 +16,7 @@ from .reporter import Reporter, first_hook, started
 from .watching import Watch
 
 TESTS = 10
-"""Tests that are watched at most."""
+"""Maximum number of watched tests."""
 
 
 class Prober:
@@ -64,6 +64,6 @@ class Prober:
 
 
 def begin(orders: dict[str, Any]) -> Callable[[pytest.Config], None]:
-    """As the reporter's, with this plugin beside it."""
+    """Like the reporter's `begin`, with this plugin added."""
     reporter = started(orders)
     return first_hook(reporter, orders["plugins"], Prober(orders, reporter))

@@ -1,7 +1,7 @@
-"""The pytest plugin that says, from inside the sandbox, how each test ended.
+"""The pytest plugin that reports, from inside the sandbox, how each test ended.
 
 It is planted in a package of a random name, which calls `begin`. Stdlib and pytest >= 6 only, Python 3.8 and later.
-Law: nothing that is printed counts. A line of the report counts with its seal, and a run with its closing line.
+Law: printed text does not count. A line of the report counts with its seal, and a run with its closing line.
 PYTEST_DONT_REWRITE
 """
 
@@ -25,26 +25,26 @@ from .failures import Failures
 from .wanted import Wanted
 
 TRACEBACKS = ("ExceptionChainRepr", "ReprExceptionInfo")
-"""What pytest makes of an exception that no item or plugin has words of its own for."""
+"""pytest's representations of an exception without special text from an item or plugin."""
 SELECTION = {
     **dict.fromkeys(("keyword", "markexpr"), ""),
     **dict.fromkeys(("deselect", "ignore", "ignore_glob")),
     "pyargs": False,
 }
-"""Options by which a command selects tests, and what they are without it."""
+"""Options that select tests, with their defaults."""
 NOTHING_COLLECTED = 5
 FUNCTION = re.compile(r"^[ \t]*(?:async )?def (test\w*)", re.M)
 SHARED_FILES = ("__init__.py", "conftest.py")
 FAILURES = ("error", "failed", "timeout", "late")
 SHORTEST_S = 0.1
-"""What a test has that began just before the time of the run was up."""
+"""Seconds for a test that starts just before the run's time is up."""
 
 # Tests patch this (frozen clocks); the report must not depend on what they leave there.
 clock = time.perf_counter
 
 
 class Attempt:
-    """What is known of the test that is running."""
+    """The state of the running test."""
 
     def __init__(self, nodeid: str) -> None:
         self.nodeid = nodeid
@@ -54,7 +54,7 @@ class Attempt:
         self.began = clock()
 
     def learn(self, outcome: str, message: str = "") -> None:
-        """A failure stands whatever follows; of the rest the last word counts."""
+        """Record an outcome. A failure stays; otherwise the last one counts."""
         if self.outcome not in FAILURES:
             self.outcome, self.message = outcome, message
 
@@ -68,28 +68,28 @@ class Reporter:
         self.wanted = Wanted(orders["wanted"])
         self.by_path = orders.get("by_path", False)
         self.part, self.parts = orders.get("part", (0, 1))
-        """Which part of all files this process runs, and how many there are; each process runs one."""
+        """Which part of all files this process runs, and the number of parts."""
         self.attempt: Attempt | None = None
         self.root = ""
         self.unread_late = False
-        """Whether there was no time to read a file of tests."""
+        """Whether there was no time to read some test file."""
         self.patterns: list[str] = []
         self.alarm: Alarm | None = None
         self.failures = Failures()
         self.unread: dict[str, str] = {}
-        """What is wrong with files that cannot be collected."""
+        """Errors of files that cannot be collected."""
         self.found = 0
         self.told: set[str] = set()
         self.left_out: set[str] = set()
         self.ends_at = float("inf")
-        """When the time of the run is up, by `clock`."""
+        """The `clock` time when the run's time is up."""
         self.late_s, self.began = float("inf"), 0.0
-        """How long a test may run, and when what runs began."""
+        """How long a test may run, and when the current one started."""
         self.broken: list[str] = []
         self.say("open")
 
     def start(self, orders: dict[str, Any]) -> None:
-        """Open the report; before a test can run."""
+        """Open the report, before any test can run."""
         self.timeouts_left = orders["max_timeouts"]
         self.must_pass = frozenset(orders["must_pass"])
         self.regressions_left = orders["max_regressions"]
@@ -129,7 +129,7 @@ class Reporter:
             return self.ignores(str(path))
 
     def ignores(self, path: str) -> bool | None:
-        """Whether a file or folder is passed over: no wanted test is in it, or another process runs it."""
+        """Skip a file or folder that contains no wanted test, or belongs to another process."""
         if self.elsewhere(path) and os.path.isfile(path) and os.path.basename(path) not in SHARED_FILES:
             return True
         if self.wanted.ignores(path):
@@ -143,16 +143,16 @@ class Reporter:
         return None
 
     def has_tests(self, path: str) -> bool:
-        """Whether the file is named as files of tests are."""
+        """Whether the file is named like a test file."""
         return any(fnmatch(os.path.basename(path), pattern) for pattern in self.patterns) and os.path.isfile(path)
 
     def elsewhere(self, path: str) -> bool:
-        """Whether the file is another process's."""
+        """Whether the file belongs to another process."""
         return bool(self.parts > 1 and crc32(path.encode("utf-8", "surrogateescape")) % self.parts != self.part)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self, collector: pytest.Collector, name: str) -> list[pytest.Item] | None:
-        """A function or class is passed over when no wanted test is in it."""
+        """Skip a function or class that contains no wanted test."""
         return [] if self.wanted.passes_over(collector, name) else None
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -209,7 +209,7 @@ class Reporter:
         return None
 
     def guarded(self, *, cpu: bool = True) -> Generator[None, Any, Any]:
-        """Until the alarm rings; at the latest when the time of the run is up. A template has no alarm."""
+        """Seconds until the alarm rings, at most the rest of the run. A template has no alarm."""
         if self.alarm is None:
             return (yield)
         self.began = clock()
@@ -220,13 +220,13 @@ class Reporter:
             self.alarm.disarm()
 
     def is_late(self) -> bool:
-        """Whether what runs was ended for the sake of the others, and not because it took longer than a test may."""
+        """Whether the running code was stopped for the sake of the others, not because it exceeded a test's limit."""
         now = clock()
         return self.rang and (now >= self.ends_at or now - self.began >= self.late_s)
 
     @property
     def rang(self) -> bool:
-        """Whether the alarm has ended what was running."""
+        """Whether the alarm stopped the running code."""
         return self.alarm is not None and self.alarm.rang
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -264,7 +264,7 @@ class Reporter:
                 self.attempt.learn(outcome, self.text(report, error, item) if outcome != "passed" else "")
 
     def text(self, report: Any, error: BaseException | None = None, node: Any = None) -> str:
-        """What a failure says."""
+        """The message of a failure."""
         said = report.longrepr
         if isinstance(said, tuple):  # skipped: where, and why
             return str(said[-1])
@@ -334,7 +334,7 @@ class Reporter:
 
 
 def _functions(path: str) -> list[str]:
-    """The tests in a file, as far as a look at its lines tells."""
+    """The tests in a file, judged by its lines."""
     try:
         with open(path, encoding="utf-8", errors="replace") as text:
             return ["::" + name for name in FUNCTION.findall(text.read())]
@@ -347,8 +347,8 @@ def _file(item: Any) -> str:
 
 
 def _is_unexpected_pass(item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:
-    """Whether a test that is marked as a strict expected failure passed. Where it could be pretended, by raising what
-    unittest raises, the test would pass by any failure too."""
+    """Whether a test marked as a strict expected failure passed. Where that could be faked by raising unittest's own
+    exception, any failure would also make the test pass."""
     if call.excinfo is None:
         return report.when == "call" and str(report.longrepr).startswith("[XPASS(strict)]")
     said = str(call.excinfo.value) if isinstance(call.excinfo.value, pytest.fail.Exception) else ""
@@ -358,18 +358,18 @@ def _is_unexpected_pass(item: pytest.Item, report: pytest.TestReport, call: pyte
 
 
 def _is_timeout(error: BaseException) -> bool:
-    """The alarm's, or that of a plugin that ends slow tests."""
+    """Whether the failure comes from the alarm, or from a plugin that ends slow tests."""
     said = str(error) if isinstance(error, pytest.fail.Exception) else ""
     return isinstance(error, OutOfTime) or re.match(r"Timeout \(?>", said) is not None
 
 
 def begin(orders: dict[str, Any]) -> Callable[[pytest.Config], None]:
-    """Called once: open the report, and return the hook that sets it all to work."""
+    """Open the report, and return the hook that starts everything. Called once."""
     return first_hook(started(orders), orders["plugins"])
 
 
 def started(orders: dict[str, Any]) -> Reporter:
-    """A reporter whose report is open; what was planted is deleted."""
+    """A reporter with an open report; the planted files are deleted."""
     for copy in orders["copies"]:
         shutil.rmtree(copy, ignore_errors=True)
     clean_environment(orders["folder"], orders["plugins"])
@@ -379,7 +379,7 @@ def started(orders: dict[str, Any]) -> Reporter:
 
 
 def first_hook(reporter: Reporter, names: Collection[str], *others: object) -> Callable[[pytest.Config], None]:
-    """The hook that sets the reporter, and other plugins, to work, and hides the modules of these names."""
+    """The hook that registers the reporter and other plugins, and hides the modules of these names."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
@@ -394,7 +394,7 @@ def first_hook(reporter: Reporter, names: Collection[str], *others: object) -> C
 
 
 def clean_environment(folder: str, plugins: Collection[str]) -> None:
-    """Take back what made pytest find the planted plugins, so that tests and what they start do not see them."""
+    """Undo what made pytest find the planted plugins, so that tests and their child processes do not see them."""
     if "PYTHONPATH" in os.environ:
         rest = [entry for entry in os.environ["PYTHONPATH"].split(os.pathsep) if entry != folder]
         _set("PYTHONPATH", os.pathsep.join(rest))

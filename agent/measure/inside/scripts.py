@@ -1,5 +1,5 @@
-"""Running somebody's program in this process as Python itself would run it, and changing modules as it imports them.
-Stdlib only, Python 3.8 and later.
+"""Running a program in this process as Python itself would, and changing modules as it imports them. Stdlib only,
+Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 
 def run_as_main(words: list[str]) -> int:
-    """Run a script, or with `-m` a module, with its arguments. Returns its exit status; what else than an exit it
-    raises goes through."""
+    """Run a script, or with `-m` a module, with its arguments. Returns its exit status; exceptions other than
+    SystemExit get through."""
     try:
         if words[0] == "-m":
             sys.argv = words[1:]
@@ -33,7 +33,7 @@ def run_as_main(words: list[str]) -> int:
 
 
 def _status(code: object) -> int:
-    """As Python has it: a text is said, and is a failure."""
+    """The exit status as Python computes it: a text is printed and means failure."""
     if code is None or isinstance(code, int):
         return int(code or 0)
     sys.stderr.write("%s\n" % (code,))
@@ -41,7 +41,7 @@ def _status(code: object) -> int:
 
 
 class Listener(importlib.abc.MetaPathFinder):
-    """Has something done to modules as soon as they are imported."""
+    """Calls a function with each named module as soon as it is imported."""
 
     def __init__(self, names: Collection[str], then: Callable[[Any], None]) -> None:
         self.names, self.then = set(names), then

@@ -20,7 +20,7 @@ OURS = ("ramify_door", "ramify_inside")
 
 
 class Session:
-    """One run of pytest: a candidate's from its beginning, or the base state's until it is stopped and copied."""
+    """One run of pytest: a candidate's from its start, or the base state's until it is stopped and copied."""
 
     def __init__(self, workspace: str, wish: Wish) -> None:
         self.workspace, self.wish = workspace, wish
@@ -28,7 +28,7 @@ class Session:
         self.stops: Optional[Stops] = None
 
     def run_afresh(self) -> NoReturn:
-        """Be a candidate's run."""
+        """Become a candidate's run."""
         forget()
         draw_anew()
         self.reporter.start(self.wish["run"])
@@ -36,7 +36,7 @@ class Session:
         self._run()
 
     def run_until(self, connection: socket.socket) -> NoReturn:
-        """Be the base state's run, which is copied before it reads one of the changed files, or else the tests run."""
+        """Become the base state's run, which is copied before it reads a changed file, or else before the tests run."""
         self.stops = Stops(self.workspace, connection, set(self.wish["changed"]), self.reporter, self._more)
         sys.meta_path.insert(0, self.stops)
         sys.addaudithook(self.stops.notice)
@@ -48,7 +48,7 @@ class Session:
                 os._exit(0)
 
     def _more(self) -> Dict[str, Any]:
-        """What later sessions can have ahead, when this one was to find out."""
+        """What later sessions can prepare in advance, if this one had to find out."""
         if not self.wish.get("whole"):
             return {}
         return {"installed": list(installed(self.workspace)), **packed()}
@@ -76,7 +76,7 @@ class Session:
             runpy.run_path(program, run_name="__main__")
 
     def _load_plugin(self) -> None:
-        """Put the reporter where pytest looks for it, as if it were a module."""
+        """Make the reporter importable for pytest, as if it were a module."""
         name = self.wish["session"]["plugin"]
         module = type(sys)(name, "PYTEST_DONT_REWRITE")
         clean_environment(name, [name])
@@ -87,7 +87,7 @@ class Session:
 
 
 def end(code: object) -> NoReturn:
-    """As the interpreter ends, but for taking everything apart, which takes longer than most tests."""
+    """End like the interpreter, but without freeing everything, which takes longer than most tests."""
     threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
     atexit._run_exitfuncs()
     if code is not None and not isinstance(code, int):

@@ -1,6 +1,6 @@
-"""Where the base state's session stands still: just before it would read the first file that differs.
+"""Where the base state's session stops: just before it would read the first file that differs.
 
-Law: what cannot be shared by copies is noticed. A session that leaves files, or starts something, is not copied.
+Law: what copies cannot share is detected. A session that leaves files or starts something is not copied.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ else:
     from ramify_door import door  # put there before this program begins
 
 Wish = Dict[str, Any]
-"""What an order says: the `session`, the files `changed`, and the `run`'s own orders to the reporter."""
+"""A request: the `session`, the `changed` files, and the `run`'s orders for the reporter."""
 STARTS = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system", "socket.connect", "socket.bind")
 CHANGES = ("os.chmod", "os.chown", "os.link", "os.symlink", "os.truncate", "os.utime")
-"""Events of the interpreter's after which a session is not copied."""
+"""Audit events after which a session is not copied."""
 
 
 def next_message(connection: socket.socket) -> Tuple[Dict[str, Any], Tuple[int, ...]]:
-    """Wait for it; nothing is left to do when nobody can send one any more."""
+    """Wait for a message; end the process when nobody can send one any more."""
     try:
         return door.receive(connection)
     except EOFError:
@@ -40,13 +40,13 @@ def next_message(connection: socket.socket) -> Tuple[Dict[str, Any], Tuple[int, 
 
 
 def is_source(workspace: str, path: str) -> bool:
-    """Whether a path is in the workspace, and not what is installed there: that is always as in the base state, like
-    all that is protected (`agent.measure.protection.BUILT`)."""
+    """Whether a path is in the workspace and not installed there; installed files, like all protected ones, are as in
+    the base state (`agent.measure.protection.BUILT`)."""
     return path.startswith(workspace + os.sep) and "site-packages/" not in path[len(workspace) :]
 
 
 class Stops:
-    """Where the base state's run stands still: a finder that finds nothing, an audit hook, and a plugin of pytest's."""
+    """Stops the base state's run: a finder that finds nothing, an audit hook, and a pytest plugin."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Stops:
         self.written: Set[str] = set()
         self.unfit = ""
         self.descriptors: List[int] = []
-        """All that are open where it stands still."""
+        """All files that are open where it stops."""
         self.outputs = [os.memfd_create("output") for _ in range(2)]
         for number, output in enumerate(self.outputs, 1):
             os.dup2(output, number)
@@ -71,16 +71,16 @@ class Stops:
     # -- what is noticed
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Keep it: to free all of it at the end takes longer than most tests."""
+        """Keep the session: freeing it at the end takes longer than most tests."""
         self.session = session
 
     def pytest_collection_finish(self) -> None:
-        """The last point to stop at: nothing ran yet."""
+        """The last point to stop: no test has run yet."""
         if self.active:
             self.stop(None)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        """Before a module is looked at; its time and size are, long before its text."""
+        """Called before a module is looked at; its time and size are read long before its text."""
         for finder in sys.meta_path if self.active else ():
             if finder is not self and type(finder).__name__ != "AssertionRewritingHook":
                 spec = finder.find_spec(name, path, target)
@@ -89,7 +89,7 @@ class Stops:
                     return
 
     def notice(self, event: str, arguments: Tuple[Any, ...]) -> None:
-        """What the interpreter tells of itself."""
+        """The audit hook."""
         if not self.active:
             return
         if event == "open":
@@ -102,7 +102,7 @@ class Stops:
             self.unfit = self.unfit or "%s while tests are collected" % event
 
     def opens(self, path: Any, mode: Any, flags: Any) -> None:
-        """A file, by its name or by its number."""
+        """Check a file, given by name or descriptor."""
         if isinstance(path, int):
             return
         name = os.path.abspath(os.fsdecode(path))
@@ -112,7 +112,7 @@ class Stops:
         self.reads(name)
 
     def reads(self, path: str) -> None:
-        """Something there is about to be read."""
+        """A path is about to be read."""
         path = os.path.realpath(path)
         if is_source(self.workspace, path):
             if path in self.until:
@@ -122,7 +122,7 @@ class Stops:
     # -- standing still
 
     def stop(self, before: Optional[str]) -> None:
-        """Returns in copies only: in the runs of candidates, and where the base state's run is to go on."""
+        """Stop here. Returns only in copies: in candidates' runs, and where the base state's run continues."""
         sys.stdout.flush()
         sys.stderr.flush()
         self.active = False
@@ -146,7 +146,7 @@ class Stops:
                 return None
 
     def tell(self, before: Optional[str], unfit: str) -> None:
-        """Say where the run stands."""
+        """Report where the run has stopped."""
         facts = {"before": before, "read": sorted(self.read), "unfit": unfit, **self.more()}
         file = os.memfd_create("told")
         with open(os.dup(file), "wb") as copy:
@@ -155,14 +155,14 @@ class Stops:
         os.close(file)
 
     def why_unfit(self) -> str:
-        """What a copy would share with its siblings, or lack in its own files; "" when there is nothing."""
+        """What a copy would share with its siblings or lack in its own files; "" when nothing."""
         if threading.active_count() > 1:
             return "threads run while tests are collected"
         left = [path for path in self.written if os.path.lexists(path)]
         return self.unfit or ("%s was written while tests were collected" % left[0] if left else "")
 
     def become(self, wish: Wish, here: str) -> None:
-        """In the copy: be the run of a candidate."""
+        """In the copy: become the run of a candidate."""
         self.connection.close()
         for number, output in enumerate(self.outputs, 1):
             os.write(number, door.content(output))

@@ -1,7 +1,7 @@
-"""Runs SymPy's own program for tests (`bin/test`), and says how each test ended.
+"""Runs SymPy's own test program (`bin/test`), and reports how each test ended.
 
-It is planted in a package of a random name and run as `python -m`, with the program as its argument. Stdlib only,
-Python 3.8 and later. SymPy's loop over the files and functions stays its own; its reporter is listened to.
+It is planted in a package of a random name and run with `python -m`, with the program as its argument. Stdlib only,
+Python 3.8 and later. SymPy's loop over files and functions is kept; its reporter is observed.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .scripts import Listener, run_as_main
 from .wanted import covers
 
 MODULES = ("sympy.testing.runtests", "sympy.utilities.runtests")
-"""Where SymPy has its runner, from 1.6 on and before."""
+"""The module of SymPy's runner, from 1.6 on and before."""
 BY_PYTEST = "sympy.testing.runtests_pytest"
-"""What has pytest run the tests, from 1.13 on."""
+"""The module that runs pytest, from 1.13 on."""
 
 FUNCTION = re.compile(r"^def (test_\w+)", re.MULTILINE)
 
@@ -36,13 +36,13 @@ realpath, relpath = os.path.realpath, os.path.relpath
 
 
 class RanOutOfTime(Exception):
-    """A test used more time than it was given. SymPy's loop goes on after an Exception and no other."""
+    """A test exceeded its time. SymPy's loop continues only after an Exception."""
 
     __module__ = "builtins"  # messages show no name of this file
 
 
 class Over(BaseException):
-    """No further test of a file is run."""
+    """Raised to run no further test of a file."""
 
 
 class Session:
@@ -54,18 +54,18 @@ class Session:
         self.wanted = frozenset(orders["wanted"])
         self.failures = Failures(self.root)
         self.file = self.path = self.current = ""
-        """The file that is read or run, relative to the workspace and as SymPy has it, and the test that runs."""
+        """The current file, relative to the workspace and as SymPy has it, and the current test."""
         self.selected: list[str] = []
-        """The tests of the file."""
+        """The tests of the current file."""
         self.taken: dict[str, int] = {}
         self.run: dict[str, int] = {}
-        """How often a name has come up."""
+        """How often each name has occurred."""
         self.began = 0.0
 
     # -- the run
 
     def listen(self, module: Any) -> None:
-        """Take part in what this module runs."""
+        """Hook into the runner in this module."""
         if hasattr(module, "run_in_subprocess_with_hash_randomization"):  # it has to run in this process
             module.run_in_subprocess_with_hash_randomization = lambda *arguments, **options: False
         self.reporter = module.PyTestReporter
@@ -84,7 +84,7 @@ class Session:
         )
 
     def test(self, original: Callable[..., Any], tests: Any, *arguments: Any, **options: Any) -> Any:
-        """The whole run: of the wanted files, where any are."""
+        """The whole run, limited to the wanted files if there are any."""
         if self.wanted:
             files = sorted({realpath(os.path.join(self.root, each.split("::")[0])) for each in self.wanted})
             known = {realpath(file): file for file in tests.get_test_files("sympy")}
@@ -95,7 +95,7 @@ class Session:
     def test_file(
         self, original: Callable[..., Any], tests: Any, filename: str, *arguments: Any, **options: Any
     ) -> Any:
-        """One file; of one for which there is no time the functions are listed."""
+        """Run one file; without time for it, only list its functions."""
         self.file, self.path, self.selected, self.current = self.place(filename), filename, [], ""
         if self.account.over:
             for name in _functions(filename):
@@ -111,7 +111,7 @@ class Session:
         return self.take(function.__name__, tests._kw)
 
     def take(self, name: str, keywords: Any) -> bool:
-        """Whether a function of the file is one of the tests to run."""
+        """Whether a function of the file is a test to run."""
         test = "%s::%s" % (self.file, name)
         taken = covers(self.wanted, test) if self.wanted else _matches(keywords, name)
         if taken:
@@ -121,7 +121,7 @@ class Session:
     # -- the tests
 
     def entering_test(self, original: Callable[..., Any], reporter: Any, function: Any) -> None:
-        """A test begins."""
+        """A test starts."""
         if self.account.over:
             raise Over
         original(function)
@@ -132,7 +132,7 @@ class Session:
         self.account.arm()
 
     def test_pass(self, original: Callable[..., Any], reporter: Any, *arguments: Any) -> None:
-        """Or a test failed as it was expected to, or passed although it was not."""
+        """Also called when a test failed as expected, or passed unexpectedly."""
         self.end(original, reporter, arguments, "passed")
 
     def test_skip(self, original: Callable[..., Any], reporter: Any, reason: Any = None) -> None:
@@ -142,7 +142,7 @@ class Session:
         self.end(original, reporter, (exc_info,), "failed", self.text(exc_info))
 
     def test_exception(self, original: Callable[..., Any], reporter: Any, exc_info: Any) -> None:
-        """In a test, or in a file while it is read."""
+        """An exception in a test, or while a file is read."""
         if self.current:
             self.end(original, reporter, (exc_info,), "error", self.text(exc_info))
         else:
@@ -159,7 +159,7 @@ class Session:
     def end(
         self, original: Callable[..., Any], reporter: Any, arguments: tuple[Any, ...], outcome: str, message: str = ""
     ) -> None:
-        """A test ended so, unless the alarm says otherwise. SymPy's reporter is told what is told here."""
+        """Report how a test ended, unless the alarm rang; SymPy's reporter gets the same outcome."""
         account, test = self.account, self.current
         account.alarm.disarm()
         seconds = clock() - self.began
@@ -177,7 +177,7 @@ class Session:
         self.current, account.alarm.rang = "", False
 
     def text(self, exc_info: Any) -> str:
-        """What a failure says."""
+        """The message of a failure."""
         try:
             return self.failures.told(exc_info[1], self.path)
         except Exception:  # an exception of the candidate's may break whatever looks at it
@@ -188,7 +188,7 @@ class Session:
 
 
 def _wrap(kind: Any, **own: Callable[..., Any]) -> None:
-    """Put methods in the place of a class's own, which they get as their first argument."""
+    """Replace methods of a class; each replacement gets the original as its first argument."""
     for name, method in own.items():
         setattr(kind, name, _around(getattr(kind, name), method))
 
@@ -201,13 +201,13 @@ def _around(original: Callable[..., Any], method: Callable[..., Any]) -> Callabl
 
 
 def _numbered(test: str, seen: dict[str, int]) -> str:
-    """A test that comes up again is another."""
+    """A repeated name is another test."""
     seen[test] = seen.get(test, 0) + 1
     return test if seen[test] == 1 else "%s (%d)" % (test, seen[test])
 
 
 def _raised(error: BaseException) -> Any:
-    """What there is to say of an exception that was raised."""
+    """The message of a raised exception."""
     try:
         raise error
     except type(error):
@@ -215,7 +215,7 @@ def _raised(error: BaseException) -> Any:
 
 
 def _functions(filename: str) -> list[str]:
-    """The names of the test functions in a file, which is not run, nor parsed: some take seconds."""
+    """The names of the test functions in a file, without running or parsing it: some files take seconds."""
     try:
         with open(filename, encoding="utf-8", errors="replace") as file:
             return FUNCTION.findall(file.read())
@@ -224,22 +224,22 @@ def _functions(filename: str) -> list[str]:
 
 
 def _matches(keywords: Any, name: str) -> bool:
-    """As SymPy's `-k`."""
+    """Like SymPy's `-k`."""
     return not keywords or any(each.lower() in name.lower() for each in keywords)
 
 
 class Opened:
-    """A channel that somebody has opened."""
+    """A channel that is already open."""
 
     def __init__(self, channel: Any) -> None:
         self.say = channel.say
 
     def open(self, path: str, nonce: str) -> None:
-        """It is."""
+        """Nothing to do: it is open."""
 
 
 def by_pytest(module: Any, orders: dict[str, Any], channel: Any) -> None:
-    """Have the plugin for pytest in the run that this module starts."""
+    """Load the pytest plugin in the run that this module starts."""
     original = module.pytest.main
 
     def run(args: Any = None, plugins: Any = None) -> Any:

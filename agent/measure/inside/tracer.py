@@ -1,7 +1,7 @@
-"""The pytest plugin that notes, from inside the sandbox, which lines each test executes.
+"""The pytest plugin that records, from inside the sandbox, which lines each test executes.
 
-It is planted beside the reporter in a package of its own, which calls `begin`. It uses the sandbox's own coverage
-package, or the copy that was planted with it.
+It is planted beside the reporter in its own package, which calls `begin`. It uses the sandbox's own coverage package,
+or the copy planted with it.
 PYTEST_DONT_REWRITE
 """
 
@@ -48,7 +48,7 @@ class Tracer:
 
 
 def find_coverage(folder: str) -> Any:
-    """The coverage package, None when this Python can import none."""
+    """The coverage package; None when this Python cannot import one."""
     try:
         import coverage
     except ImportError:
@@ -63,7 +63,7 @@ def find_coverage(folder: str) -> Any:
 
 
 def begin(orders: dict[str, Any]) -> Callable[[pytest.Config], None]:
-    """Called once: start tracing where that can be done, and return the hook that goes on with it."""
+    """Start tracing if possible, and return the hook that continues it. Called once."""
     coverage = find_coverage(orders["library"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

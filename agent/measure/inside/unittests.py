@@ -1,7 +1,7 @@
-"""Runs unittest's own program, and says from inside the sandbox how each test ended.
+"""Runs unittest's own program, and reports from inside the sandbox how each test ended.
 
-It is planted in a package of a random name and run as `python -m`. Stdlib only, Python 3.8 and later.
-Law: what a test's end is called is decided here, and unittest's own result is told the same, so that they agree.
+It is planted in a package of a random name and run with `python -m`. Stdlib only, Python 3.8 and later.
+Law: each outcome is decided here and passed on to unittest's own result, so that both agree.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from .failures import Failures
 from .wanted import covers
 
 FIXTURES = ("_handleClassSetUp", "_handleModuleFixture", "_tearDownPreviousClass", "_handleModuleTearDown")
-"""Methods of a suite that call what classes and modules set up and tear down."""
+"""Methods of a suite that call the fixtures of classes and modules."""
 
 CARRIED = "said in another process"
-"""The first argument of an error of which the others are the outcome, and all that is to be said."""
+"""The first argument of an error whose other arguments are the outcome and the message."""
 RUNNER: Any = unittest.TextTestRunner
 SUITE: Any = unittest.TestSuite
 CASE: Any = unittest.TestCase
 LOADER: Any = unittest.TestLoader
 PROGRAM: Any = unittest.TestProgram
 HOLDER: Any = getattr(unittest.suite, "_ErrorHolder")  # noqa: B009  # what suites have for such errors
-"""Of each some parts are changed that it is nobody else's business to know."""
+"""Classes of unittest with private parts that are changed here."""
 
 realpath, relpath = os.path.realpath, os.path.relpath
 
 
 class Session:
-    """The outermost run of a unittest runner, which this process makes once."""
+    """The outermost run of a unittest runner, one per process."""
 
     def __init__(self, orders: dict[str, Any]) -> None:
         self.account = Account(orders, opened(orders))
@@ -46,19 +46,19 @@ class Session:
         self.planned: dict[str, tuple[Any, str]] = {}
         """By id: the class of a test, and its title."""
         self.failed: dict[str, str] = {}
-        """What is wrong with classes and modules that could not be set up, by their dotted names."""
+        """Errors of classes and modules whose set-up failed, by dotted name."""
         self.skipped: dict[str, str] = {}
         self.late: set[str] = set()
-        """Those for which there was no time."""
+        """Tests that there was no time for."""
         self.before: Callable[[], None] | None = None
         """Called when the tests are known."""
         self.results: tuple[type, ...] = (Telling,)
-        """The results of tests that have an alarm."""
+        """The result classes of tests with an alarm."""
         self.process = getpid()
         self.running = self.parallel = self.done = False
 
     def attach(self) -> None:
-        """Have the first runner that runs tell of its tests."""
+        """Make the first runner report its tests."""
         original = RUNNER.run
 
         def run(runner: Any, test: Any) -> Any:
@@ -70,7 +70,7 @@ class Session:
         CASE.__call__ = self.called(CASE.__call__)
 
     def run(self, runner: Any, test: Any, original: Callable[[Any, Any], Any]) -> Any:
-        """Run these tests, those that are wanted, with a result that tells."""
+        """Run the wanted ones of these tests with a reporting result."""
         make = runner._makeResult
 
         def made() -> Any:
@@ -89,7 +89,7 @@ class Session:
         return result
 
     def take(self, suite: Any) -> None:
-        """Leave in a suite the wanted tests only, and note all that is to be told of it."""
+        """Reduce a suite to the wanted tests, and record what is known about them."""
         if self.before is not None:
             self.before()
         if self.wanted:
@@ -100,7 +100,7 @@ class Session:
             self.planned[names.name(test)] = (type(test), title(test))
 
     def finish(self) -> None:
-        """Say of the tests that did not run why."""
+        """Report why tests did not run."""
         for test, (kind, words) in self.planned.items():
             if test in self.account.told:
                 continue
@@ -119,16 +119,16 @@ class Session:
                 self.account.end(test, "error", "the test was not run", title=words)
 
     def close(self, status: int) -> None:
-        """The runner's program ended so."""
+        """Report how the runner's program ended."""
         self.account.close(status)
 
     @property
     def guards(self) -> bool:
-        """Whether this process has an alarm for its tests: it runs them itself."""
+        """Whether this process has an alarm because it runs tests itself."""
         return self.running and (not self.parallel or getpid() != self.process)
 
     def guarded(self, name: str, fixture: Callable[..., None]) -> Callable[..., None]:
-        """A fixture of a class or module, with the time of one test."""
+        """Run a fixture of a class or module with the time of one test."""
 
         def call(suite: Any, *arguments: Any) -> None:
             result = arguments[-1]
@@ -146,8 +146,8 @@ class Session:
         return call
 
     def out_of_time(self, name: str, kind: type, result: Any) -> None:
-        """A fixture took too long: that of the next test's class or module, whose tests do not run, or of the class
-        before."""
+        """A fixture timed out: either that of the next test's class or module, whose tests then do not run, or that of
+        the previous class."""
         place = "%s.%s" % (kind.__module__, kind.__qualname__)
         if name == "_handleClassSetUp":
             kind._classSetupFailed = True  # type: ignore[attr-defined]  # where suites look
@@ -161,7 +161,7 @@ class Session:
         result.addError(HOLDER(what), sys.exc_info())
 
     def called(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """A test's call, from which no alarm gets out: it may ring between its parts."""
+        """Call a test so that no alarm gets out: it may ring between the parts of the test."""
 
         def call(test: Any, *arguments: Any, **options: Any) -> Any:
             try:
@@ -173,7 +173,7 @@ class Session:
         return call
 
     def text(self, test: Any, err: Any) -> str:
-        """What a failure says."""
+        """The message of a failure."""
         try:
             carried = _carried(err)
             if carried is not None:
@@ -184,7 +184,7 @@ class Session:
 
 
 class Telling:
-    """What a result does besides, as the first class of it. A failure stands whatever follows."""
+    """A mixin, first among a result's classes, that reports tests. A failure stays a failure, whatever follows."""
 
     session: Session
 
@@ -198,7 +198,7 @@ class Telling:
 
     @shouldStop.setter
     def shouldStop(self, stop: bool) -> None:  # noqa: N802
-        """All tests run, whatever fails."""
+        """Ignored: all tests run, whatever fails."""
 
     @property
     def failfast(self) -> bool:
@@ -265,7 +265,7 @@ class Telling:
             self.broke(test, self.session.text(test, err))
 
     def broke(self: Any, test: Any, message: str) -> None:
-        """A class or a module could not be set up, or torn down."""
+        """Set-up or tear-down of a class or module failed."""
         if hasattr(test, "_testMethodName"):  # of a class in another process
             what, where = "", "%s.%s" % (type(test).__module__, type(test).__qualname__)
         else:
@@ -312,15 +312,15 @@ class Telling:
 
 
 class Names:
-    """The ids of tests: `file::Class::test`, the file relative to the workspace; of a module that cannot be imported
-    its file."""
+    """The ids of tests: `file::Class::test`, with the file relative to the workspace; for a module that cannot be
+    imported, its file."""
 
     def __init__(self, root: str) -> None:
         self.root = root
         self.seen: dict[str, int] = {}
 
     def name(self, test: Any) -> str:
-        """A test that comes up again is another: of a class that two modules have, say."""
+        """A repeated id is another test, for example of a class that two modules share."""
         known = self.known(test)
         self.seen[known] = self.seen.get(known, 0) + 1
         return known if self.seen[known] == 1 else "%s (%d)" % (known, self.seen[known])
@@ -341,7 +341,7 @@ class Names:
         return relpath(realpath(file), self.root)
 
     def unread(self, module: str) -> str:
-        """The file of a module, where there is one."""
+        """The file of a module, if it has one."""
         path = module.replace(".", os.sep)
         for folder in [self.root, *sys.path]:
             for file in (path + ".py", os.path.join(path, "__init__.py")):
@@ -352,7 +352,7 @@ class Names:
 
 
 class Program(PROGRAM):  # type: ignore[misc]  # as above
-    """unittest's program, which imports no more files than the wanted tests are in, where it can be avoided."""
+    """unittest's program, which imports only the files of wanted tests where possible."""
 
     session: Session
 
@@ -373,14 +373,14 @@ class Program(PROGRAM):  # type: ignore[misc]  # as above
             super().createTests(*arguments, **options)
 
     def missing(self) -> list[str]:
-        """The wanted files of which no test is there."""
+        """The wanted files without a test."""
         known = [self.session.names.known(test) for test in leaves(self.test)]
         there = {realpath(os.path.join(self.session.root, each.split("::")[0])) for each in known}
         return sorted(self.session.files - there)
 
 
 class Only:
-    """While it lasts, unittest discovers these files and no others."""
+    """Limits unittest's discovery to these files while active."""
 
     def __init__(self, files: frozenset[str]) -> None:
         self.files = files
@@ -399,7 +399,7 @@ class Only:
 
 
 def leaves(suite: Any) -> Iterator[Any]:
-    """The tests in a suite, of whatever kind."""
+    """The tests in a suite of any kind."""
     held = _held(suite)
     if held is None:
         yield suite
@@ -410,7 +410,7 @@ def leaves(suite: Any) -> Iterator[Any]:
 
 
 def narrow(suite: Any, keep: Callable[[Any], bool]) -> bool:
-    """Leave in a suite only the tests to keep. Returns whether any is left."""
+    """Reduce a suite to the tests to keep. Returns whether any is left."""
     held = _held(suite)
     if held is None:
         return keep(suite)
@@ -419,7 +419,7 @@ def narrow(suite: Any, keep: Callable[[Any], bool]) -> bool:
 
 
 def _held(suite: Any) -> Any:
-    """The list of what is in a suite; None of a test."""
+    """The list inside a suite; None for a test."""
     held = getattr(suite, "subsuites", None)
     return held if held is not None else getattr(suite, "_tests", None)
 
@@ -433,23 +433,23 @@ def title(test: Any) -> str:
 
 
 def file_of(test: Any) -> str:
-    """The file of a test's class; empty where it has none."""
+    """The file of a test's class; "" if it has none."""
     return getattr(sys.modules.get(type(test).__module__), "__file__", None) or ""
 
 
 def _where(holder: Any) -> str:
-    """The dotted name of the class or module of which a suite says something."""
+    """The dotted name of the class or module that a suite's error is about."""
     return str(holder.id()).rstrip(")").partition(" (")[2]
 
 
 def _carried(err: Any) -> tuple[str, str] | None:
-    """The outcome of a test in another process, and what is to be said of it."""
+    """The outcome of a test in another process, and its message."""
     said = err[1].args if isinstance(err[1], RuntimeError) else ()
     return (str(said[1]), str(said[2])) if len(said) == 3 and said[0] == CARRIED else None
 
 
 def _may_hold(name: str, files: frozenset[str]) -> bool:
-    """Whether a dotted name may be one of a test in one of these files; one that no file is found for may."""
+    """Whether a dotted name may be a test in one of these files; a name without a known file may."""
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         path = realpath(os.path.join(*parts[:end]))
@@ -461,12 +461,12 @@ def _may_hold(name: str, files: frozenset[str]) -> bool:
 
 
 def _dotted(file: str) -> str:
-    """The name of a file's module, as it is imported from here."""
+    """The module name of a file, as imported from here."""
     return os.path.splitext(relpath(file))[0].replace(os.sep, ".")
 
 
 def main(orders: dict[str, Any]) -> None:
-    """Run what the rest of the command line says, as `python -m unittest` does."""
+    """Run the rest of the command line like `python -m unittest`."""
     session = Program.session = Session(orders)
     session.attach()
     sys.argv[0] = "python -m unittest"

@@ -1,7 +1,7 @@
-"""Values in a few characters, whatever they are. Stdlib only, Python 3.8 and later.
+"""Any value in a few characters. Stdlib only, Python 3.8 and later.
 
-Law: no size, no loop and no error of a value's own gets through to the test. Built-in values are shown without running
-any of their code; of others the `__repr__` is asked, for so long and no longer.
+Law: no size, loop or error of a value affects the test. Built-in values are shown without running their code; for
+others `__repr__` is called, with a time limit.
 PYTEST_DONT_REWRITE
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 from .alarm import TIMER_CALLS, Clock, OutOfTime
 
 PATIENCE_S = 0.25
-"""How long one value may take."""
+"""Time limit for one value."""
 TEXT_CHARACTERS = 80
 VALUE_CHARACTERS = 160
 LONG = 4000
@@ -43,7 +43,7 @@ class TooSlow(BaseException):
 
 
 class Values:
-    """Shows values. A type that took too long once is not asked again."""
+    """Shows values. A type whose `__repr__` took too long once is not asked again."""
 
     def __init__(self) -> None:
         self.armed = False
@@ -64,11 +64,11 @@ class Values:
         return self.guarded(lambda: self.text(value), lambda: self._slow_one(value))
 
     def text(self, value: object) -> str:
-        """As `show`, with all that may happen on the way."""
+        """Like `show`, but errors and timeouts get through."""
         return self._cut(self._text(value, DEPTH))
 
     def guarded(self, find: Callable[[], str], late: Callable[[], str], patience_s: float = PATIENCE_S) -> str:
-        """What a function of the test's own code says, or how that failed; only the test's own alarm is let through."""
+        """The result of a function of the tested code, or how it failed; only the test's own alarm gets through."""
         try:
             return self._timed(find, patience_s)
         except OutOfTime:
@@ -90,7 +90,7 @@ class Values:
                 self.clock.set(0)
 
     def error(self, error: BaseException) -> str:
-        """An exception as the last line of a traceback has it."""
+        """An exception as in the last line of a traceback."""
         name = type.__getattribute__(type(error), "__name__")
         text = self.guarded(
             lambda: self._cut(ADDRESS.sub("", str(error)[:LONG])), lambda: "a message that takes too long"
@@ -143,7 +143,7 @@ class Values:
 
     @staticmethod
     def _some(value: Any) -> Iterable[Any]:
-        """The ends of what has an order, else the first that come."""
+        """The first and last items of an ordered value, else the first ones."""
         if len(value) <= ITEMS or not isinstance(value, (list, tuple)):
             return itertools.islice(value, ITEMS)
         return [*value[: ITEMS // 2], *value[-(ITEMS // 2) :]]

@@ -1,4 +1,4 @@
-"""Which tests are wanted, and what need not be looked into for them. Stdlib only, Python 3.8 and later.
+"""Which tests are wanted, and what need not be collected for them. Stdlib only, Python 3.8 and later.
 
 PYTEST_DONT_REWRITE
 """
@@ -14,23 +14,23 @@ realpath, is_link = os.path.realpath, os.path.islink
 
 
 class Wanted:
-    """The ids of tests, or of files, classes and functions that hold them; none: all tests are wanted."""
+    """The ids of wanted tests, or of files, classes and functions that contain them; none: all tests are wanted."""
 
     def __init__(self, ids: Collection[str]) -> None:
         self.ids = frozenset(ids)
         self.leading = leading(self.ids)
         self.files: frozenset[str] = frozenset()
         self.folders: dict[str, str] = {}
-        """Where folders are really, of those that were asked for."""
+        """The real paths of folders, cached."""
         self.narrowed: tuple[Any, set[str]] = (None, set())
-        """The file or class that was looked at last, and the names that are wanted in it; none: all."""
+        """The last file or class visited, and the wanted names in it; none: all."""
 
     def look_in(self, root: str) -> None:
-        """Ids are relative to this folder."""
+        """Set the folder that ids are relative to."""
         self.files = frozenset(realpath(os.path.join(root, each.split("::")[0])) for each in self.ids)
 
     def paths(self, root: str) -> list[str]:
-        """The files and folders that hold them."""
+        """The files and folders that contain wanted tests."""
         return [os.path.join(root, file) for file in sorted({each.split("::")[0] for each in self.ids})]
 
     def covers(self, nodeid: str) -> bool:
@@ -38,7 +38,7 @@ class Wanted:
         return not self.ids or covers(self.ids, nodeid)
 
     def ignores(self, path: str) -> bool | None:
-        """Whether a file or folder can be passed over: no wanted test is in it."""
+        """Whether a file or folder can be skipped because it contains no wanted test."""
         if not self.files or os.path.basename(path) == "__init__.py":
             return None
         real = self.real(path)
@@ -46,7 +46,7 @@ class Wanted:
         return None if inside else True
 
     def real(self, path: str) -> str:
-        """As `os.path.realpath` of an absolute path; of the files in one folder, that of the folder is found once."""
+        """Like `os.path.realpath` of an absolute path, but resolving each folder only once."""
         folder, name = os.path.split(path)
         if name in ("", ".", "..") or is_link(path):
             return realpath(path)
@@ -55,20 +55,20 @@ class Wanted:
         return os.path.join(self.folders[folder], name)
 
     def passes_over(self, collector: Any, name: str) -> bool:
-        """Whether no wanted test is in what a file or class calls so."""
+        """Whether the member `name` of a file or class contains no wanted test."""
         if self.narrowed[0] is not collector:
             self.narrowed = collector, self.only(collector)
         return bool(self.narrowed[1]) and name not in self.narrowed[1]
 
     def only(self, collector: Any) -> set[str]:
-        """The names to look at in a file or class; none: all. A wanted test that no function or class there is called
-        like may come from any: a plugin has named or made it."""
+        """The names to collect in a file or class; none: all. A wanted test without a function or class of that name
+        may come from any of them, through a plugin."""
         names = set() if self.covers(collector.nodeid) else self.leading.get(collector.nodeid, set())
         return names if names.issubset(dir(collector.obj)) else set()
 
 
 def covers(wanted: Collection[str], nodeid: str) -> bool:
-    """Whether a wanted id is this test, or a file, class or unparametrised function that holds it."""
+    """Whether a wanted id is this test, or a file, class or unparametrised function that contains it."""
     if nodeid in wanted:
         return True
     parts = nodeid.split("[", 1)[0].split("::")
@@ -76,7 +76,7 @@ def covers(wanted: Collection[str], nodeid: str) -> bool:
 
 
 def leading(wanted: Collection[str]) -> dict[str, set[str]]:
-    """What has to be looked into for these, their files and classes, and the names that are wanted in each."""
+    """The files and classes to visit for these ids, and the wanted names in each."""
     names: dict[str, set[str]] = {}
     for file, _, rest in (each.partition("::") for each in wanted):
         for name in rest.split("[", 1)[0].split("::"):

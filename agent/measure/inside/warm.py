@@ -1,9 +1,9 @@
-"""The template that test runs are copied from: a Python that has imported pytest and begun the session already.
+"""The template that test runs are copied from: a Python that has already imported pytest and started the session.
 
-Law: a copy goes on only from a point at which nothing that differs in its workspace has been read. Which third-party
-packages are there and what the unchanged modules of the workspace did is the same for every candidate, so a run of the
-base state is stopped just before it would read the first changed file, and the candidate's run is copied from there.
-Where that cannot be (files that came or went, a session that writes files or starts processes) it begins anew, from the
+Law: a copy continues only from a point where nothing that differs in its workspace has been read. The installed
+packages, and what unchanged modules of the workspace did, are the same for every candidate. So a run of the base state
+is stopped just before it would read the first changed file, and the candidate's run is copied from there. Where that is
+impossible (added or removed files, a session that writes files or starts processes), the run starts anew from the
 imported packages.
 """
 
@@ -29,13 +29,13 @@ else:
     from ramify_door import door  # put there before this program begins
 
 PATIENCE_S = 120.0
-"""How long the base state's session may take to the point where it is stopped."""
+"""Time limit for the base state's session to reach the point where it is stopped."""
 KEPT = 8
-"""Stopped sessions at a time; the oldest goes first."""
+"""Maximum number of stopped sessions; the oldest is dropped first."""
 
 
 def begin(workspace: str) -> None:
-    """Be the template, on the connection that it was started with. Returns in copies, at their end, never."""
+    """Act as the template on the connection it was started with. Never returns, except in copies, at their end."""
     connection = socket.socket(fileno=door.SOCKET)
     keep_compiled(workspace)
     keep_rewritten()
@@ -47,7 +47,7 @@ def begin(workspace: str) -> None:
 
 
 def load_plugins() -> None:
-    """A session without tests imports pytest's plugins in pytest's own way: rewritten."""
+    """Run a session without tests: it imports pytest's plugins with rewritten assertions, as pytest does."""
     path, options = list(sys.path), os.environ.pop("PYTEST_ADDOPTS", None)
     with tempfile.TemporaryDirectory() as empty:
         settings = os.path.join(empty, "pytest.ini")
@@ -60,17 +60,17 @@ def load_plugins() -> None:
 
 
 class Stopped:
-    """A session of the base state that stands still, as the template knows it."""
+    """A stopped session of the base state, as the template sees it."""
 
     def __init__(self, key: str, connection: socket.socket) -> None:
         self.key, self.connection = key, connection
         self.before: Optional[str] = None
-        """The file that it was about to read; None: everything is collected."""
+        """The file that it was about to read; None: collection is complete."""
         self.read: Set[str] = set()
         self.told: Dict[str, Any] = {}
 
     def wait(self) -> str:
-        """For it to stand still. Why nothing can be copied from it, else ""."""
+        """Wait until it is stopped. Returns why nothing can be copied from it, else ""."""
         self.connection.settimeout(PATIENCE_S)
         try:
             _, descriptors = door.receive(self.connection)
@@ -94,7 +94,7 @@ class Root:
         self.looked_at: Set[str] = set()
 
     def serve(self) -> NoReturn:
-        """Have runs copied for ever."""
+        """Serve copies forever."""
         while True:
             facts, descriptors = next_message(self.connection)
             order = door.order_of(facts, descriptors)
@@ -108,12 +108,12 @@ class Root:
                 Session(self.workspace, wish).run_afresh()
 
     def leave(self) -> None:
-        """In a copy: cut every connection."""
+        """In a copy: close every connection."""
         for connection in (self.connection, *(each.connection for each in self.stopped)):
             connection.close()
 
     def source(self, wish: Wish) -> Optional[Stopped]:
-        """The stopped session from which the run is to be copied; None: it begins anew."""
+        """The stopped session to copy the run from; None: the run starts anew."""
         key = json.dumps(wish["session"])
         if wish["changed"] is None:
             return None
@@ -129,7 +129,7 @@ class Root:
         return best
 
     def look_ahead(self, key: str, wish: Wish) -> None:
-        """Let the session go all the way once, to do now what every later one would do."""
+        """Let one session run to its end, to do in advance what every later one would do."""
         self.looked_at.add(key)
         whole = self.further(None, key, {**wish, "changed": [], "whole": True})
         if whole is not None:
@@ -139,7 +139,7 @@ class Root:
             unpack(whole.told)
 
     def further(self, start: Optional[Stopped], key: str, wish: Wish) -> Optional[Stopped]:
-        """A session that goes on from there, or begins, and stands still before the first of the changed files."""
+        """Continue a session, or start one, that stops before the first changed file."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if start is not None:
             door.send(start.connection, {"until": wish["changed"]}, [theirs.fileno()])

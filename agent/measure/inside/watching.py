@@ -1,6 +1,7 @@
-"""What is noted of one test while it runs: the values at probes, and of each function of the workspace its last call.
+"""What is recorded of one test while it runs: the values at probes, and the last call of each function of the
+workspace.
 
-Only the thread that the test runs in is watched. Stdlib only, Python 3.8 and later.
+Only the test's own thread is watched. Stdlib only, Python 3.8 and later.
 PYTEST_DONT_REWRITE
 """
 
@@ -18,18 +19,18 @@ from .notes import ENDS, Call, Function, Probe, qualified
 from .values import TooSlow, Values
 
 HITS_EACH = 3_000
-"""Times that a probe is evaluated; later ones are only counted."""
+"""Number of times a probe is evaluated; later hits are only counted."""
 TRACED_S = 10.0
-"""Seconds after which nothing more is watched."""
+"""Seconds after which watching stops."""
 FUNCTIONS = 2_000
-"""Functions that are known at most."""
+"""Maximum number of functions recorded."""
 TOLD = 12
-"""Functions of which more is told than their name."""
+"""Functions reported with more than their name."""
 EXPRESSION_S = 2.0
-"""How long an expression may take once."""
+"""Time limit for one evaluation of an expression."""
 NAMES = 12
 UNSEEN = (ModuleType, type, type(len), type(lambda: None))
-"""Values of these types say nothing."""
+"""Values of these types are not informative."""
 INSTALLED = ("site-packages", "dist-packages")
 RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -64,7 +65,7 @@ class Watch:
             return None
 
     def path(self, filename: str) -> str:
-        """Relative to the workspace; empty for what is not of it."""
+        """The path relative to the workspace; "" outside it."""
         known = self.paths.get(filename)
         if known is None:
             real = os.path.realpath(filename)
@@ -99,7 +100,7 @@ class Watch:
         return frame if frame.f_code.co_flags & RESUMED else None
 
     def function(self, path: str, code: CodeType) -> Optional[Function]:
-        """None when there are too many."""
+        """The record of a function; None when there are too many."""
         known = self.functions.get(code)
         if known is None and len(self.functions) < FUNCTIONS:
             fitting = [probe for probe in self.probes if probe.fits(path, code)]
@@ -111,7 +112,7 @@ class Watch:
         return known
 
     def locals(self, frame: FrameType) -> Dict[str, str]:
-        """The names and values of a frame that can say something."""
+        """The informative names and values of a frame."""
         found = {}
         for name, value in list(frame.f_locals.items()):
             if name[:1] not in "@." and type(value) not in UNSEEN:
@@ -138,7 +139,7 @@ class Watch:
     # -- the end
 
     def learn(self, error: BaseException) -> None:
-        """What ended the test, and where in the workspace."""
+        """Record the exception that ended the test, and where in the workspace."""
         frames = list(self.frames(error.__traceback__))
         left_out = max(0, len(frames) - 2 * ENDS)
         self.error = {
@@ -158,7 +159,7 @@ class Watch:
             trace = trace.tb_next
 
     def facts(self) -> Dict[str, Any]:
-        """All of it, as JSON has it."""
+        """All records, ready for JSON."""
         known = list(self.functions.values())
         told = sorted((f for f in known if f.last is not None), key=lambda f: (f.wanted, f.seen))[-TOLD:]
         return {
@@ -176,7 +177,7 @@ class Frame:
     def __init__(self, watch: Watch, function: Function, call: Call) -> None:
         self.watch, self.function, self.call = watch, function, call
         self.listed = function.wanted or not watch.probes
-        """Whether what each line changes is noted."""
+        """Whether the changes of each line are recorded."""
 
     def trace(self, frame: FrameType, event: str, arg: Any) -> Trace:
         """At each line of the call, and at its end."""

@@ -1,7 +1,7 @@
 """Log parsers: what a test runner's printed text says of each test, by the parser's name.
 
-Law: a text is only words. Whoever decides by one has to know where it comes from, and that the run came to its end;
-tests that it does not name did not pass. Ids are those that the data sets of SWE-bench use.
+Law: a log proves nothing by itself. A caller must know where it comes from and that the run finished; tests that it
+does not name did not pass. Ids are those of the SWE-bench data sets.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from agent.untrusted import terminal_text
 __all__ = ["ALIASES", "PARSERS", "parse"]
 
 LINE_CHARACTERS = 2000
-"""A longer line is no runner's word about a test."""
+"""Longer lines are ignored: no runner writes them."""
 
 Parser = Callable[[str], Iterable[tuple[str, Outcome]]]
-"""Every test that a text names, in its order, as often as it names it. But for `COLOURED`, the text has no colours."""
+"""Yields every test in a text, in order, with repetitions. The text has no colours, except for `COLOURED`."""
 
 PARSERS: Mapping[str, Parser] = {
     "pytest": python.pytest,
@@ -139,19 +139,18 @@ ALIASES = {
     "parse_log_ruby_unit": "test-unit",
     "parse_log_rspec_transformed_json": "rspec",
 }  # fmt: skip
-"""What SWE-bench calls them (5.0.2, `PARSER_REGISTRY`): all but those that hang on the instance."""
+"""SWE-bench's names (5.0.2, `PARSER_REGISTRY`), without the parsers that depend on the instance."""
 WHOLE = ("doctest", "mocha-json", "mocha-json-files", "mocha-json-raw", "told")
-"""Those that read JSON or XML, whose lines are as long as they are."""
+"""Parsers of JSON or XML, whose lines may be long."""
 COLOURED = ("quarto",)
-"""Those that go by the colours."""
+"""Parsers that need the colours."""
 
 
 def parse(name: str, text: str) -> dict[str, Outcome]:
-    """How each test ended that a log names, in its order. Of a test that is named more than once the first failure
-    counts, else the last word.
+    """The outcome of each test in a log, in order. For a repeated test the first failure counts, else the last outcome.
 
     Raises:
-        KeyError: there is no such parser; see `PARSERS` and `ALIASES`.
+        KeyError: no parser has this name; see `PARSERS` and `ALIASES`.
     """
     found: dict[str, Outcome] = {}
     parser = ALIASES.get(name, name)

@@ -16,7 +16,7 @@ OUTCOMES = {"ok": Outcome.PASSED, "FAILED": Outcome.FAILED, "ignored": Outcome.S
 
 
 def cargo(text: str) -> Iterator[tuple[str, Outcome]]:
-    """`module::test`; crates are not told apart. What a test prints may come before its end, on lines of its own."""
+    """`module::test`, without the crate. A test's output may come before its end, on lines of its own."""
     waiting = ""
     for line in text.split("\n"):
         if begins := BEGINS.fullmatch(line.strip()):

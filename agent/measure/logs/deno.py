@@ -1,4 +1,5 @@
-"""What Deno's runner prints of Quarto's tests, told by its colours alone: the one log that is read with them."""
+"""What Deno's runner prints for Quarto's tests; outcomes are visible by colour only, so this log is read with
+colours."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ TEMPORARY = (re.compile(r"/tmp/(\w+)\.qmd"), re.compile(r"/tmp/(\w+)/"))  # noqa
 
 
 def quarto(text: str) -> Ends:
-    """`[smoke] > what it does`, up to the list of errors; a test that is begun and has no end failed. Temporary files
-    are numbered in the order of their names' coming up (SWE-bench 5.0.2, `parse_log_quarto_cli`)."""
+    """`[smoke] > what it does`, up to the list of errors; a test that starts and never ends failed. Temporary files are
+    numbered in order of appearance (SWE-bench 5.0.2, `parse_log_quarto_cli`)."""
     numbers: dict[str, int] = {}
     begun: dict[str, bool] = {}
     for line in text.split("\n"):

@@ -16,14 +16,14 @@ ENDS = {"PASS": Outcome.PASSED, "FAIL": Outcome.FAILED, "SKIP": Outcome.SKIPPED}
 
 
 def verbose(text: str) -> Iterator[tuple[str, Outcome]]:
-    """`TestName`, `TestName/subtest`; packages are not told apart."""
+    """`TestName`, `TestName/subtest`, without the package."""
     for line in text.split("\n"):
         if match := LINE.fullmatch(line.rstrip()):
             yield match[2], ENDS[match[1]]
 
 
 def events(text: str) -> Iterator[tuple[str, Outcome]]:
-    """`package::TestName/subtest`; a package that cannot be built, or ends in no test of its own, is an error."""
+    """`package::TestName/subtest`; a package that fails without a failed test, or cannot be built, is an error."""
     failed: set[str] = set()
     for event in read_events(text):
         package, test, end = event["Package"], event.get("Test"), ENDS.get(event["Action"].upper())
@@ -35,7 +35,7 @@ def events(text: str) -> Iterator[tuple[str, Outcome]]:
 
 
 def read_events(text: str) -> Iterator[dict[str, Any]]:
-    """The lines that are events of a test or package: others are the output of whatever else the command ran."""
+    """The events of tests and packages; other lines are output of whatever else the command ran."""
     for line in text.split("\n"):
         try:
             event = json.loads(line) if line.startswith("{") else None

@@ -31,37 +31,37 @@ NODE = re.compile(rf"(.+?){TIME}( # (?:SKIP|TODO).*)?")
 
 
 def jest(text: str) -> Iterator[tuple[str, Outcome]]:
-    """The test's own name; the `describe` blocks around it are not told."""
-    for _, mark, said in _marked(text):
-        if match := JEST.fullmatch(said):
+    """The test's own name, without the `describe` blocks around it."""
+    for _, mark, label in _marked(text):
+        if match := JEST.fullmatch(label):
             yield match[1], MARKS[mark]
 
 
 jest_names = by_line(r"\[(?P<end>PASSED|FAILED)\]\s(?P<test>.+)")
-"""Its JSON, of which SWE-bench's commands make a line for each test."""
+"""jest's JSON, which SWE-bench's commands turn into a line per test."""
 jest_marks = by_line(r"(?P<end>[✓✕○])\s(?P<test>.+?)(?:\s\(\d+\s*m?s\))?")
 vitest_marks = by_line(r"(?P<end>[✓\u00d7↓])\s(?P<test>.+?)(?:\s(?:\d+\s*m?s?|\[skipped\]))?")
-"""As SWE-bench reads these two: of a skipped test jest's word for it is a part of the name, and a number at the end of
-a name is taken for the time."""
+"""Both as SWE-bench reads them: jest's word for a skipped test stays in the name, and a number at the end of a name is
+taken for the time."""
 jest_files = by_line(r"(?P<end>PASS|FAIL)\s(?P<test>.*?)(?:\s\([\d.]+ ?m?s\).*)?")
 
 
 def vitest(text: str) -> Iterator[tuple[str, Outcome]]:
     """`file > block > name`, as vitest prints it."""
-    for _, mark, said in _marked(text):
-        if match := VITEST.fullmatch(said):
+    for _, mark, label in _marked(text):
+        if match := VITEST.fullmatch(label):
             yield match[1], MARKS[mark]
 
 
 def node(text: str) -> Iterator[tuple[str, Outcome]]:
-    """The test's own name; blocks are named like tests. The list of failures at the end says nothing new."""
-    for _, mark, said in _marked(text.split("\n✖ failing tests:", maxsplit=1)[0]):
-        if match := NODE.fullmatch(said):
+    """The test's own name; blocks are named like tests. The list of failures at the end is ignored."""
+    for _, mark, label in _marked(text.split("\n✖ failing tests:", maxsplit=1)[0]):
+        if match := NODE.fullmatch(label):
             yield match[1], Outcome.SKIPPED if match[2] else MARKS[mark]
 
 
 def _marked(text: str) -> Iterator[tuple[str, str, str]]:
-    """Indentation, mark and text of the lines that a runner marks."""
+    """Indentation, mark and text of each marked line."""
     for line in text.split("\n"):
         if match := LINE.fullmatch(line.rstrip()):
             yield match[1], match[2], match[3]

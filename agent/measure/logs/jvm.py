@@ -33,18 +33,18 @@ WORDS = {
 
 
 def maven(text: str) -> Iterator[tuple[str, Outcome]]:
-    """`package.Class` as a whole, and `package.Class.method` of what failed: of the others Maven prints no names."""
+    """`package.Class` as a whole, and `package.Class.method` of failures: Maven does not name the other methods."""
     for line in text.split("\n"):
-        said = line.strip()
-        if match := CLASS.fullmatch(said):
+        stripped = line.strip()
+        if match := CLASS.fullmatch(stripped):
             yield match[5], _whole(*(int(number) for number in match.groups()[:4]))
-        elif match := METHOD.fullmatch(said):
+        elif match := METHOD.fullmatch(stripped):
             yield f"{match[2]}.{match[1]}" if match[2] else match[1], WORDS[match[3]]
 
 
 def single(text: str) -> Iterator[tuple[str, Outcome]]:
-    """`Class#method` of runs of one test each (`mvn -Dtest=...`, echoed by `set -x`): the build's end is the test's.
-    What the shell echoes may come after it, where both write to the log."""
+    """`Class#method` of runs of one test each (`mvn -Dtest=...`, echoed by `set -x`), with the outcome of the build.
+    The shell's echo may appear after it when both write to the log."""
     asked, early = deque[str](), deque[Outcome]()
     for line in text.split("\n"):
         if match := ASKED.fullmatch(line.strip()):
@@ -58,22 +58,22 @@ def single(text: str) -> Iterator[tuple[str, Outcome]]:
 
 
 def gradle(text: str) -> Iterator[tuple[str, Outcome]]:
-    """`package.Class > method`, where the build prints its test events; a test's end may be on a later line."""
+    """`package.Class > method`, if the build prints its test events; the outcome may be on a later line."""
     waiting = ""
     for line in text.split("\n"):
-        said = line.strip()
-        if match := GRADLE.fullmatch(said):
+        stripped = line.strip()
+        if match := GRADLE.fullmatch(stripped):
             yield match[1], WORDS[match[2]]
             waiting = ""
-        elif NAMED.fullmatch(said):
-            waiting = said
-        elif waiting and said in ("PASSED", "FAILED", "SKIPPED"):
-            yield waiting, WORDS[said]
+        elif NAMED.fullmatch(stripped):
+            waiting = stripped
+        elif waiting and stripped in ("PASSED", "FAILED", "SKIPPED"):
+            yield waiting, WORDS[stripped]
             waiting = ""
 
 
 def ant(text: str) -> Iterator[tuple[str, Outcome]]:
-    """What follows `[junit] [PASS]`."""
+    """The text after `[junit] [PASS]`."""
     for line in text.split("\n"):
         if match := ANT.fullmatch(line.strip()):
             yield match[2], WORDS[match[1]]

@@ -1,4 +1,4 @@
-"""Log parsers that a pattern of a line makes."""
+"""Log parsers made from a pattern for one line."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WORDS: Mapping[str, Outcome] = {
     **dict.fromkeys(("ok", "OK", "pass", "passed", "Passed", "PASS", "PASSED", ".", "✓", "✔"), Outcome.PASSED),
     **dict.fromkeys(("skip", "skipped", "SKIP", "SKIPPED", "O", "○", "↓", "↩"), Outcome.SKIPPED),
 }
-"""How runners say that a test has passed, and that it was skipped."""
+"""Words for a passed test, and for a skipped one."""
 
 
 def by_line(pattern: str) -> Callable[[str], Ends]:
-    """The parser of lines that the pattern fits, whole and without the space around them: its groups are `test` and
-    `end`. An end that is none of `WORDS` is a failure."""
+    """A parser of lines that match the whole pattern, stripped; its groups are `test` and `end`. An end that is not in
+    `WORDS` is a failure."""
     return partial(_read, re.compile(pattern))
 
 

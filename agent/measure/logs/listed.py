@@ -1,7 +1,6 @@
-"""Logs that list what failed and name nothing else, of browsers, mocha and others: SWE-bench reads them `fail_only`.
+"""Logs of browsers, mocha and others that name failed tests only; SWE-bench reads them `fail_only`.
 
-Names are put together as SWE-bench's own parsers do it (5.0.2, `harness/log_parsers/javascript.py`): its rows have them
-so.
+Names are built as by SWE-bench's own parsers (5.0.2, `harness/log_parsers/javascript.py`), to match its rows.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ BLOCKS = {"{": "}", "[": "]"}
 
 
 def chart_js(text: str) -> Ends:
-    """karma's, of Chrome, with the space that stands after the name."""
+    """Karma with Chrome; the space after the name is kept."""
     return _by_browser(CHROME, text)
 
 
 def bpmn_js(text: str) -> Ends:
-    """karma's, of PhantomJS and of Chrome without a window, with the space that stands after the name."""
+    """Karma with PhantomJS or headless Chrome; the space after the name is kept."""
     return _by_browser(BROWSER, text)
 
 
@@ -50,14 +49,14 @@ def _by_browser(pattern: re.Pattern[str], text: str) -> Ends:
 
 
 def marked(text: str) -> Ends:
-    """Lines that begin with a number in a list."""
+    """The items of a numbered list."""
     for line in text.split("\n"):
         if match := NUMBERED.match(line):
             yield match[1].strip(), Outcome.FAILED
 
 
 def openlayers(text: str) -> Ends:
-    """karma's, mocha's list, and pictures that differ."""
+    """Karma's failures, mocha's list, and pictures that differ."""
     for name, outcome in _by_browser(CHROME_ON_LINUX, text):
         yield _one_line(name), outcome
     for line in text.split("\n"):
@@ -70,7 +69,7 @@ def openlayers(text: str) -> Ends:
 
 
 def eslint(text: str) -> Ends:
-    """Mocha's list: all that stands between a number and the line of the error."""
+    """Mocha's list: the text between a number and the line of the error."""
     end = 0
     while (item := ITEM.search(text, end)) and (found := _up_to_error(text, item.end())):
         name, end = found
@@ -78,8 +77,8 @@ def eslint(text: str) -> Ends:
 
 
 def _up_to_error(text: str, begin: int) -> tuple[str, int] | None:
-    """What comes before the next line with an error, and the end of that; on the item's own line, before the first
-    space."""
+    """The text before the next line with an error, and the end of that line; if the error is on the item's own line,
+    the text before the first space."""
     error = begin
     while (error := text.find("Error", error)) >= 0:
         line, after = text.rfind("\n", begin, error), text.find("\n", error)
@@ -93,7 +92,7 @@ def _up_to_error(text: str, begin: int) -> tuple[str, int] | None:
 
 
 def p5js(text: str) -> Ends:
-    """Mocha's list: suites and name on a line each, ever farther to the right, up to a colon."""
+    """Mocha's list: suites and name on a line each, indented ever deeper, up to a colon."""
     plain = _without_tags("\n".join(_without_json(text)))
     end = 0
     while item := P5_ITEM.search(plain, end):
@@ -112,20 +111,20 @@ def _slanting(lines: list[str]) -> bool:
 
 
 def _without_json(text: str) -> Iterator[str]:
-    """The lines that are of no object or list that the tests print."""
+    """The lines outside objects and lists that the tests print."""
     inside = set[str]()
     for line in text.split("\n"):
-        said = line.rstrip()
-        if said[-1:] in BLOCKS:
-            inside.add(BLOCKS[said[-1]])
-        elif said in inside:
-            inside.remove(said)
-        elif not inside and BLOCKS.get(said[:1]) != said[-1:]:
+        stripped = line.rstrip()
+        if stripped[-1:] in BLOCKS:
+            inside.add(BLOCKS[stripped[-1]])
+        elif stripped in inside:
+            inside.remove(stripped)
+        elif not inside and BLOCKS.get(stripped[:1]) != stripped[-1:]:
             yield line
 
 
 def _without_tags(text: str) -> str:
-    """The text without elements that begin and end in it, and what is in them; once through, however they nest."""
+    """The text without complete elements and their content, in a single pass."""
     last = {match[1]: match.start() for match in CLOSES.finditer(text)}
     kept, begin = [], 0
     for tag in OPENS.finditer(text):
@@ -137,7 +136,7 @@ def _without_tags(text: str) -> str:
 
 
 def _end_of(text: str, name: str, begin: int, last: int) -> tuple[int, int]:
-    """Where the element that begins there ends, and how many of its name in it have no end of their own."""
+    """The end of the element that starts there, and how many elements of that name inside it are never closed."""
     depth = 0
     while begin <= last:
         close = text.find(f"</{name}>", begin)

@@ -1,4 +1,4 @@
-"""What mocha's `json` reporter prints, in the middle of whatever else a command prints."""
+"""What mocha's `json` reporter prints, amid the other output of a command."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["as_written", "in_files", "titles"]
 
 BEGINS = re.compile(r'\{\s*"stats"\s*:')
 LISTS = {"passes": Outcome.PASSED, "pending": Outcome.SKIPPED, "failures": Outcome.FAILED}
-"""Of a test in several of them the last counts."""
+"""For a test in several lists the last one counts."""
 REPORTS = 100
-"""Of more nothing is read: each beginning costs a look at all that follows."""
+"""Further reports are ignored: each start costs a scan of the rest of the text."""
 
 
 def titles(text: str) -> Iterator[tuple[str, Outcome]]:

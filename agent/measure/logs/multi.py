@@ -1,6 +1,6 @@
-"""What Multi-SWE-bench reads in the logs of its repositories, by the names that its rows have (`harness/repos` there).
+"""Logs as Multi-SWE-bench reads them, with the names in its rows (`harness/repos` there).
 
-Where its own parser gives a test both ends and so refuses the log, the failure counts here.
+If a test both passed and failed, its own parser refuses the log; here the failure counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILES = {"PASS": Outcome.PASSED, "FAIL": Outcome.FAILED}
 TICKS = {"✓": Outcome.PASSED, "✕": Outcome.FAILED, "\u00d7": Outcome.FAILED}
 
 TAIL = 40
-"""Characters at the end of a line in which the time is that a test took."""
+"""Characters at the end of a line that may contain a test's time."""
 JEST_TIME = re.compile(r"\s\(\d*\.?\d*\s*\w+\)$")
 VITEST_TIME = re.compile(r"\s*\d*\.?\d+\s*(?:ms|s|m)$")
 BRACKETS = re.compile(r"\s+\(.+\)$")
@@ -34,7 +34,7 @@ COUNTED = re.compile(r"(?:\s\(\d+\s+tests\))?(?:\s*\(?\d*\.?\d+\s*\w+\)?)?$")
 
 
 def packages(text: str) -> Ends:
-    """Tests of Go, and packages that failed."""
+    """Go tests, and packages that failed."""
     yield from verbose(text)
     for line in text.split("\n"):
         if match := BROKEN.fullmatch(line):
@@ -42,13 +42,13 @@ def packages(text: str) -> Ends:
 
 
 def parents(text: str) -> Ends:
-    """Tests of Go, where a subtest goes by the name of the test around it."""
+    """Go tests; a subtest counts under the name of the test around it."""
     for test, outcome in packages(text):
         yield (test.rpartition("/")[0] or test) if test.startswith("Test") else test, outcome
 
 
 def maven(text: str) -> Ends:
-    """Classes, which an older Maven names on a line before the one that says how they ended."""
+    """Classes, which an older Maven names on the line before their result."""
     running = ""
     for line in text.split("\n"):
         if match := RUNNING.fullmatch(line.strip()):
@@ -63,52 +63,52 @@ def maven(text: str) -> Ends:
 def gradle(text: str) -> Ends:
     """Tests by `class > name`, and the tasks of the build."""
     for line in text.split("\n"):
-        said, _, word = line.strip().rpartition(" ")
+        label, _, word = line.strip().rpartition(" ")
         if match := TASK.fullmatch(line.strip()):
             yield match[1], TASKS.get(match[2], Outcome.SKIPPED)
-        elif word in ("PASSED", "FAILED", "SKIPPED") and " > " in said:
-            yield said, WORDS.get(word, Outcome.FAILED)
+        elif word in ("PASSED", "FAILED", "SKIPPED") and " > " in label:
+            yield label, WORDS.get(word, Outcome.FAILED)
 
 
-def _untimed(said: str, time: re.Pattern[str]) -> str:
-    return said[:-TAIL] + time.sub("", said[-TAIL:], count=1)
+def _untimed(label: str, time: re.Pattern[str]) -> str:
+    return label[:-TAIL] + time.sub("", label[-TAIL:], count=1)
 
 
 def _marked(marks: Mapping[str, Outcome], time: re.Pattern[str], text: str) -> Ends:
-    """What follows a mark."""
+    """The text after a mark."""
     for line in text.split("\n"):
-        mark, _, said = line.strip().partition(" ")
-        if said and mark in marks:
-            yield _untimed(said, time), marks[mark]
+        mark, _, label = line.strip().partition(" ")
+        if label and mark in marks:
+            yield _untimed(label, time), marks[mark]
 
 
 def _in_files(time: re.Pattern[str], text: str) -> Ends:
     """Files, and `file:name` of the tests below them."""
     file = ""
     for line in text.split("\n"):
-        mark, _, said = line.strip().partition(" ")
-        if said and mark in FILES:
-            file = _untimed(said, time)
+        mark, _, label = line.strip().partition(" ")
+        if label and mark in FILES:
+            file = _untimed(label, time)
             yield file, FILES[mark]
-        elif said and file and mark in TICKS:
-            yield f"{file}:{_untimed(said, time)}", TICKS[mark]
+        elif label and file and mark in TICKS:
+            yield f"{file}:{_untimed(label, time)}", TICKS[mark]
 
 
 jest = partial(_in_files, JEST_TIME)
 jest_bare = partial(_in_files, BRACKETS)
-"""As `jest`, for names of which all is cut off that ends in brackets."""
+"""Like `jest`, but cutting off all text in brackets at the end of a name."""
 vitest = partial(_marked, TICKS, VITEST_TIME)
 """`file > block > name`, and files with the number of their tests."""
 
 
 def jest_or_vitest(text: str) -> Ends:
-    """What either says of tests and files, in a repository that has both."""
+    """Tests and files of either runner, in a repository that has both."""
     yield from _marked({"✓": Outcome.PASSED}, COUNTED, text)
     yield from _marked(FILES, JEST_TIME, text)
 
 
 def mocha(text: str) -> Ends:
-    """The test's own name, of its `spec` reporter; what failed has a number in place of a mark."""
+    """The test's own name, from the `spec` reporter; failures have a number instead of a mark."""
     yield from _marked({"✔": Outcome.PASSED}, JEST_TIME, text)
     for line in text.split("\n"):
         if match := NUMBERED.fullmatch(line.strip()):

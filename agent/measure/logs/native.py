@@ -14,12 +14,12 @@ from agent.measure.logs.lines import by_line
 __all__ = ["automake", "checked", "ctest", "doctest", "googletest", "micropython", "redis"]
 
 automake = by_line(r"(?P<end>PASS|FAIL|SKIP): (?P<test>.+)")
-"""Of `make check`: the script's name."""
+"""`make check`: the script's name."""
 micropython = by_line(r"(?P<end>pass|FAIL|skip)\s+(?P<test>.+)")
 googletest = by_line(
     r"(?:.*\[ *|---- |\*{4} )(?P<end>OK|FAILED|Passed)(?: *\]|:) (?P<test>\S.*?)(?: \(\d+ ms\)| \([\d.]+ m?s\))?"
 )
-"""`suite.name`; PonyTest, which prints nearly the same, is read, too."""
+"""`suite.name`; the similar output of PonyTest is read too."""
 ctest = by_line(r"\d+/\d+ +Test +#\d+: (?P<test>\S+(?: \S+)*?) \.{2,} *(?P<end>Passed|\*{3}[A-Z][a-z]+)\b.*")
 _checks = by_line(r"-- performing test (?P<test>\S.*) - (?P<end>pass|failed|skipped)")
 REDIS = re.compile(r"\[(ok|err|skip|ignore)\]:\s(.+?)(?:\s\(\d+\s*m?s\))?")
@@ -27,14 +27,14 @@ PLACE = re.compile(r"\s+in\s+\S+$")
 
 
 def checked(text: str) -> Iterator[tuple[str, Outcome]]:
-    """As `ctest`, and what CMake tries before, in small letters: so Multi-SWE-bench names the tests of Catch2."""
+    """Like `ctest`, with CMake's own checks, in lower case: the names of Catch2's tests in Multi-SWE-bench."""
     for test, outcome in ctest(text):
         yield test.lower(), outcome
     yield from _checks(text.lower().replace(" - success", " - pass"))
 
 
 def doctest(text: str) -> Iterator[tuple[str, Outcome]]:
-    """`case > subcase`, of its `xml` reporter: failed where any of the subcase's expressions did."""
+    """`case > subcase`, from the `xml` reporter: failed if any of the subcase's expressions did."""
     _, found, rest = text.partition("<doctest")
     inside, ended, _ = rest.partition("</doctest>")
     try:
@@ -45,7 +45,7 @@ def doctest(text: str) -> Iterator[tuple[str, Outcome]]:
 
 
 def _parts(document: ET.Element) -> Iterator[tuple[str, Outcome]]:
-    """Whatever is in whatever, each element is looked at once."""
+    """Visits each element once, whatever the nesting."""
     above = {child: parent for parent in document.iter() for child in parent}
     failed = set[ET.Element]()
     for expression in document.iter("Expression"):
@@ -61,7 +61,7 @@ def _parts(document: ET.Element) -> Iterator[tuple[str, Outcome]]:
 
 
 def redis(text: str) -> Iterator[tuple[str, Outcome]]:
-    """What Redis and its relatives print; only of what failed they say where it is."""
+    """Redis and relatives; they print the place of failures only."""
     ends = {"ok": Outcome.PASSED, "err": Outcome.FAILED}
     for line in text.split("\n"):
         if match := REDIS.fullmatch(line.strip()):

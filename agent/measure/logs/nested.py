@@ -1,7 +1,6 @@
-"""Logs in which tests stand below their suites, told by indentation: SWE-bench Multimodal's of jest, mocha and karma.
+"""Logs that show the suites of a test by indentation: those of jest, mocha and karma in SWE-bench Multimodal.
 
-Names are put together as SWE-bench's own parsers do it (5.0.2, `harness/log_parsers/javascript.py`): its rows have them
-so.
+Names are built as by SWE-bench's own parsers (5.0.2, `harness/log_parsers/javascript.py`), to match its rows.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ TICKS = {"✓": Outcome.PASSED, "✔": Outcome.PASSED, "✕": Outcome.FAILED, "�
 
 
 class Suites:
-    """The suites around a line: those that stand less far to the right."""
+    """The suites around a line: earlier lines with less indentation."""
 
     def __init__(self) -> None:
         self._open: list[tuple[str, int]] = []
 
     def see(self, line: str) -> None:
-        """A line that names no test: where it is indented it begins a suite."""
+        """Read a line that names no test; an indented one starts a suite."""
         if indent := len(line) - len(line.lstrip()):
             while self._open and self._open[-1][1] >= indent:
                 self._open.pop()
@@ -44,25 +43,25 @@ class Suites:
 
     @property
     def names(self) -> list[str]:
-        """The outermost first."""
+        """The suite names, outermost first."""
         return [suite for suite, _ in self._open]
 
 
 def calypso(text: str) -> Ends:
-    """jest's, of each of its commands, which the shell prints (`set -x`)."""
+    """jest, for each of its commands, which the shell echoes (`set -x`)."""
     suites = Suites()
     for part in text.split(" ./node_modules/.bin/jest ")[1:]:
         for line in _until(part, ("Test Suites", "  ● ")):
-            mark, _, said = line.strip().partition(" ")
-            if said and mark in ("✓", "✕"):
-                named = LAST_MILLISECONDS.sub("", said)
+            mark, _, label = line.strip().partition(" ")
+            if label and mark in ("✓", "✕"):
+                named = LAST_MILLISECONDS.sub("", label)
                 yield f"{' - '.join(suites.names)} - {named}".strip(), TICKS[mark]
             else:
                 suites.see(line)
 
 
 def lighthouse(text: str) -> Ends:
-    """Mocha's `spec` reporter, of each set of files."""
+    """Mocha's `spec` reporter, for each set of files."""
     for part in FILES.split(text)[1:]:
         suites = Suites()
         for line in PASSING.split(part, maxsplit=1)[0].strip().split("\n"):
@@ -72,11 +71,11 @@ def lighthouse(text: str) -> Ends:
                 yield " - ".join([*suites.names, found[0]]), found[1]
 
 
-def _of_mocha(said: str) -> tuple[str, Outcome] | None:
-    """The test that a line of mocha's is about, without the time it took."""
-    if said.startswith("✔") and said[1:2].isspace():
-        named, outcome = said[2:], Outcome.PASSED
-    elif match := NUMBERED.match(said):
+def _of_mocha(label: str) -> tuple[str, Outcome] | None:
+    """The test in a line of mocha's, without its time."""
+    if label.startswith("✔") and label[1:2].isspace():
+        named, outcome = label[2:], Outcome.PASSED
+    elif match := NUMBERED.match(label):
         named, outcome = match[1], Outcome.FAILED
     else:
         return None
@@ -84,24 +83,24 @@ def _of_mocha(said: str) -> tuple[str, Outcome] | None:
 
 
 def highlightjs(text: str) -> Ends:
-    """Mocha's `spec` reporter, up to its summary; a test goes by the indented line before it."""
+    """Mocha's `spec` reporter, up to its summary; a test is named with the indented line before it."""
     suite = ""
     for line in HIGHLIGHT_END.split(text, maxsplit=1)[0].split("\n"):
-        said = line.strip()
-        if said[:1] in ("✓", "✔"):
-            yield _below(suite, said[1:]), Outcome.PASSED
-        elif re.match(r"\d+\)", said):
-            yield _below(suite, said.partition(")")[2]), Outcome.FAILED
+        label = line.strip()
+        if label[:1] in ("✓", "✔"):
+            yield _below(suite, label[1:]), Outcome.PASSED
+        elif re.match(r"\d+\)", label):
+            yield _below(suite, label.partition(")")[2]), Outcome.FAILED
         elif line.startswith("  "):
-            suite = f"{said}."
+            suite = f"{label}."
 
 
-def _below(suite: str, said: str) -> str:
-    return suite + MILLISECONDS.sub("", said).strip()
+def _below(suite: str, label: str) -> str:
+    return suite + MILLISECONDS.sub("", label).strip()
 
 
 def next_js(text: str) -> Ends:
-    """karma's, of Alibaba Fusion's `next`: what each browser says from its start to its totals."""
+    """Karma for Alibaba Fusion's `next`: the output of each browser from its start to its totals."""
     suites = Suites()
     for part in _without_blocks(text).split(" xvfb-run ")[1:]:
         for line in _until(part.rpartition("Starting browser Chrome")[2], ("TOTAL",)):
@@ -115,7 +114,7 @@ def next_js(text: str) -> Ends:
 
 
 def _without_blocks(text: str) -> str:
-    """The text without what assertions print, up to the blank line after it."""
+    """The text without the output of assertions, each up to a blank line."""
     kept, begin = [], 0
     while match := ASSERTION.search(text, begin):
         end = text.find("\n\n", match.end())
@@ -127,11 +126,11 @@ def _without_blocks(text: str) -> str:
 
 
 def cypress(text: str) -> Ends:
-    """Cypress's, of the same repository's version 1.27: `suite: name`."""
+    """Cypress, for version 1.27 of the same repository: `suite: name`."""
     parts = RUNNING.split(text)
-    for suite, said in zip(parts[2::3], parts[3::3], strict=True):
+    for suite, label in zip(parts[2::3], parts[3::3], strict=True):
         for pattern, outcome in ((BROKEN, Outcome.FAILED), (DONE, Outcome.PASSED)):
-            for name in pattern.findall(said):
+            for name in pattern.findall(label):
                 yield f"{suite}: {name.strip()}", outcome
 
 
@@ -144,11 +143,11 @@ def karma(text: str) -> Ends:
         started = started or starts
         if starts or not started or not (match := KARMA.fullmatch(line)):
             continue
-        indent, mark, said = match.groups()
+        indent, mark, label = match.groups()
         if mark:
-            yield " > ".join([*suites, said]), TICKS[mark]
+            yield " > ".join([*suites, label]), TICKS[mark]
         elif indent and len(indent) > current:
-            suites.append(said)
+            suites.append(label)
             current = len(indent)
         elif indent and len(indent) < current:
             del suites[-1:]
@@ -156,7 +155,7 @@ def karma(text: str) -> Ends:
 
 
 def _until(text: str, ends: tuple[str, ...]) -> Iterator[str]:
-    """The lines before the first that begins so."""
+    """The lines before the first one that starts with one of `ends`."""
     for line in text.split("\n"):
         if line.startswith(ends):
             return

@@ -27,17 +27,17 @@ BUTTONS = {"MouseButton.LEFT": "1", "MouseButton.RIGHT": "3"}
 
 
 def pytest(text: str) -> Iterator[tuple[str, Outcome]]:
-    """`file::test`; of skipped tests the summary names only where they are, so that they are told by `-v` alone."""
+    """`file::test`. The summary gives only the place of skipped tests, so they are read from `-v` alone."""
     for line in text.split("\n"):
-        said = line.strip()
-        if match := SUMMARY.fullmatch(said):
+        stripped = line.strip()
+        if match := SUMMARY.fullmatch(stripped):
             yield match[2], WORDS[match[1]]
-        elif match := VERBOSE.fullmatch(said):
+        elif match := VERBOSE.fullmatch(stripped):
             yield match[1], WORDS[match[2]]
 
 
 def pytest_options(text: str) -> Iterator[tuple[str, Outcome]]:
-    """As `pytest`; of a path among the parameters only the end, which is the same on every machine."""
+    """Like `pytest`, but keeping only the last part of a path parameter, which is the same on every machine."""
     for test, outcome in pytest(text):
         name, _, option = test.partition("[")
         a_path = option.startswith("/") and not option.startswith("//") and "*" not in option
@@ -45,14 +45,14 @@ def pytest_options(text: str) -> Iterator[tuple[str, Outcome]]:
 
 
 def pytest_buttons(text: str) -> Iterator[tuple[str, Outcome]]:
-    """As `pytest`; the buttons of a mouse by their numbers, as older versions of matplotlib print them."""
+    """Like `pytest`, with mouse buttons as numbers, as older versions of matplotlib print them."""
     for name, number in BUTTONS.items():
         text = text.replace(name, number)
     return pytest(text)
 
 
 def sympy(text: str) -> Iterator[tuple[str, Outcome]]:
-    """The test's function, of `bin/test --verbose`; files are not told apart."""
+    """The test's function, from `bin/test --verbose`, without the file."""
     ends = {"ok": Outcome.PASSED, "E": Outcome.ERROR, "F": Outcome.FAILED}
     for line in text.split("\n"):
         if match := SYMPY.fullmatch(line.strip()):
@@ -60,8 +60,8 @@ def sympy(text: str) -> Iterator[tuple[str, Outcome]]:
 
 
 def unittest(text: str) -> Iterator[tuple[str, Outcome]]:
-    """`test (module.Class)`, with the test's name after the class from Python 3.11 on; a test with a docstring goes by
-    the first line of that."""
+    """`test (module.Class)`, from Python 3.11 on with the test's name after the class; a test with a docstring is named
+    by its first line."""
     for line in text.split("\n"):
         if match := UNITTEST.fullmatch(line.strip()):
             yield match[1], _ending(match[2])
@@ -69,8 +69,8 @@ def unittest(text: str) -> Iterator[tuple[str, Outcome]]:
             yield match[2], _ending(match[1])
 
 
-def _ending(said: str) -> Outcome:
-    word = said.lower()
+def _ending(ending: str) -> Outcome:
+    word = ending.lower()
     if word in ("ok", "expected failure"):
         return Outcome.PASSED
     if word.startswith("skipped"):

@@ -6,31 +6,26 @@ import re
 from collections.abc import Iterator
 
 from agent.measure import Outcome
+from agent.measure.logs.lines import by_line
 
 __all__ = ["tap", "whole"]
 
 LINE = re.compile(r"\s*(ok|not ok)\s+\d+(?:\s+-)?\s*(.*?)(?:\s+# (SKIP|TODO)\b.*)?", re.IGNORECASE)
 
-WHOLE = re.compile(r"(ok|not ok) \d+ (.+)")
+whole = by_line(r"(?P<end>ok|not ok) \d+ (?P<test>.+)")
+"""The whole text after the number, with directives and hyphen, as SWE-bench names the tests of such a log."""
 
 
 def tap(text: str) -> Iterator[tuple[str, Outcome]]:
-    """The description after the number; tests without one are not told."""
+    """The description after the number; tests without one are ignored."""
     for line in text.split("\n"):
         match = LINE.fullmatch(line.rstrip())
         if match and match[2]:
             yield match[2], _outcome(match[1].lower(), (match[3] or "").upper())
 
 
-def whole(text: str) -> Iterator[tuple[str, Outcome]]:
-    """All that follows the number, directives and a hyphen too: so SWE-bench names the tests of such a log."""
-    for line in text.split("\n"):
-        if match := WHOLE.fullmatch(line.strip()):
-            yield match[2], Outcome.PASSED if match[1] == "ok" else Outcome.FAILED
-
-
-def _outcome(said: str, directive: str) -> Outcome:
-    """A test that is to be done is expected to fail, and a failure of it is none."""
-    if directive == "SKIP" or (directive == "TODO" and said == "not ok"):
+def _outcome(status: str, directive: str) -> Outcome:
+    """A TODO test is expected to fail, so its failure counts as skipped."""
+    if directive == "SKIP" or (directive == "TODO" and status == "not ok"):
         return Outcome.SKIPPED
-    return Outcome.PASSED if said == "ok" else Outcome.FAILED
+    return Outcome.PASSED if status == "ok" else Outcome.FAILED

@@ -1,4 +1,4 @@
-"""What a set's own program for a log says of it: JSON in the form of SWE-bench Pro, or a dict of tests."""
+"""The output of a data set's own log parser: JSON in the form of SWE-bench Pro, or a dict of tests."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from agent.measure import Outcome
 __all__ = ["told"]
 
 ENDS = {"pass": Outcome.PASSED, "fail": Outcome.FAILED, "skip": Outcome.SKIPPED, "erro": Outcome.ERROR}
-"""By the first letters, small: `PASSED` and `pass` are both in use."""
+"""By the first four letters in lower case: `PASSED` and `pass` are both in use."""
 
 
 def told(text: str) -> Iterator[tuple[str, Outcome]]:
-    """Of the first object in the text, which has nothing in front of it on its line."""
+    """The tests in the first JSON object that starts a line."""
     for name, end in _pairs(_first(text)):
         if isinstance(name, str) and isinstance(end, str) and (outcome := ENDS.get(end.lower()[:4])):
             yield name, outcome

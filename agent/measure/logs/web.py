@@ -25,23 +25,23 @@ def phpunit(text: str) -> Iterator[tuple[str, Outcome]]:
 
 
 def minitest(text: str) -> Iterator[tuple[str, Outcome]]:
-    """What stands before the last full stop that ends a word, of lines like `a test. (Class) = 0.01 s = F`."""
+    """The text before the last full stop that ends a word, in lines like `a test. (Class) = 0.01 s = F`."""
     for line in text.split("\n"):
-        test, _, said = line.strip().rpartition(". ")
-        last = max(map(said.rfind, ".FE"))
-        if test and "=" in said[: last + 1]:
-            yield test, WORDS.get(said[last], Outcome.FAILED)
+        test, _, rest = line.strip().rpartition(". ")
+        last = max(map(rest.rfind, ".FE"))
+        if test and "=" in rest[: last + 1]:
+            yield test, WORDS.get(rest[last], Outcome.FAILED)
 
 
 def cucumber(text: str) -> Iterator[tuple[str, Outcome]]:
-    """What stands before the dots of its `progress` format."""
+    """The text before the dots of the `progress` format."""
     for line in text.split("\n"):
-        test, _, said = line.strip().rpartition(" .")
-        ended = said.lstrip(".")[:1]
-        if test and (ended == "F" or said.startswith(".")):
+        test, _, rest = line.strip().rpartition(" .")
+        ended = rest.lstrip(".")[:1]
+        if test and (ended == "F" or rest.startswith(".")):
             yield test, Outcome.FAILED if ended == "F" else Outcome.PASSED
 
 
 test_unit = by_line(r"(?:test: )?(?P<test>.+):\s+(?P<end>\.|[EFO]\b).*")
 rspec = by_line(r"(?P<test>.+) - (?P<end>passed|failed).*")
-"""RSpec's JSON, of which SWE-bench's commands make a line for each test."""
+"""RSpec's JSON, which SWE-bench's commands turn into a line per test."""

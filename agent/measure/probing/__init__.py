@@ -1,1 +1,1 @@
-"""What test runs are asked besides their outcomes: coverage, spectra for fault localisation, values of variables."""
+"""What test runs reveal besides outcomes: coverage, spectra for fault localisation, values of variables."""

@@ -1,6 +1,6 @@
-"""Probing: one test run in a scratch fork while its values are noted. Nothing of the state changes.
+"""Probing: running one test in a scratch fork and recording its values. The state itself does not change.
 
-The facts come out of a process in which the patch's own code ran. They are for a policy to read and decide nothing.
+The facts come from a process in which the patch's own code ran. A policy may read them, but they decide nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from types import CodeType
 from agent.errors import MeasureError
 from agent.measure import SuiteReport
 from agent.measure.probing.watched import Watched, first_failure
-from agent.measure.reading import from_told
+from agent.measure.reading import from_transcript
 from agent.measure.suite import Rules, run_planned
 from agent.measure.warm.planting import plan, plant_prober
 from agent.task import Task
@@ -26,22 +26,22 @@ from sandboxes import Provider, Sandbox, Snapshot
 __all__ = ["Looked", "Probe", "look", "read_probe"]
 
 SLOWER = 2
-"""How many times as long a test may take that is watched."""
+"""How many times longer a watched test may take."""
 FILE_BYTES = 1_000_000
-"""A longer file is not probed at a line: Python would need very much memory to read it."""
+"""Longer files are not probed by line: Python would need very much memory to read them."""
 
 _ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What to look at: a line, all of its local names or one expression just before it runs; or a function's calls."""
+    """What to watch: all local names or one expression just before a line runs; or the calls of a function."""
 
     path: str = ""
     line: int = 0
     expression: str = ""
     name: str = ""
-    """Of a function, with as much of its class and module before it as is needed; empty for a line."""
+    """The name of a function, qualified by class and module as far as necessary; empty for a line."""
 
     def __str__(self) -> str:
         return self.name or f"{self.path}:{self.line}{f': {self.expression}' if self.expression else ''}"
@@ -49,20 +49,20 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a run showed."""
+    """What a probed run showed."""
 
     report: SuiteReport
     watched: Watched | None = None
-    """Of the first test that failed, or of the last; None: the run did not come so far."""
+    """The first failed test, else the last; None: the run did not get that far."""
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The lines of the files that are named in it."""
 
 
 def read_probe(text: str) -> Probe:
-    """A probe as a policy writes it: `PATH:LINE`, `PATH:LINE: EXPRESSION`, or the name of a function.
+    """Parse a probe as a policy writes it: `PATH:LINE`, `PATH:LINE: EXPRESSION`, or the name of a function.
 
     Raises:
-        MeasureError: it is none of them.
+        MeasureError: the text is none of these.
     """
     path, _, rest = text.strip().partition(":")
     line, _, expression = rest.partition(":")
@@ -86,11 +86,11 @@ def look(
     probes: Sequence[Probe],
     rules: Rules,
 ) -> Looked:
-    """Run the test in `snapshot`, with the paths `put_back` as in `base`, and note what the probes ask for; without
-    probes, what the functions of the workspace do that it calls.
+    """Run the test in `snapshot`, with the paths `put_back` as in `base`, and record what the probes ask for; without
+    probes, what the called functions of the workspace do.
 
     Raises:
-        MeasureError: a probe is at no file or line that could be reached; nothing was run.
+        MeasureError: a probe's file or line cannot be reached; nothing was run.
         sandboxes.SandboxError: the sandbox failed, not the test.
     """
     limits = replace(rules.limits, cpu_s=SLOWER * rules.limits.cpu_s, wall_s=SLOWER * rules.limits.wall_s, timeouts=1)
@@ -99,10 +99,10 @@ def look(
         placed = [_placed(box, probe) for probe in probes]
         planned = plan(rules.site_packages)
         plant_prober(box, planned, [test], limits, [asdict(probe) for probe in placed], by_path=rules.by_path)
-        told, result = run_planned(box, task.test_command, planned, limits)
-        watched = first_failure(told.values)
+        transcript, result = run_planned(box, task.test_command, planned, limits)
+        watched = first_failure(transcript.values)
         sources = {} if watched is None or result.timed_out else {p: _lines(box, p) for p in sorted(_paths(watched))}
-    return Looked(from_told(told, result, [test]), watched, sources)
+    return Looked(from_transcript(transcript, result, [test]), watched, sources)
 
 
 def _checked(expression: str) -> str:
@@ -139,7 +139,7 @@ def _placed(box: Sandbox, probe: Probe) -> Probe:
 
 
 def _reachable(source: bytes) -> set[int]:
-    """Lines inside functions that have code; none where that cannot be told, for instance for another Python."""
+    """The lines inside functions that have code; none when that is unknown, for instance for another Python."""
     try:
         with _quietly():
             module = compile(source, "<probed>", "exec", dont_inherit=True)
@@ -150,20 +150,20 @@ def _reachable(source: bytes) -> set[int]:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Without what Python would tell our user of an agent's code. Filters of warnings are the whole process's."""
+    """Suppress Python's warnings about an agent's code. Warning filters are global to the process."""
     with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def _body(code: CodeType) -> set[int]:
-    """The lines of a function without the one on which it begins, unless that is all of it."""
+    """The lines of a function without its first line, unless that is all of it."""
     lines = {line for _, _, line in code.co_lines() if line}
     return lines - {code.co_firstlineno} or lines
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """The functions in it. Bodies of classes run while the module is imported, as the module does."""
+    """The functions in a code object. Class bodies do not count: they run during the import."""
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             if inner.co_flags & 1:  # CO_OPTIMIZED: a function

@@ -1,31 +1,32 @@
-"""Spectrum: which lines of the workspace each test executed, and how the test ended. Fault localisation reads it."""
+"""Spectrum: which lines of the workspace each test executed, and how it ended. Used for fault localisation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent.measure import Outcome
+from agent.measure.diffs import FilePatch
 
-__all__ = ["Lines", "Spectrum"]
+__all__ = ["Lines", "Spectrum", "affected"]
 
 Lines = Mapping[str, tuple[int, ...]]
-"""Per file (relative to the workspace, `/`-separated), the 1-based lines that were executed, sorted."""
+"""The executed 1-based lines, sorted, by file (relative to the workspace, `/`-separated)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spectrum:
-    """What one traced run of the tests executed. Test files and other protected files are left out."""
+    """What one traced test run executed, without test files and other protected files."""
 
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
-    """Per test id, in the order of running."""
+    """By test id, in the order of running."""
     executed: Mapping[str, Lines] = field(default_factory=dict)
-    """Per test id: the lines that ran between the test's set-up and its tear-down, also when it timed out."""
+    """By test id: the lines that ran between set-up and tear-down, even of a test that timed out."""
     imported: Lines = field(default_factory=dict)
-    """The lines that ran outside any test, mostly while modules were imported."""
+    """The lines that ran outside any test, mostly during imports."""
     problem: str = ""
-    """Why lines are missing, for people; empty when nothing is."""
+    """Why lines are missing, for people; empty when none are."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, for a journal."""
@@ -38,7 +39,7 @@ class Spectrum:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Spectrum:
-        """What `to_json` wrote. Raises KeyError or ValueError when it did not."""
+        """Read the output of `to_json`. Raises KeyError or ValueError for anything else."""
         return cls(
             outcomes={test: Outcome(value) for test, value in data["outcomes"].items()},
             executed={test: _tuples(lines) for test, lines in data["executed"].items()},
@@ -53,3 +54,20 @@ def _lists(lines: Lines) -> dict[str, list[int]]:
 
 def _tuples(lines: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     return {path: tuple(numbers) for path, numbers in lines.items()}
+
+
+def affected(spectrum: Spectrum, patches: Iterable[FilePatch]) -> frozenset[str]:
+    """The tests that executed a changed line of the base state, or a line beside which lines are added.
+
+    Where such a line runs while its module is imported, or no test executed one, every test that executed the file is
+    affected. Files that no test executed, new ones for instance, say nothing: they act through others.
+    """
+    return frozenset(test for patch in patches for test in _affected_by(spectrum, patch))
+
+
+def _affected_by(spectrum: Spectrum, patch: FilePatch) -> Collection[str]:
+    users = {test: lines[patch.path] for test, lines in spectrum.executed.items() if patch.path in lines}
+    changed = patch.gone | patch.beside
+    hit = [test for test, lines in users.items() if not changed.isdisjoint(lines)]
+    at_import = not patch.gone.isdisjoint(spectrum.imported.get(patch.path, ()))
+    return users if at_import or not hit else hit

@@ -1,4 +1,4 @@
-"""Tracing: one run of the base state's tests that notes which lines each of them executes."""
+"""Tracing: one run of the base state's tests that records which lines each test executes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from agent.measure import SuiteReport
 from agent.measure.probing.spectrum import Lines, Spectrum
 from agent.measure.protection import Protection
-from agent.measure.reading import from_told
+from agent.measure.reading import from_transcript
 from agent.measure.suite import rules_for, run_planned
 from agent.measure.warm.planting import plan, plant_reporter, plant_tracer
 from agent.parsing import loads
@@ -18,26 +18,26 @@ __all__ = ["trace"]
 
 
 def trace(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport, tests: Sequence[str] = ()) -> Spectrum:
-    """Run these tests of the base state, all when none is named, and note what they execute.
+    """Run these tests of the base state, or all when none is named, and record what they execute.
 
-    A test that runs out of time yields the lines that it ran until then. Where lines cannot be had the spectrum is
-    empty and says why.
+    A test that times out yields the lines it ran until then. If lines cannot be recorded, the spectrum is empty and
+    says why.
     """
     if baseline.adapter != "pytest":
-        return Spectrum(baseline.outcomes, problem="only pytest tells tests apart")
+        return Spectrum(baseline.outcomes, problem="lines can be recorded for pytest only")
     rules = rules_for(provider, task, base, baseline)
     planned = plan(rules.site_packages, trace=True)
     with provider.scratch(base, base) as box:
         plant_reporter(box, planned, tests, rules.limits)
         lines_file = plant_tracer(box, planned)
-        told, result = run_planned(box, task.test_command, planned, rules.limits)
-        report = from_told(told, result, tests)
+        transcript, result = run_planned(box, task.test_command, planned, rules.limits)
+        report = from_transcript(transcript, result, tests)
         if not report.valid:
             return Spectrum(report.outcomes, problem=report.problem)
         try:
             found = loads(box.read(lines_file))
         except ValueError as error:
-            return Spectrum(report.outcomes, problem=f"the tests changed what coverage had written: {error}")
+            return Spectrum(report.outcomes, problem=f"the tests changed the coverage file: {error}")
         except FileNotFoundError:
             return Spectrum(report.outcomes, problem="no coverage package works with the Python of the tests")
     lines = {test: _sources(files, rules.protection) for test, files in found.items()}
@@ -46,7 +46,7 @@ def trace(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport,
 
 
 def _sources(files: Mapping[str, Sequence[int]], protection: Protection) -> Lines:
-    """Those files that a patch may change."""
+    """The lines of the files that a patch may change."""
     return {
         path: tuple(sorted(set(numbers)))
         for path, numbers in sorted(files.items())

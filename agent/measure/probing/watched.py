@@ -1,6 +1,6 @@
-"""Watched: what a run of one test showed of its values, as `agent.measure.inside.watching` says it.
+"""Watched: the values seen in a run of one test, as `agent.measure.inside.watching` reports them.
 
-Law: it comes out of a process in which the patch's own code ran. What makes no sense is left out.
+Law: the data comes from a process in which the patch's own code ran. Data of the wrong form is dropped.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ class Call:
 
     arguments: Mapping[str, str]
     lines: tuple[tuple[int, int, Mapping[str, Series]], ...]
-    """Each line that ran, how often, and what it made of which names."""
+    """Each line that ran, how often, and the values it gave to names."""
     ended: str
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What was noted of a function of the workspace."""
+    """What was seen of a function of the workspace."""
 
     path: str
     name: str
     line: int
     calls: int
     cut: bool
-    """It ran too many lines; its later calls are only counted."""
+    """It ran too many lines, so later calls are only counted."""
     last: Call
     wanted: Series | None = None
-    """Its calls, where it was asked for by its name."""
+    """Its calls, if a probe named it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Probed:
     last: tuple[str, ...]
     hits: int
     calls: int
-    """Of the functions that hold the line or have the name."""
+    """Calls of the functions that contain the line or have the name."""
     ran: tuple[int, ...]
     """Lines of those functions that ran."""
     problem: str = ""
@@ -64,7 +64,7 @@ class Probed:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A call of the workspace's that was under way when the test failed."""
+    """A call in the workspace that was active when the test failed."""
 
     path: str
     line: int
@@ -74,32 +74,32 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """What ended the test, with the calls that it came through, outermost first."""
+    """The exception that ended the test, with the calls it passed through, outermost first."""
 
     said: str
     frames: tuple[Frame, ...]
-    """The first and the last of them."""
+    """The first and the last calls."""
     left_out: int = 0
-    """How many were between those."""
+    """The number of calls between those."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What was noted of a test."""
+    """What was seen of a test."""
 
     id: str
     functions: tuple[Function, ...] = ()
-    """Those in which something happened last, the very last at the end."""
+    """The most recently active functions, the latest at the end."""
     called: tuple[str, ...] = ()
     probes: tuple[Probed, ...] = ()
     error: Error | None = None
-    """None: it did not fail."""
+    """None: the test did not fail."""
     stopped: str = ""
     """Why the later part of the test was not watched."""
 
 
 def first_failure(facts: Sequence[Mapping[str, Any]]) -> Watched | None:
-    """Of tests in the order of running the first that failed, else the last; None when nothing sensible is said."""
+    """The first failed test in running order, else the last test; None when the data is missing or malformed."""
     failed = (fact for fact in facts if fact.get("error"))
     fact = next(failed, facts[-1] if facts else None)
     try:

@@ -1,4 +1,4 @@
-"""What a change of a file is about: the functions and classes that it touches, and the words of the changed lines."""
+"""What a change to a file is about: the functions and classes it touches, and the words of the changed lines."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 COMMENT = re.compile(r"#.*$")
 COMMON = frozenset({*kwlist, *dir(builtins), "self"})
 REMOVES = 3
-"""How far the users of a changed function are followed within its file."""
+"""How far the callers of a changed function are followed within its file."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A change of one file."""
+    """A change to one file."""
 
     names: frozenset[str] = frozenset()
-    """The innermost functions, classes and methods that it touches, with the classes that they lie in: `Queue.due`; and
-    variables at top level."""
+    """The innermost functions, classes and methods it touches, qualified by class (`Queue.due`), and top-level
+    variables."""
     users: Mapping[str, int] = field(default_factory=dict)
-    """The functions and methods of the same file that use one of them by name, or over private ones: at how many
-    removes, from 1."""
+    """Functions and methods of the same file that use one of them by name, directly (1) or through private ones (2,
+    3)."""
     touched: Mapping[str, int] | None = None
-    """The names at the top level of the file that are changed (0), or use what is at so many removes. None: it may be
-    any, because what runs when the file is imported is changed, or the file is no Python."""
+    """The file's top-level names that are changed (0) or use a changed one at that distance. None: it may be any,
+    because import-time code changed or the file is not Python."""
     words: frozenset[str] = frozenset()
-    """The identifiers of more than three characters in the code of the changed lines."""
+    """Identifiers of more than three characters in the changed code."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """A function, a class, or a variable at top level, in a file."""
+    """A function, class or top-level variable in a file."""
 
     name: str
     first: int
@@ -51,19 +51,19 @@ class _Span:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """One of the two texts of a file."""
+    """The text of a file before or after the change."""
 
     lines: list[str]
     spans: list[_Span] | None
-    """What it defines, the outer before the inner; None where it is no Python."""
+    """Its definitions, outer before inner; None when it is not Python."""
 
     def used(self, span: _Span) -> frozenset[str]:
-        """The names in a span, its own among them."""
+        """The names in a span, including its own."""
         return frozenset(NAME.findall("\n".join(self.lines[span.first - 1 : span.last])))
 
 
 def changed_of(path: str, before: str | None, after: str | None) -> Changed:
-    """What a file's change from one text to the other is about; None: the file is not there."""
+    """Describe a change from one text to another; None: the file does not exist."""
     texts = _text(path, before), _text(path, after)
     numbers = _lines(texts[0].lines, texts[1].lines)
     changed = [text.lines[number - 1] for text, found in zip(texts, numbers, strict=True) for number in found]
@@ -85,7 +85,7 @@ def _text(path: str, text: str | None) -> _Text:
 
 
 def _nearest(removes: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Of each name the smallest number, in the order of the names."""
+    """The smallest number of each name, sorted by name."""
     found: dict[str, int] = {}
     for each in removes:
         for name, number in each.items():
@@ -136,7 +136,7 @@ def _defined(node: ast.AST, holder: str) -> Iterator[_Span]:
 
 
 def _touched(text: _Text, numbers: Collection[int]) -> tuple[set[str], bool]:
-    """The innermost names that some lines lie in, and whether one of the lines lies in none."""
+    """The innermost definitions around these lines, and whether a line lies in none."""
     names, outside = set[str](), False
     for number in numbers:
         around = [span for span in text.spans or () if span.first <= number <= span.last]
@@ -148,21 +148,21 @@ def _touched(text: _Text, numbers: Collection[int]) -> tuple[set[str], bool]:
 
 
 def _users(text: _Text, names: Collection[str]) -> dict[str, int]:
-    """The functions and methods of a text that use these by name, at how many removes; on from private ones only."""
+    """The functions and methods that use these names, with their distance; only private ones are followed further."""
     used = {span.name: text.used(span) for span in text.spans or () if not span.is_class and span.name not in names}
     users: dict[str, int] = {}
-    wanted = set(names)
+    targets = set(names)
     for removes in range(1, REMOVES + 1):
-        last = {name.rsplit(".", 1)[-1] for name in wanted}
+        last = {name.rsplit(".", 1)[-1] for name in targets}
         ends = {end for end in last if not end.startswith("__")}
         found = {name for name, words in used.items() if name not in users and not ends.isdisjoint(words)}
         users.update(dict.fromkeys(found, removes))
-        wanted = {name for name in found if name.rsplit(".", 1)[-1].startswith("_")}
+        targets = {name for name in found if name.rsplit(".", 1)[-1].startswith("_")}
     return users
 
 
 def _touched_tops(text: _Text, names: Collection[str]) -> dict[str, int]:
-    """The names at top level that hold these, or use one that does, at how many removes."""
+    """The top-level names that contain these or use one that does, with their distance."""
     used = {span.name: text.used(span) for span in text.spans or () if "." not in span.name}
     touched: dict[str, int] = {}
     added, removes = {name.split(".", 1)[0] for name in names}, 0

@@ -1,6 +1,6 @@
-"""The index of a workspace: what each of its Python files imports, defines and mentions, as `inside.imports` noted it.
+"""The index of a workspace: what each Python file imports, defines and mentions, as `inside.imports` noted it.
 
-It is made of a state without running anything of the project, and may be kept as JSON for as long as the state is.
+It is built without running any project code, and may be kept as JSON as long as the state is.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ class Bound:
     """A name that `from module import name as alias` binds."""
 
     name: str
-    """`*` for all of them."""
+    """`*` for all names."""
     alias: str
     attributes: tuple[str, ...]
-    """Dotted: what the file looks up in it, where it may be a module."""
+    """Dotted attributes that the file looks up in it, if it may be a module."""
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """An import statement of one module, or a call that does the same."""
+    """An import statement of one module, or an equivalent call."""
 
     level: int
-    """The dots before the module's name."""
+    """The number of leading dots."""
     module: str
     names: tuple[Bound, ...] | None
     """None: the module itself is imported."""
     lazy: bool
-    """It runs in a function, or only type checkers read it."""
+    """It runs inside a function, or only type checkers see it."""
     alias: str = ""
-    """What the module itself is bound to; empty: nothing."""
+    """The name that the module itself is bound to; empty: none."""
     attributes: tuple[str, ...] = ()
-    """Dotted: what the file looks up in what it is bound to."""
+    """Dotted attributes that the file looks up in that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +62,24 @@ class Source:
 
     imports: tuple[Import, ...] = ()
     names: frozenset[str] = frozenset()
-    """What it binds at top level by other means than an import."""
+    """Top-level names bound by anything but an import."""
     exported: frozenset[str] | None = None
-    """Its `__all__`; None where there is none that can be read."""
+    """Its `__all__`; None when missing or unreadable."""
     mentions: tuple[str, ...] = ()
-    """Strings that are dotted names of modules, a package that can be run, or that end in the name of a file."""
+    """Strings that name a module, a runnable package, or a file by the end of its path."""
     dynamic: bool = False
-    """It imports what only its run will tell."""
+    """It imports names that only running it reveals."""
     words: Mapping[str, int] = field(default_factory=dict)
-    """How often it has which identifiers, where it looks like a test; those of most tests are left out."""
+    """Identifier counts of a file that looks like a test, without identifiers common to most tests."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Index:
-    """The Python files of a workspace, by path, relative and `/`-separated. Two are equal when they are the same."""
+    """The Python files of a workspace by relative, `/`-separated path. Compared by identity."""
 
     files: Mapping[str, Source] = field(default_factory=dict)
     problem: str = ""
-    """Why files are missing, for people; empty when none is."""
+    """Why files are missing, for people; empty when all are there."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Index:
@@ -90,7 +90,7 @@ class Index:
             left_out = int(data["left_out"])
             problem = data.get("problem") or (f"{left_out} Python files are too large or too many" if left_out else "")
         except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
-            raise ValueError(f"no index of imports: {error!r}") from error
+            raise ValueError(f"not an index of imports: {error!r}") from error
         return cls(files, str(problem))
 
     def to_json(self) -> dict[str, Any]:
@@ -101,8 +101,8 @@ class Index:
         return {"files": files, "vocabulary": vocabulary, "left_out": 0, "problem": self.problem}
 
 
-def read_index(box: Sandbox, timeout_s: float = TIMEOUT_S) -> Index:
-    """The index of the workspace of a fork, which says why where there is nothing in it.
+def read_index(box: Sandbox) -> Index:
+    """Index the workspace of a fork; an empty index says why.
 
     Raises:
         sandboxes.SandboxError: the sandbox failed.
@@ -110,12 +110,12 @@ def read_index(box: Sandbox, timeout_s: float = TIMEOUT_S) -> Index:
     folder = f"/tmp/{secrets.token_hex(8)}"  # noqa: S108  # inside the sandbox, where nobody else is
     program, output = f"{folder}/imports.py", f"{folder}/imports.json"
     box.write(program, inside("imports.py"))
-    ran = box.exec(["/bin/sh", "-c", RUN, "sh", program, output], timeout_s=timeout_s)
+    ran = box.exec(["/bin/sh", "-c", RUN, "sh", program, output], timeout_s=TIMEOUT_S)
     if ran.timed_out:
-        return Index(problem=f"reading the imports took more than {timeout_s:.0f} s")
+        return Index(problem=f"reading the imports took longer than {TIMEOUT_S:.0f} s")
     if ran.exit_code:
-        said = ran.stderr.decode(errors="replace").strip().split("\n")[-1][:200]
-        why = "the sandbox has no Python 3.8 or newer" if ran.exit_code == 127 else f"its Python failed: {said}"
+        error_line = ran.stderr.decode(errors="replace").strip().split("\n")[-1][:200]
+        why = "the sandbox has no Python 3.8 or newer" if ran.exit_code == 127 else f"its Python failed: {error_line}"
         return Index(problem=f"the imports could not be read: {why}")
     try:
         return Index.from_json(loads(box.read(output)))

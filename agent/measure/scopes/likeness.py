@@ -1,6 +1,6 @@
-"""Likeness of a test file and a change: by how the file is named, and by the identifiers that it has.
+"""Likeness of a test file and a change: by file name and by shared identifiers.
 
-Both say what a developer would look for: a test that is named after the file, or talks about the same things.
+This is how a developer looks for tests: those named after the file, or about the same things.
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 TEST_NAMES = re.compile(r"^(tests?_+)+|(_+tests?)+$")
 NO_WORDS = frozenset({"test", "src", "lib", "init", "py", "unit", "integration"})
 STEM, FOLDER, SYMBOL = 1.0, 0.6, 0.5
-"""What a word counts by where it comes from: the changed file's name, its folders (the less the further up), and the
-names that are changed in it."""
+"""The weight of a word by its origin: the changed file's name, its folders (less for outer ones), and the changed
+names."""
 SAME_STEM = 0.7
-"""Of a test that is named after the file, wherever it lies; the rest is for lying where it should."""
+"""A test named after the file, wherever it is; the rest of 1 is for being where it should be."""
 SAME_PLACE = 0.4
-"""Of a test that lies where the tests of the file should, under another name."""
+"""A test in the expected place, under another name."""
 WORDS_ALIKE = 0.8
 SATURATION, LENGTH = 1.2, 0.1
 """k1 and b of BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009). The length of a file weighs
 little: a long one tests more."""
 SURE = 1.5
-"""The least score that says all, times the rarity of a word of one file: half a changed name."""
+"""The least score that counts as 1, in multiples of the rarity of a word of one file: half a changed name."""
 NAMED, HOLDER = 3.0, 2.0
-"""What a hit counts: a changed name, and a class that it lies in."""
+"""The weight of a hit: a changed name, and a class around it."""
 WORDS, USERS = 4.0, 4.0
-"""What the words of the changed lines share, and the names that use what is changed; none has more than 1."""
+"""Total weight that the words of the changed lines share, and that the users of what is changed share; none gets more
+than 1."""
 
 
 class Likeness:
-    """The test files of an index, to be asked about one change after the other."""
+    """Scores the test files of an index against changes."""
 
     def __init__(self, index: Index, tests: Collection[str]) -> None:
         self._tests = sorted(tests)
@@ -51,7 +52,7 @@ class Likeness:
         self._rarity = _rarity(self._words.values(), len(self._words))
 
     def by_name(self, changed: Mapping[str, Changed]) -> dict[str, float]:
-        """How much the path of each test file is like those of the changed files, in [0, 1]; none that is not."""
+        """How alike the path of each test file is to those of the changed files, in (0, 1]; others are left out."""
         found: dict[str, float] = {}
         for path, change in changed.items():
             wanted = self._weighed(_change_words(path, change))
@@ -62,8 +63,8 @@ class Likeness:
         return found
 
     def by_words(self, changed: Mapping[str, Changed]) -> dict[str, float]:
-        """How much the text of each test file is about the changes, in [0, 1], the most like one having 1 where it
-        is enough alike; none that has nothing of them."""
+        """How much the text of each test file is about the changes, in (0, 1]; the best has 1 if it is alike enough.
+        Test files without a hit are left out."""
         terms = _terms(changed)
         known = {word: weight * self._rarity[word] for word, weight in terms.items() if word in self._rarity}
         scores: dict[str, float] = {}
@@ -117,7 +118,7 @@ def _terms(changed: Mapping[str, Changed]) -> dict[str, float]:
 
 
 def _change_words(path: str, change: Changed) -> dict[str, float]:
-    """What a test of a change might be called by, and how much that says."""
+    """Words that a test of this change might be named by, with their weights."""
     weights: dict[str, float] = {}
     folders = dirname(path).split("/") if dirname(path) else []
     stem = basename(path).rsplit(".", 1)[0]
@@ -137,7 +138,7 @@ def _path_words(path: str) -> frozenset[str]:
 
 
 def _split(text: str) -> set[str]:
-    """The words of a name, in the singular and in small letters, and all of them in one."""
+    """The words of a name, singular and lower case, and for camel case all of them joined."""
     parts = [_singular(part.lower()) for piece in text.split("_") for part in PART.findall(piece)]
     words = {part for part in parts if len(part) > 1}
     if len(parts) > 1 and "_" not in text:
@@ -152,7 +153,7 @@ def _singular(word: str) -> str:
 
 
 def _convention(path: str, test: str) -> float:
-    """How much a test lies and is named as the tests of a file usually are, in [0, 1]."""
+    """How well place and name of a test follow the usual conventions for a file, in [0, 1]."""
     folders, stem = _home(path)
     test_folders, test_stem = _home(test)
     place = _agreement(folders, test_folders)
@@ -163,8 +164,8 @@ def _convention(path: str, test: str) -> float:
 
 
 def _home(path: str) -> tuple[list[str], str]:
-    """The folders of a file but for those that only hold tests or sources, and its name without what marks tests. A
-    package's `__init__.py` is named after it; a file that has no other name than `tests` after its folder."""
+    """The folders of a file without those that only hold tests or sources, and its name without test markers.
+    `__init__.py` and `tests.py` are named after their folder."""
     folders = [part for part in dirname(path).split("/") if part not in ("", "test", "tests", "src", "lib", "testing")]
     stem = TEST_NAMES.sub("", basename(path).rsplit(".", 1)[0])
     if stem in ("__init__", "tests", "test", "") and folders:
@@ -173,7 +174,7 @@ def _home(path: str) -> tuple[list[str], str]:
 
 
 def _agreement(folders: list[str], others: list[str]) -> float:
-    """How far two places agree, from the end; the first folder of the one may be the project's own package."""
+    """How far two folders agree, from either end; the first part of one may be the project's own package."""
     if folders == others or folders[1:] == others:
         return 1.0
     shared = 0

@@ -1,7 +1,7 @@
-"""Modules: which file a name that is imported comes from, worked out from the files alone.
+"""Modules: the file that defines an imported name, worked out from the files alone.
 
-A name is followed through the modules that only pass it on, so that a package that imports all of its own does not
-connect everything with everything. Where two answers are possible both are given.
+A name is followed through modules that only re-export it, so that a package that imports everything does not connect
+everything. When two answers are possible, both are given.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from agent.measure.scopes.index import Import, Source
 __all__ = ["Modules", "Place", "Use", "above"]
 
 LIKELY = ("", "src", "lib")
-"""Folders that modules are imported from, whoever imports; the empty one is the workspace."""
+"""Folders that modules are imported from by any importer; the empty one is the workspace."""
 UNLIKELY = 3
-"""More folders than these that have a module of a name are not looked at, where none is near the importer."""
+"""If more folders than this hold a module of that name, and none is near the importer, they are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A module, or what is bound to a name in it."""
+    """A module, or a name in it."""
 
     module: str
-    """A file; or a folder, with a `/` at its end, where that is a package without a file."""
+    """A file; or a folder ending in `/`, for a package without `__init__.py`."""
     name: str = ""
     """Empty: the module as a whole."""
 
@@ -37,9 +37,9 @@ class Use:
     """What one import brings into a file."""
 
     places: frozenset[Place]
-    """Where what is imported is defined."""
+    """Where the imported names are defined."""
     passed: frozenset[str]
-    """The modules that run on the way there."""
+    """The modules that run because of the import."""
 
 
 class Modules:
@@ -66,13 +66,13 @@ class Modules:
         self._located = cache(self._locate)
 
     def uses(self, path: str) -> Iterator[Use]:
-        """What the imports of a file bring into it, import by import."""
+        """The uses in a file, one for each import and module."""
         for each in self._files[path].imports:
             for module in self._targets(path, each):
                 yield self._use(module, each)
 
     def named(self, path: str, dotted: str) -> Iterator[Place]:
-        """The modules, or the names in them, that a string in a file names."""
+        """The modules, or names in them, that a dotted string in a file names."""
         parts = dotted.split(".")
         found = [self._deepest(root, parts) for root in self._roots(self._root(dirname(path)), parts[0])]
         for module, rest in sorted(found, key=lambda each: len(each[1]))[:1]:
@@ -82,18 +82,18 @@ class Modules:
                 yield from self._chain(module, rest)
 
     def inside(self, module: str) -> list[str]:
-        """The files that lie in the folder of a package, beside its `__init__.py`."""
+        """The files in the folder of a module, without the module itself."""
         folder = dirname(module)
         return [path for path in self._by_folder.get(folder, ()) if path != module]
 
     def ending_in(self, text: str) -> list[str]:
-        """The files whose paths end in these folders and this name."""
+        """The files whose paths end in `text`."""
         name = basename(text)
         end = "/" + text.removeprefix("./")
         return [path for path in self._by_name.get(name, ()) if f"/{path}".endswith(end)]
 
     def below(self, folder: str) -> list[str]:
-        """The files that lie in a folder, or in one in it; none where that is the workspace."""
+        """The files below a folder; none for the workspace itself."""
         return [path for path in self._files if path.startswith(f"{folder}/")] if folder else []
 
     def _use(self, module: str, each: Import) -> Use:
@@ -119,7 +119,7 @@ class Modules:
                 yield from self._chain(place.module, chain.split("."))
 
     def _chain(self, module: str, names: list[str]) -> Iterator[Place]:
-        """What a dotted name in a module stands for: the first on the way that is no module."""
+        """What a dotted name in a module stands for: the first part that is not a module."""
         here = [Place(module)]
         for name in names:
             here = [each for place in here for each in self.definers(place.module, name)]
@@ -128,7 +128,7 @@ class Modules:
         yield from here
 
     def _top(self, module: str, each: Import) -> str:
-        """What `import a.b` binds: `a`; and `import a.b as c`: `a.b`."""
+        """What an import binds: `a` for `import a.b`, and `a.b` for `import a.b as c`."""
         parts = each.module.split(".")
         if len(parts) < 2 or each.alias != parts[0]:
             return module
@@ -150,8 +150,8 @@ class Modules:
         return () if rest else (module,)
 
     def _locate(self, root: str, dotted: str) -> tuple[str, ...]:
-        """The modules that a name may stand for where modules are imported from this folder, among others; of one that
-        is no file, an extension say, the package that it lies in."""
+        """The modules that a dotted name may mean, seen from this root. For a name without a file, such as an extension
+        module, the package around it."""
         parts = dotted.split(".")
         likely = self._likely(root)
         found, partly = dict[str, str](), list[str]()
@@ -165,8 +165,7 @@ class Modules:
         return tuple(found.values() or partly[:1]) if nearest is None else (nearest,)
 
     def _roots(self, root: str, first: str) -> list[str]:
-        """The folders that hold a module of that name: those that are likely to be meant where modules are imported
-        from this one, in order, and others."""
+        """The folders that hold a module of that name: the likely ones for this root first, in order, then others."""
         likely = [each for each in self._likely(root) if self._holds(each, first)]
         others = [] if first in sys.stdlib_module_names else self._firsts.get(first, [])
         return likely + ([each for each in others if each not in likely] if len(others) <= UNLIKELY else [])
@@ -181,13 +180,13 @@ class Modules:
         return path in self._folders and first not in sys.stdlib_module_names
 
     def _root(self, folder: str) -> str:
-        """The folder that a file's own package lies in."""
+        """The folder around a file's top-level package."""
         while f"{folder}/__init__.py" in self._files:
             folder = dirname(folder)
         return folder
 
     def _deepest(self, folder: str, parts: list[str]) -> tuple[str, list[str]]:
-        """The module that some names lead to, one in the other, and the names that lead no further."""
+        """The deepest module that nested names lead to, and the names left over."""
         for number, part in enumerate(parts):
             path = f"{folder}/{part}".lstrip("/")
             if path in self._folders:
@@ -203,12 +202,12 @@ class Modules:
         return path if path in self._files else f"{folder}/"
 
     def _packages(self, module: str) -> frozenset[str]:
-        """What runs when a module is imported: itself, and the packages that it lies in."""
+        """What runs when a module is imported: itself and the packages around it."""
         packages = (f"{folder}/__init__.py" for folder in above(module) if folder)
         return frozenset(path for path in (module, *packages) if path in self._files)
 
     def _definers(self, module: str, name: str) -> frozenset[Place]:
-        """Where what a module has under a name is defined; the module itself where that cannot be seen."""
+        """Where a name of a module is defined; the module itself when that is unclear."""
         found: set[Place] = set()
         seen, pending = {(module, name)}, [(module, name)]
         while pending:
@@ -222,7 +221,7 @@ class Modules:
         return frozenset(found) or frozenset({Place(module)})
 
     def _next(self, module: str, name: str) -> Iterator[Place]:
-        """Where a name of a module is bound, one step on; a place in the module itself: here."""
+        """Where a name of a module is bound, one step further; a place in the module itself means here."""
         source = self._files.get(module)
         here = Place(module, name)
         bound = [] if source is None else [each for each in self._bindings(module).get(name, ()) if each != here]
@@ -246,7 +245,7 @@ class Modules:
                 yield Place(each.module, name)
 
     def _bindings_of(self, path: str) -> dict[str, list[Place]]:
-        """What the imports at top level bind, by name; under `*`, the modules of which all names are bound."""
+        """What top-level imports bind, by name; under `*`, the modules whose names are all imported."""
         bindings: dict[str, list[Place]] = {}
         for each in self._files[path].imports:
             for module in self._targets(path, each) if not each.lazy else ():
@@ -259,7 +258,7 @@ class Modules:
 
 
 def above(path: str) -> Iterator[str]:
-    """The folders that a path lies in, the nearest first; the last is the workspace."""
+    """The folders around a path, nearest first; the last is the workspace."""
     while path.strip("/"):
         path = dirname(path)
         yield path

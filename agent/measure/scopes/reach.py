@@ -1,7 +1,7 @@
-"""Reach: how many steps of imports lead from a file to a change, over the nearest way.
+"""Reach: how many import steps lead from a file to a change, on the shortest path.
 
-A step is an import of what is changed, or of a file that is such steps away. Ways that say less are longer: a package
-that runs because something else of it is imported, a module that is named in a string, a file that lies beside a test.
+A step is an import of what is changed, or of a file that leads there. Weaker links cost more: a package that runs
+because something else in it is imported, a module named in a string, a file beside a test.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ __all__ = ["Edge", "Graph", "Way"]
 
 IMPORT = 1.0
 REMOVE, OTHER_NAMES = 0.25, 0.75
-"""More where a file imports names of a changed file that use what is changed, for each remove; and at most, which goes
-for other names, too."""
+"""Extra cost when the imported names are not changed themselves but use what is: per level, and at most; unrelated
+names cost the most."""
 MENTION = 1.5
 BESIDE_MENTION = 2.5
-"""The modules of a package that is named in a string."""
+"""The modules of a package that a string names."""
 CONFTEST = 1.0
 BESIDE = 3.0
-"""What lies beside a test: whoever runs the tests of a folder may load all of it."""
+"""Files beside a test: running the tests of a folder may load all of them."""
 PACKAGE = 6.0
 """A package that runs because something in it is imported."""
 DYNAMIC = 6.0
-"""What lies below a file that imports what only its run will tell."""
+"""Files below one whose imports only running it reveals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One file needs another."""
+    """The fact that one file needs another."""
 
     cost: float
     names: frozenset[str] | None
-    """The names that it takes from there; None: they are not known."""
+    """The names that it imports; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The nearest way from a file to a change."""
+    """The shortest path from a file to a change."""
 
     steps: float
     through: str
-    """The next file on it; empty: this is the changed file itself."""
+    """The next file on the path; empty: this is the changed file itself."""
     end: str
     """The changed file."""
 
 
 class Graph:
-    """Which file needs which, of one index."""
+    """Which files of an index need which."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -65,8 +65,8 @@ class Graph:
                     _keep(self._needed_by.setdefault(needed, {}), path, edge)
 
     def ways(self, touched: Mapping[str, Mapping[str, int] | None]) -> dict[str, Way]:
-        """The nearest way from each file that there is one from, to changed files: each with the names at its top level
-        that are changed (0) or use what is at so many removes; None: it may be any."""
+        """The shortest path to a changed file from each file that has one. `touched` gives for each changed file its
+        top-level names that are changed (0) or use a changed one at that distance; None: any may be."""
         found: dict[str, Way] = {}
         pending: list[tuple[float, str, str, str]] = []
         for path, names in sorted(touched.items()):
@@ -95,7 +95,7 @@ class Graph:
             yield user, edge.cost + more
 
     def _mentioned(self, path: str) -> Iterator[tuple[str, float]]:
-        """The files that have the name of a file that is no Python, or the end of its path, in a string."""
+        """Files with a string that is the name of this non-Python file, or the end of its path."""
         name = basename(path)
         for user, source in self._index.files.items():
             ends = [each for each in source.mentions if each.endswith(name) and f"/{path}".endswith(f"/{each}")]
@@ -103,7 +103,7 @@ class Graph:
                 yield user, IMPORT
 
     def _around(self, path: str) -> Iterator[tuple[str, float]]:
-        """The files of the nearest folder around a file that has any below it, and is not the whole workspace."""
+        """The files of the nearest folder around a file that holds Python files and is not the workspace itself."""
         for removes, folder in enumerate(above(path)):
             below = self._modules.below(folder)
             if below:
@@ -111,7 +111,7 @@ class Graph:
                 return
 
     def _edges(self, path: str) -> Iterator[tuple[str, Edge]]:
-        """What a file needs."""
+        """The files that a file needs."""
         yield from self._imported(path)
         yield from self._by_strings(path)
         if self._index.files[path].dynamic:
@@ -146,7 +146,7 @@ def _named(places: Collection[Place], cost: float) -> Iterator[tuple[str, Edge]]
 
 
 def _keep(edges: dict[str, Edge], user: str, edge: Edge) -> None:
-    """Of two edges between the same files the nearer one is kept, with the names of both where they are as near."""
+    """Keep the nearer of two edges between the same files; edges of equal cost are merged."""
     known = edges.get(user)
     if known is None or edge.cost < known.cost:
         edges[user] = edge
@@ -159,6 +159,6 @@ def _is_among_tests(folder: str) -> bool:
 
 
 def _is_test(file: str) -> bool:
-    """Whether a file is named as tests are, which no other test needs."""
+    """Whether a file is named like a test; other tests do not need those."""
     name = basename(file)
     return name.startswith("test") or name.endswith("_test.py")

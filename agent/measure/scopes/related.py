@@ -1,8 +1,7 @@
-"""Which test files a change can reach, the nearest first, decided without running anything of the project.
+"""Which test files a change can reach, nearest first, decided without running project code.
 
-Law: a test file that imports what is changed, over whatever way, is among them. How near it is goes by the steps of
-that way, by how the file is named, and by the identifiers that it shares with the change; that orders, and drops
-nothing.
+Law: every test file that imports a changed file, directly or indirectly, is included. The number of steps, the file's
+name and the identifiers it shares with the change only order the result.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from agent.measure.scopes.reach import BESIDE, Graph, Way
 __all__ = ["Changed", "Index", "Near", "changed_of", "read_index", "related"]
 
 STRANGE_NAME, STRANGE_WORDS = 2.0, 3.0
-"""How much further a file is of which the name, or the words, are not at all like the change."""
+"""Distance added when the name, or the words, of a file are nothing like the change."""
 UNREACHED = 15.0
-"""Steps to a file that no import leads from."""
+"""Steps counted for a file without an import path to the change."""
 ALIKE_NAME, ALIKE_WORDS = 0.5, 0.3
-"""From here on the name or the words of a file say that it is about a change although no import leads there."""
+"""From this likeness on, the name or the words suffice without an import path."""
 DECIDING = frozenset({"conftest.py", "setup.py", "setup.cfg", "pyproject.toml", "tox.ini", "pytest.ini", "noxfile.py"})
 """Files that decide how everything is built and run."""
 
@@ -36,17 +35,16 @@ class Near:
 
     file: str
     distance: float
-    """0 for a file that is changed itself; else the root of the steps of imports, since the far ones tell little apart,
-    and up to 5 more where nothing else speaks for it."""
+    """0 for a changed file itself; else the square root of the import steps, as far steps differ little, plus up to 5
+    when name and words do not match."""
     why: str
-    """In plain words."""
+    """The reason, for people."""
 
 
 def related(index: Index, changed: Mapping[str, Changed], tests: Collection[str]) -> list[Near]:
-    """The files among `tests` that the changed files can reach, the nearest first, and by name where they are as near.
+    """The files among `tests` that the changed files can reach, sorted by distance, then by name.
 
-    All of them where a file is changed that decides how everything is run, or where the package that everything lies
-    in is.
+    All of `tests` when a change concerns how everything is run, or the top-level package's `__init__.py`.
     """
     files = tuple(sorted(set(tests)))
     graph, likeness = _prepared(index, files)
@@ -68,12 +66,12 @@ def related(index: Index, changed: Mapping[str, Changed], tests: Collection[str]
 
 @lru_cache(maxsize=4)
 def _prepared(index: Index, files: tuple[str, ...]) -> tuple[Graph, Likeness]:
-    """What is the same for every change; it takes longer than all the rest."""
+    """What every change shares; building it takes longer than all the rest."""
     return Graph(index), Likeness(index, files)
 
 
 def _decides(path: str) -> bool:
-    """Whether a file decides how everything is built and run, or is the package that everything lies in."""
+    """Whether a file decides how everything is built and run, or is a top-level package's `__init__.py`."""
     name = basename(path)
     if name in DECIDING or (name.startswith("requirements") and name.endswith((".txt", ".in"))):
         return name != "conftest.py" or not dirname(path)

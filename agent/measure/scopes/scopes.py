@@ -1,10 +1,10 @@
 """Scopes: which tests measure a state where all tests would take too long.
 
 A scope is chosen without running anything: by what each test executed in the base state where that is known, else by
-what imports what and by names (`agent.measure.scopes.related`). It is filled with whole files of tests, nearest first,
-up to a time by estimate.
+imports and names (`agent.measure.scopes.related`). It consists of whole test files, nearest first, up to an estimated
+time.
 
-Law: a state has one scope for as long as a process measures it.
+Law: within one process a state keeps its scope.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from agent.measure.adapters.registry import OF_PYTHON
 from agent.measure.baseline import Baseline
 from agent.measure.diffs import parse
 from agent.measure.ids import file_of
-from agent.measure.probing.selection import affected
-from agent.measure.probing.spectrum import Spectrum
+from agent.measure.probing.spectrum import Spectrum, affected
 from agent.measure.protection import Protection
 from agent.measure.scopes.related import Changed, Index, Near, changed_of, read_index, related
 from agent.measure.timing import Timing
@@ -31,43 +30,43 @@ __all__ = ["Scope", "Scopes", "by_scopes", "selects", "state_s"]
 log = logging.getLogger(__name__)
 
 ESTIMATED = 0.25
-"""The part of the time of a run of a scope that its tests take by estimate: estimates err, and runs have to begin."""
+"""Share of a scope's time that its tests may take by estimate: estimates err, and a run needs time to start."""
 TEST_S = 0.1
-"""What a test takes of which nothing is known."""
+"""Estimate for an unknown test."""
 FILE_S = 1.0
-"""What a file of tests takes of which nothing is known."""
+"""Estimate for an unknown test file."""
 SOURCE_BYTES = 2_000_000
-"""A larger source is compared by its name alone."""
+"""Larger sources are compared by name alone."""
 NAMED = 3
 
 
 def selects(adapter: str) -> bool:
-    """Whether tests can be run by their files alone, which are files of Python."""
+    """Whether the adapter can run single files of Python tests."""
     return adapter in OF_PYTHON
 
 
 def by_scopes(baseline: SuiteReport, timing: Timing) -> bool:
-    """Whether states are measured by scopes: all tests take too long to be run in every state, and some can be run."""
+    """Whether states are measured by scopes: all tests take too long to run in every state, and the runner can
+    select."""
     return selects(baseline.adapter) and (bool(baseline.late) or baseline.duration_s > timing.every_s)
 
 
 def state_s(baseline: SuiteReport, timing: Timing) -> float:
-    """Seconds that the tests of a state take at most, by what is known of the base state: a scope may have to be run
-    there, too."""
+    """The most seconds that measuring a state should take; a scope may have to run in the base state too."""
     return min(baseline.duration_s, 2 * timing.scope_s) if by_scopes(baseline, timing) else baseline.duration_s
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The tests of a state."""
+    """The tests that measure a state."""
 
     files: tuple[str, ...]
-    """Files of tests, nearest first; empty: the change reaches none."""
+    """Test files, nearest first; empty when the change reaches none."""
     why: str
-    """Which tests these are, in words."""
+    """Which tests these are, for people."""
 
-    def told(self, report: SuiteReport, baseline: SuiteReport) -> str:
-        """What a report of this scope rests on."""
+    def describe(self, report: SuiteReport, baseline: SuiteReport) -> str:
+        """What a report of this scope rests on, for people."""
         whole = len(baseline.outcomes) + sum(baseline.late.values())
         total = f"{'about ' if baseline.late else ''}{max(whole, len(report.outcomes)):,}"
         return f"{len(report.outcomes):,} of {total} tests: {self.why}"
@@ -76,8 +75,8 @@ class Scope:
 class Scopes:
     """Chooses the tests of the states of one task. Thread-safe.
 
-    `spectrum` gives what each test executed in the base state, where that is known or cheap to find; it is empty
-    elsewhere.
+    `spectrum` returns what each test executed in the base state if that is known or cheap to find, else an empty
+    spectrum.
     """
 
     def __init__(
@@ -104,18 +103,18 @@ class Scopes:
             return self._known[snapshot.digest]
 
     def prepare(self) -> None:
-        """Read the sources of the base state in a thread of its own: to do so takes seconds, and nobody waits yet."""
+        """Read the sources of the base state in a thread of its own: that takes seconds, and nobody waits yet."""
         threading.Thread(target=self._prepare, daemon=True).start()
 
     def _prepare(self) -> None:
         try:
             _ = self.index
-        except (SandboxError, OSError, ValueError) as error:  # the run may be over; whoever needs it tries again
+        except (SandboxError, OSError, ValueError) as error:  # the run may be over; a later use tries again
             log.debug("the sources of the base state were not read: %s", error)
 
     @property
     def index(self) -> Index:
-        """What the sources of the base state import and define."""
+        """The imports and definitions of the base state's sources."""
         with self._reading:
             if self._index is None:
                 with self._provider.at(self._base) as box:
@@ -123,10 +122,10 @@ class Scopes:
             return self._index
 
     def test_files(self) -> tuple[str, ...]:
-        """All files of tests that are known, and where no run has told of any, those that are named like tests."""
+        """All known test files; before any run reported one, the files named like tests."""
         report = self._baseline.report
-        told = dict.fromkeys([*map(file_of, report.outcomes), *report.late])
-        return tuple(told) or tuple(path for path in self.index.files if self._protection.is_test(path))
+        reported = dict.fromkeys([*map(file_of, report.outcomes), *report.late])
+        return tuple(reported) or tuple(path for path in self.index.files if self._protection.is_test(path))
 
     def _chosen(self, snapshot: Snapshot) -> Scope:
         changes = tuple(each for each in self._provider.changes(self._base, snapshot) if self._counts(each))
@@ -139,11 +138,11 @@ class Scopes:
         return Scope(files, f"those that{cut} reach {_listed(paths)}" if files else f"none reaches {_listed(paths)}")
 
     def _counts(self, change: Change) -> bool:
-        """Whether tests can see the change: protected files are put back, and git's own are no part of a patch."""
+        """Whether tests can see the change: protected files are restored, and git's own are not part of a patch."""
         return not self._protection.covers(change) and ".git" not in change.path.split("/")
 
     def _by_coverage(self, snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
-        """Files whose tests executed what was changed; none where a change is in a file that no test executed."""
+        """Test files that executed what was changed; none when the change is in a file that no test executed."""
         spectrum = self._spectrum()
         executed = {path for lines in spectrum.executed.values() for path in lines} | set(spectrum.imported)
         if not all(path in executed for path in paths):
@@ -163,7 +162,7 @@ class Scopes:
         return [each.file for each in found]
 
     def _filled(self, near: Sequence[str]) -> Iterator[str]:
-        """The nearest file, and of the others those for which the time is enough by estimate, the nearest first."""
+        """The nearest file, and further ones in order as long as they fit the estimated time."""
         left_s = ESTIMATED * self._timing.scope_s * self._timing.jobs
         seconds = _seconds(self._baseline.report)
         for place, file in enumerate(near):
@@ -173,7 +172,7 @@ class Scopes:
 
 
 def _seconds(report: SuiteReport) -> Callable[[str], float]:
-    """What the tests of a file take, by what is known of it or of others."""
+    """Estimates the seconds of a test file, from its own durations or those of others."""
     known: dict[str, float] = {}
     for test, duration_s in report.durations.items():
         known[file_of(test)] = known.get(file_of(test), 0.0) + duration_s

@@ -1,2 +1,1 @@
-"""Test runs that start from a process which has imported the test session already, and when their results can be
-trusted."""
+"""Test runs copied from a process that has already imported the test session, and when to trust their results."""

@@ -1,8 +1,8 @@
-"""Getting our pytest plugins into a fork, and into whatever Python the test command starts.
+"""Planting our pytest plugins in a fork, so that whatever Python the test command starts loads them.
 
-The command is the user's: it may set PYTHONPATH itself, or hide pytest behind make. The plugins are therefore put in a
-folder that PYTHONPATH names, also where the command's own text assigns it, and in the site-packages of the Pythons at
-hand.
+The command is the user's: it may set PYTHONPATH itself, or hide pytest behind make. The plugins therefore go into a
+folder that PYTHONPATH names, also where the command itself assigns PYTHONPATH, and into the site-packages of the
+Pythons found.
 """
 
 from __future__ import annotations
@@ -39,52 +39,64 @@ do command -v "$python" >/dev/null && "$python" -c "{SITE_PACKAGES}"
 done; true
 """
 REPORTER = ["alarm", "channel", "wanted", "cutting", "failures", "reporter"]
-"""The programs that report, each after those that it imports."""
+"""The programs of the reporter, each after those it imports."""
 NEVER_S = 1e9
 OMITTED = ["*/site-packages/*", "*/dist-packages/*", "*/.venv/*", "*/venv/*"]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long tests may take, and how much may go wrong before the rest is left out."""
+    """How long tests may take, and how many failures end the run."""
 
     cpu_s: float
-    """CPU seconds of one test."""
+    """CPU seconds for one test."""
     wall_s: float
-    """Seconds on the clock of one test."""
+    """Wall-clock seconds for one test."""
     run_s: float
-    """Seconds on the clock of the whole run. Tests that it leaves no time for are reported as late, where the runner
-    can tell."""
+    """Wall-clock seconds for the whole run. Tests that it leaves no time for are reported as late, where the runner can
+    tell."""
     timeouts: int
-    """Tests that may run out of time before the rest is skipped."""
+    """Tests that may time out before the rest is skipped."""
     must_pass: frozenset[str] = frozenset()
-    """Tests that are regressions when they do not pass."""
+    """Tests that count as regressions when they do not pass."""
     regressions: int = 1_000_000
-    """Regressions after which the rest is left out."""
+    """Number of regressions after which the rest is left out."""
     late_s: float = math.inf
-    """Seconds on the clock after which a test is ended as late, so that others have their turn."""
+    """Wall-clock seconds after which a test is ended as late, so that others have their turn."""
     jobs: int = 1
-    """Processes that run tests at the same time, where the runner can do that."""
+    """Processes that run tests at the same time, where the runner supports it."""
 
     grace_s: float = 30.0
-    """What a run has, when its time is up, to end the test that runs and to close its report; then it is killed."""
+    """Extra seconds after `run_s` to end the current test and close the report; then the run is killed."""
 
     @property
     def kill_s(self) -> float:
         """Seconds after which the run is killed."""
         return self.run_s + self.grace_s
 
+    def orders(self) -> dict[str, object]:
+        """The limits as a program in the sandbox receives them."""
+        return {
+            "cpu_s": self.cpu_s,
+            "wall_s": self.wall_s,
+            "run_s": self.run_s,
+            "late_s": min(self.late_s, NEVER_S),
+            "max_timeouts": self.timeouts,
+            "must_pass": sorted(self.must_pass),
+            "max_regressions": self.regressions,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Names that nobody can guess, for one run in one fork."""
+    """Unguessable names for one run in one fork."""
 
     folder: str
     site_packages: tuple[str, ...]
     report: str
     nonce: str
     plugins: tuple[str, ...]
-    """Module names in the order of loading; the reporter is the last, and clears all of them away."""
+    """Module names in loading order; the reporter is last, and clears all of them away."""
 
     def copies(self, plugin: str) -> list[str]:
         """The folders that a plugin is written to."""
@@ -92,14 +104,14 @@ class Plan:
 
 
 def find_site_packages(box: Sandbox, command: str) -> tuple[str, ...]:
-    """Where the Pythons that the test command is likely to start look for packages."""
+    """The site-packages of the Pythons that the test command probably starts."""
     named = re.findall(r"\S*/python[\d.]*(?=\s)", command)
     found = box.exec(["/bin/sh", "-c", FIND_SITE_PACKAGES, "sh", *named], timeout_s=60)
     return tuple(dict.fromkeys(line for line in found.stdout.decode().split("\n") if line.startswith("/")))
 
 
 def plan(site_packages: Sequence[str], *, trace: bool = False) -> Plan:
-    """What a run will be made of: the reporter, and before it the tracer when lines are wanted."""
+    """Choose the names of a run's plugins: the reporter, preceded by the tracer with `trace`."""
     folder = f"/tmp/{secrets.token_hex(8)}"  # noqa: S108  # inside the sandbox, where nobody else is
     plugins = tuple(f"m{secrets.token_hex(8)}" for _ in range(2 if trace else 1))
     return Plan(folder, tuple(site_packages), f"{folder}/{secrets.token_hex(8)}", secrets.token_hex(16), plugins)
@@ -114,9 +126,8 @@ def plant_reporter(
     by_path: bool = False,
     part: tuple[int, int] = (0, 1),
 ) -> None:
-    """Write the plugin that reports; it will run the `wanted` tests only, all of them when there are none. `by_path`:
-    pytest is given their files in place of what the command selects. `part`: which part of them, counted from 0, and
-    how many parts there are."""
+    """Write the reporting plugin; it runs only the `wanted` tests, or all when there are none. `by_path`: give pytest
+    their files instead of the command's selection. `part`: the index of this part, from 0, and the number of parts."""
     orders = orders_of(planned, wanted, limits, by_path=by_path) | {"part": part}
     _write_copies(box, planned.copies(planned.plugins[-1]), REPORTER, **orders)
 
@@ -130,7 +141,7 @@ def plant_prober(
     *,
     by_path: bool = False,
 ) -> None:
-    """As `plant_reporter`, with what notes values at the probes (`agent.measure.inside.watching`)."""
+    """Like `plant_reporter`, and record values at the probes (`agent.measure.inside.watching`)."""
     orders = orders_of(planned, wanted, limits, by_path=by_path) | {"root": box.workdir, "probes": list(probes)}
     _write_copies(
         box, planned.copies(planned.plugins[-1]), [*REPORTER, "values", "notes", "watching", "prober"], **orders
@@ -138,17 +149,11 @@ def plant_prober(
 
 
 def orders_of(planned: Plan, wanted: Sequence[str], limits: Limits, *, by_path: bool) -> dict[str, object]:
-    """What a program in the sandbox is told of its run."""
+    """The orders for a program in the sandbox."""
     return {
         "wanted": list(wanted),
         "by_path": by_path,
-        "cpu_s": limits.cpu_s,
-        "wall_s": limits.wall_s,
-        "run_s": limits.run_s,
-        "late_s": min(limits.late_s, NEVER_S),
-        "max_timeouts": limits.timeouts,
-        "must_pass": sorted(limits.must_pass),
-        "max_regressions": limits.regressions,
+        **limits.orders(),
         "report": planned.report,
         "nonce": planned.nonce,
         "folder": planned.folder,
@@ -158,8 +163,8 @@ def orders_of(planned: Plan, wanted: Sequence[str], limits: Limits, *, by_path: 
 
 
 def plant_tracer(box: Sandbox, planned: Plan) -> str:
-    """Write the plugin that notes executed lines, and this program's own coverage package in case that the sandbox has
-    none. Returns where the lines will be: test id -> path relative to the workspace -> line numbers, in JSON."""
+    """Write the plugin that records executed lines, and a copy of our coverage package in case the sandbox has none.
+    Returns the path of the result, JSON: test id -> path relative to the workspace -> line numbers."""
     library, lines = f"{planned.folder}/library", f"{planned.folder}/lines"
     copies = planned.copies(planned.plugins[0])
     _write_copies(box, copies, ["tracer"], root=box.workdir, omit=OMITTED, library=library, lines=lines)
@@ -173,7 +178,7 @@ def plant_tracer(box: Sandbox, planned: Plan) -> str:
 
 
 def shell(command: str, planned: Plan) -> list[str]:
-    """The argv that runs the user's command with the plugins in reach."""
+    """The argv that runs the user's command with the plugins importable."""
     options = " ".join(f"-p {plugin}" for plugin in planned.plugins)
     prologue = (
         f"export PYTHONPATH={planned.folder}${{PYTHONPATH:+:$PYTHONPATH}}"
@@ -185,7 +190,7 @@ def shell(command: str, planned: Plan) -> list[str]:
 
 
 def _write_copies(box: Sandbox, folders: Sequence[str], programs: Sequence[str], **orders: object) -> None:
-    """Write a package of these programs, the last of which is begun with its orders."""
+    """Write a package of these programs; the last one is started with `orders`."""
     start = f"import json\n\nfrom .{programs[-1]} import begin\n\n"
     start += f"pytest_load_initial_conftests = begin(json.loads({json.dumps(orders)!r}))\n"
     inside = resources.files("agent.measure.inside")

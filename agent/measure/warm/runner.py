@@ -1,4 +1,4 @@
-"""Runs of pytest that are copied from a template instead of being started: for which commands, and how to order one."""
+"""pytest runs that are copied from a template instead of started: for which commands, and how to request one."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import posixpath
 import re
 import secrets
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import resources
 
-from agent.measure.warm.planting import NEVER_S, Limits
+from agent.measure.warm.planting import Limits
 from sandboxes import Sandbox, Template
 
-__all__ = ["Start", "Warm", "find_warm"]
+__all__ = ["PYTHON", "Start", "Warm", "find_warm", "split_command"]
 
 SHELL_WORDS = re.compile(r"[;&|<>$`()*?{}~!#\n\\]")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -34,58 +34,48 @@ INSIDE = (
     "session",
     "warm",
 )
-"""Programs of the template, each after those that it imports."""
+"""Programs of the template, each after those it imports."""
 ENDING = "\nfrom ramify_inside import warm\nwarm.begin({!r})\n"
 
 
 class Start(Enum):
-    """How a run begins."""
+    """How a run starts."""
 
     NEW = "new"
-    """In a process of its own."""
+    """In a new process."""
     PACKAGES = "packages"
-    """Copied when pytest and its plugins are imported."""
+    """Copied once pytest and its plugins are imported."""
     SESSION = "session"
-    """Copied when the base state's session would read the first file that differs; else as PACKAGES."""
+    """Copied just before the base state's session would read the first file that differs; else like PACKAGES."""
 
 
 @dataclass(frozen=True, slots=True)
 class Warm:
-    """How a task's tests are run by a template."""
+    """How a template runs a task's tests."""
 
     template: Template
     argv: tuple[str, ...]
     """`-m pytest ...`, or the path of the script and its arguments."""
     workdir: str
     plugin: str = field(default_factory=lambda: f"m{secrets.token_hex(8)}", compare=False)
-    """The name under which pytest loads the reporter; nobody can guess it."""
+    """The unguessable name under which pytest loads the reporter."""
 
     def order(
         self, tests: Sequence[str], changed: Sequence[str] | None, report: str, nonce: str, limits: Limits
     ) -> bytes:
-        """What to ask the template for.
+        """The request to send to the template.
 
-        `changed` are the files of the workspace whose content differs from the base; None when more than that differs.
+        `changed` are the workspace files whose content differs from the base; None when more than content differs.
         """
         files = None if changed is None else sorted(posixpath.join(self.workdir, path) for path in changed)
         session = {"argv": self.argv, "wanted": list(tests), "plugin": self.plugin}
-        run = {
-            "report": report,
-            "nonce": nonce,
-            "cpu_s": limits.cpu_s,
-            "wall_s": limits.wall_s,
-            "run_s": limits.run_s,
-            "late_s": min(limits.late_s, NEVER_S),
-            "max_timeouts": limits.timeouts,
-            "must_pass": sorted(limits.must_pass),
-            "max_regressions": limits.regressions,
-        }
+        run = {"report": report, "nonce": nonce, **limits.orders()}
         return json.dumps({"session": session, "changed": files, "run": run}).encode()
 
 
 def find_warm(box: Sandbox, command: str) -> Warm | None:
-    """How a template runs this command; None when it is not plainly a run of pytest."""
-    parts = _split(command)
+    """How a template runs this command; None when it is not a plain pytest command."""
+    parts = split_command(command, SHELL_WORDS)
     if parts is None:
         return None
     env, words = parts
@@ -100,9 +90,9 @@ def find_warm(box: Sandbox, command: str) -> Warm | None:
     return Warm(Template((interpreter, "-"), program, env), tuple(argv), workdir)
 
 
-def _split(command: str) -> tuple[Mapping[str, str], list[str]] | None:
-    """The variables that a simple command sets, and its words; None when a shell would do more with it."""
-    if SHELL_WORDS.search(command):
+def split_command(command: str, special: re.Pattern[str]) -> tuple[dict[str, str], list[str]] | None:
+    """The variables that a simple command sets, and its words; None when it contains `special` characters."""
+    if special.search(command):
         return None
     try:
         words = shlex.split(command)
@@ -115,7 +105,7 @@ def _split(command: str) -> tuple[Mapping[str, str], list[str]] | None:
 
 
 def _script(box: Sandbox, name: str) -> tuple[str, str] | None:
-    """The path of a Python script and its interpreter."""
+    """The path of a Python script and its interpreter; None when it is not one."""
     look = 'path=$(command -v "$0") && printf "%s\\n" "$path" && head -n 1 "$path"'
     found = box.exec(["/bin/sh", "-c", look, name], timeout_s=60)
     path, _, first = found.stdout.decode(errors="replace").strip().partition("\n")

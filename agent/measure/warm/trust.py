@@ -1,7 +1,7 @@
-"""Which runs of a task's tests may be copied from a template, and which begin with a new process.
+"""Which test runs may be copied from a template, and which start a new process.
 
 Law: a new process decides. Tests that end differently in a copied run of the base state are never copied again, and
-what was never compared is not copied.
+tests that were never compared are not copied.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["Trust"]
 log = logging.getLogger(__name__)
 
 LOSSES = 3
-"""After so many lost templates no run is copied any more."""
+"""After this many lost templates no run is copied any more."""
 
 
 class Trust:
-    """Chooses how runs begin. Thread-safe. `compare` makes a copied run of some tests of the base state."""
+    """Chooses how runs start. Thread-safe. `compare` makes a copied run of some tests of the base state."""
 
     def __init__(self, baseline: Baseline, compare: Callable[[tuple[str, ...]], SuiteReport]) -> None:
         self._baseline = baseline
@@ -38,17 +38,17 @@ class Trust:
         self._losses = 0
 
     def start(self, tests: tuple[str, ...]) -> Start:
-        """How a run of these tests, of all when none is named, begins. A session of their own is for tests that are
-        run again and again."""
+        """How a run of these tests, or of all when none is named, starts. Only tests that run again and again get a
+        session of their own."""
         with self._lock:
             self._asked[tests] += 1
-            often = self._asked[tests] > 1
+            repeated = self._asked[tests] > 1
             unsafe = self._distrusted.union(self._baseline.report.unsafe or ())
             if self._losses >= LOSSES or any(not tests or any(holds(test, each) for test in tests) for each in unsafe):
                 return Start.NEW
             if self._baseline.report.unsafe is None:
-                return Start.SESSION if tests and often and self._agree(tests) else Start.NEW
-        return Start.SESSION if often or not tests else Start.PACKAGES
+                return Start.SESSION if tests and repeated and self._agree(tests) else Start.NEW
+        return Start.SESSION if repeated or not tests else Start.PACKAGES
 
     def distrust(self, tests: Sequence[str]) -> None:
         """Never copy a run of these tests again."""
@@ -58,14 +58,14 @@ class Trust:
             log.info("run in new processes from now on: %s", ", ".join(tests[:5]))
 
     def lost(self, error: Exception) -> None:
-        """A template was lost in a run."""
+        """Count a template that was lost during a run."""
         with self._lock:
             self._losses += 1
             losses = self._losses
         log.info("%s; the tests run in a new process%s", error, " from now on" if losses >= LOSSES else "")
 
     def _agree(self, tests: tuple[str, ...]) -> bool:
-        """Whether these tests of the base state end in a copied run as they did in the baseline."""
+        """Whether these tests end in a copied run of the base state as they did in the baseline."""
         if tests not in self._agreeing:
             try:
                 outcomes = self._compare(tests).outcomes

@@ -1,4 +1,4 @@
-"""What views know of subtrees, brought up to date when it is asked for."""
+"""Subtree facts for views, brought up to date when they are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent.run.tree.tree import NodeId, Tree
 __all__ = ["UNIT", "DirtyChildren", "RankedChildren", "exact", "sums"]
 
 UNIT = 1 << 53
-"""One, where values are summed as whole numbers, so that a sum is the same in whatever order it is made."""
+"""The whole number that stands for 1: sums of whole numbers do not depend on the order of their terms."""
 
 
 def exact(value: float) -> int:
@@ -48,23 +48,25 @@ class DirtyChildren:
 
 
 class RankedChildren:
-    """The children of each node that something may be expanded below, ranked anew when they were stirred."""
+    """The children of each node with open nodes in their subtrees, sorted by rank. A rank is computed again when
+    something changed in the child's subtree."""
 
     def __init__(self, tree: Tree, rank: Callable[[NodeId], float]) -> None:
         self._tree = tree
         self._rank = rank
-        self._stirred = DirtyChildren(tree)
+        self._dirty = DirtyChildren(tree)
         self._ranked: defaultdict[NodeId, list[tuple[float, NodeId]]] = defaultdict(list)
         self._place: dict[NodeId, tuple[float, NodeId]] = {}
 
     def below(self, node_id: NodeId) -> None:
-        """Something changed in the subtree of the node, and so in those of all above it."""
-        self._stirred.below(node_id)
+        """Mark the node as in `DirtyChildren`."""
+        self._dirty.below(node_id)
 
     def of(self, node_id: NodeId) -> list[tuple[float, NodeId]]:
-        """Each child with its rank, the lowest first and the oldest among equals. The list is not to be changed."""
+        """Pairs of a rank and a child, the lowest rank first, among equals the oldest. Callers must not change the
+        list."""
         ranked = self._ranked[node_id]
-        for child in self._stirred.children(node_id):
+        for child in self._dirty.children(node_id):
             if child in self._place:
                 del ranked[bisect_left(ranked, self._place.pop(child))]
             if self._tree.open_below(child):

@@ -1,4 +1,4 @@
-"""Which states of a frontier to keep: few, good and different."""
+"""Pruning a frontier: keep few states that are good and different from each other."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from agent.search.support.signature import ending, touched
 __all__ = ["EXACT", "Frontier", "keep"]
 
 EXACT = 12
-"""Up to so many states the best choice is found, beyond it a good one."""
+"""Up to this many states the choice is optimal; beyond, it is approximate."""
 
 
 def keep(
     tree: Tree, nodes: Sequence[NodeId], width: int, *, cost: float = 1.0, coverage: float = 1.0
 ) -> tuple[NodeId, ...]:
-    """The best states to go on from, at least one and at most `width`, in the order of `nodes`; none of none.
+    """The best states to continue from, at least one and at most `width`, in the order of `nodes`; empty if `nodes` is.
 
-    Two states are of one cluster when the same tests fail in them in the same way and the same files were edited.
-    `Frontier` says what is best.
+    Two states are in one cluster if the same tests fail in them in the same way and the same files were edited.
+    `Frontier` defines the best set.
     """
     if not nodes:
         return ()
@@ -33,19 +33,19 @@ def keep(
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """The states that may be kept, by position, and the objective of ETS (arXiv 2502.13575).
+    """The candidate states, by position, and the objective of ETS (arXiv 2502.13575).
 
     worth = share of the reward - cost * share of the nodes + coverage * share of the clusters
 
-    A state keeps every node on its path from the root; those that it shares with another are counted once.
+    A state keeps every node on its path from the root; nodes shared by several kept states count once.
     """
 
     rewards: tuple[float, ...]
-    """Each in [0, 1]; together 1."""
+    """Each in [0, 1]; their sum is 1."""
     paths: tuple[int, ...]
-    """The nodes that each keeps, as a set of bits."""
+    """The nodes that each state keeps, as a bit set."""
     clusters: tuple[int, ...]
-    """The cluster of each, as one bit."""
+    """The cluster of each state, as one bit."""
     node_cost: float
     cluster_gain: float
 
@@ -58,30 +58,30 @@ class Frontier:
         cost: float,
         coverage: float,
     ) -> Frontier:
-        """From values of 0 or more; where all are 0 they count as equal."""
+        """Build the frontier from values of at least 0; if all are 0, they count as equal."""
         total = sum(values)
         rewards = tuple(value / total if total else 1 / len(values) for value in values)
         nodes, kinds = dict[Hashable, int](), dict[Hashable, int]()
         kept = tuple(sum(1 << nodes.setdefault(node, len(nodes)) for node in path) for path in paths)
-        found = tuple(1 << kinds.setdefault(cluster, len(kinds)) for cluster in clusters)
-        return cls(rewards, kept, found, cost / len(nodes), coverage / len(kinds))
+        bits = tuple(1 << kinds.setdefault(cluster, len(kinds)) for cluster in clusters)
+        return cls(rewards, kept, bits, cost / len(nodes), coverage / len(kinds))
 
     def best(self, width: int) -> tuple[int, ...]:
-        """The positions to keep, exactly the best ones up to EXACT states. Beyond, the better of two choices; it lacks
-        at most the cost of the inner nodes of `ignoring_paths`, those that it keeps for the sake of others."""
+        """The positions to keep. Up to EXACT states the set is optimal. Beyond, it is the better of two approximations
+        and falls short of the optimum by at most the cost of the inner nodes on the paths of `ignoring_paths`."""
         if len(self.rewards) <= EXACT:
             return self._exactly(width)
         return max(self.greedily(width), self.ignoring_paths(width), key=self.worth)
 
     def worth(self, chosen: Iterable[int]) -> float:
-        """The objective."""
-        reward, nodes, found = 0.0, 0, 0
+        """The objective for these positions."""
+        reward, nodes, kinds = 0.0, 0, 0
         for index in chosen:
-            reward, nodes, found = reward + self.rewards[index], nodes | self.paths[index], found | self.clusters[index]
-        return reward - self.node_cost * nodes.bit_count() + self.cluster_gain * found.bit_count()
+            reward, nodes, kinds = reward + self.rewards[index], nodes | self.paths[index], kinds | self.clusters[index]
+        return reward - self.node_cost * nodes.bit_count() + self.cluster_gain * kinds.bit_count()
 
     def greedily(self, width: int) -> tuple[int, ...]:
-        """Add the state that gains most, until none gains."""
+        """Add the state with the highest gain until no state has a gain."""
         chosen: list[int] = []
         rest = set(range(len(self.rewards)))
         while rest and len(chosen) < width:
@@ -93,13 +93,13 @@ class Frontier:
         return tuple(sorted(chosen))
 
     def ignoring_paths(self, width: int) -> tuple[int, ...]:
-        """The best choice if every state cost one node and no more."""
+        """The best set if every state cost exactly one node."""
         ranked = sorted(range(len(self.rewards)), key=lambda i: (-self.rewards[i], i))
-        gains, found = dict[int, float](), 0
+        gains, covered = dict[int, float](), 0
         for index in ranked:
             gains[index] = self.rewards[index] - self.node_cost
-            gains[index] += 0.0 if found & self.clusters[index] else self.cluster_gain
-            found |= self.clusters[index]
+            gains[index] += 0.0 if covered & self.clusters[index] else self.cluster_gain
+            covered |= self.clusters[index]
         best, *others = sorted(ranked, key=lambda i: -gains[i])[:width]
         return tuple(sorted([best, *(i for i in others if gains[i] > 0)]))
 

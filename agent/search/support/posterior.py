@@ -1,4 +1,4 @@
-"""What is believed of a mean after some values were seen, as conjugate distributions: update, mean, draw."""
+"""Conjugate distributions of an unknown mean: update with observed values, read the mean, draw."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ LEAST = 1e-300
 
 
 class Seen(NamedTuple):
-    """What is known of some values, enough for either distribution: their number, sum and sum of squares."""
+    """The sufficient statistics of observed values for either distribution: their number, sum and sum of squares."""
 
     n: int = 0
     total: float = 0.0
     squares: float = 0.0
 
     def plus(self, other: Seen) -> Seen:
-        """What is known of both together."""
+        """The statistics of both sets of values together."""
         return Seen(self.n + other.n, self.total + other.total, self.squares + other.squares)
 
 
 class Beta(NamedTuple):
-    """Of coins: a value in [0, 1] is a share of a success."""
+    """The mean of coin tosses; a value in [0, 1] counts as a fraction of a success."""
 
     successes: float
-    """Above 0, as are the failures."""
+    """Above 0, like the failures."""
     failures: float
 
     @property
@@ -46,7 +46,7 @@ class Beta(NamedTuple):
 
 
 class Normal(NamedTuple):
-    """Of values that are normally distributed with unknown mean and variance (normal-inverse-chi-squared)."""
+    """The mean of normally distributed values of unknown mean and variance (normal-inverse-chi-squared)."""
 
     mean: float
     kappa: float

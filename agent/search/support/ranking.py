@@ -1,4 +1,4 @@
-"""The best of many items, found without looking at all of them."""
+"""The best of many items without scoring all of them: a lazy-deletion heap of upper bounds."""
 
 from __future__ import annotations
 
@@ -12,32 +12,40 @@ from agent.run.tree.tree import NodeId
 __all__ = ["Facts", "Ranking", "exactly", "why_first"]
 
 Facts = tuple[float, ...]
-"""The numbers that an item's score is made of."""
+"""The numbers from which an item's score is computed."""
 
 AHEAD = 256
-"""The horizon is one part in so many away: far enough to be reached seldom, near enough for tight ceilings."""
+"""The horizon is `now + now // AHEAD`: far enough to be reached seldom, near enough for tight upper bounds."""
 SLACK = 16
-"""Out-of-date entries that a heap may hold beside as many as there are others."""
+"""The heap is rebuilt when it has this many entries more than twice the current ones."""
 
 
 def why_first(best: Sequence[NodeId], terms: Callable[[NodeId], Mapping[str, float]], among: int) -> Reason:
-    """Why the first of some nodes, best first, was taken: its terms beside those of the second, where there is one."""
+    """Why the first of these nodes, sorted best first, was selected: its terms and those of the second, if any."""
     rival = best[1] if len(best) > 1 else None
     return Reason(best[0], terms(best[0]), among, rival, None if rival is None else terms(rival))
 
 
 def exactly(facts: Facts, now: int) -> float:
-    """The score of items whose only fact is their score."""
+    """The score function of items whose only fact is their score."""
     del now
     return facts[0]
 
 
 class Ranking:
-    """Items by score. Items of the same facts have the same score; the smaller item comes first among equals.
+    """Items ranked by score. Items with equal facts form a class and have the same score; among equals the smaller item
+    comes first.
 
-    `score(facts, now)` may depend on a count `now` that all items share. It must not fall when `now` grows, but it may
-    fall between two calls otherwise. Its value at the *horizon*, a little beyond `now`, is then a ceiling: an item
-    whose ceiling is below the scores that were found already need not be looked at, and what is found is exact.
+    `score(facts, now)` may depend on a count `now` that all items share, such as the visit count of their parent. It
+    must not fall when `now` grows, but may fall between two calls for other reasons. So the score at the *horizon*, a
+    little beyond `now`, stays an upper bound. `best` pops the classes with the highest bounds, computes their exact
+    scores, and stops at a bound below the second best score: the result is exact. An entry whose class has no items
+    left is deleted lazily, when it is popped.
+
+    Example: UCT scores `value + 0.1 * sqrt(ln now / visits)` in a heap built at `now` = 1024, for which the horizon is
+    1024 + 1024 // 256 = 1028. The classes (value, visits) are A = (0.5, 400), B = (0.4, 40) and C = (0.3, 400), with
+    the upper bounds 0.513, 0.442 and 0.313. `best` pops A and B, computes their scores, and stops, since C's bound is
+    below B's score. C is not scored; A and B are pushed back. The heap is rebuilt when `now` passes 1028.
     """
 
     def __init__(self, score: Callable[[Facts, int], float], now: int = 0) -> None:
@@ -51,7 +59,7 @@ class Ranking:
         return len(self._facts)
 
     def put(self, item: int, facts: Facts | None) -> None:
-        """Rank an item by these facts from now on; None: it is out."""
+        """Rank an item by these facts from now on; None removes it."""
         old = self._facts.pop(item, None)
         if old is not None:
             alike = self._alike[old]
@@ -66,22 +74,22 @@ class Ranking:
             insort(self._alike[facts], item)
 
     def best(self, now: int = 0) -> list[tuple[float, int]]:
-        """The two best, each with its score; fewer when there are fewer."""
+        """The two best items with their scores, or fewer."""
         if now > self._horizon or len(self._heap) > 2 * len(self._alike) + SLACK:
-            self._look_ahead(now + now // AHEAD)
-        found: list[tuple[float, int]] = []
-        looked_at: dict[Facts, float] = {}
-        while self._heap and (len(found) < 2 or self._heap[0][0] <= found[1][0]):
-            negative, facts = heappop(self._heap)
-            if facts in self._alike and facts not in looked_at:
-                looked_at[facts] = negative
+            self._rebuild(now + now // AHEAD)
+        best: list[tuple[float, int]] = []
+        popped: dict[Facts, float] = {}
+        while self._heap and (len(best) < 2 or self._heap[0][0] <= best[1][0]):
+            negative_bound, facts = heappop(self._heap)
+            if facts in self._alike and facts not in popped:
+                popped[facts] = negative_bound
                 score = self._score(facts, now)
-                found = sorted([*found, *((-score, item) for item in self._alike[facts][:2])])[:2]
-        for facts, negative in looked_at.items():
-            heappush(self._heap, (negative, facts))
-        return [(-negative, item) for negative, item in found]
+                best = sorted([*best, *((-score, item) for item in self._alike[facts][:2])])[:2]
+        for facts, negative_bound in popped.items():
+            heappush(self._heap, (negative_bound, facts))
+        return [(-negative, item) for negative, item in best]
 
-    def _look_ahead(self, horizon: int) -> None:
+    def _rebuild(self, horizon: int) -> None:
         self._horizon = horizon
         self._heap = [(-self._score(facts, horizon), facts) for facts in self._alike]
         heapify(self._heap)

@@ -1,4 +1,4 @@
-"""States by the tests that they repair."""
+"""An index of states by the tests that they repair."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Tests = frozenset[str]
 
 
 class Repairs:
-    """A view (`agent.run.tree.tree.View`) of what was repaired. Of the tests that fail in the base state and are not
-    flaky, a state repairs those that pass in it; a state that breaks another test counts for nothing, and so does one
-    that was pruned."""
+    """A view (`agent.run.tree.tree.View`): which state repairs which tests. A state repairs a test that fails in the
+    base state, is not flaky, and passes in the state. A state that breaks another test, or was pruned, repairs
+    nothing."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._tests: dict[NodeId, Tests] = {}
         self._alike: dict[Tests, list[tuple[float, NodeId]]] = {}
         self.most: list[Tests] = []
-        """What states repair, without what is a part of what another repairs; in a fixed order."""
+        """The maximal sets of tests that states repair, in a fixed order."""
 
     def changed(self, node_id: NodeId) -> None:
-        """Take in a new node, or leave out one that was pruned."""
+        """Add a new node, or remove a pruned one."""
         if node_id not in self._tests:
             self._tests[node_id] = self._repaired(node_id)
             if tests := self._tests[node_id]:
@@ -37,10 +37,10 @@ class Repairs:
             self._compare()
 
     def changed_below(self, node_id: NodeId) -> None:
-        """Nothing here depends on it."""
+        """Not needed: repairs do not depend on the subtree."""
 
     def nodes(self, tests: Tests) -> list[NodeId]:
-        """The states that repair exactly these, the most valuable first, the older among equals."""
+        """The states that repair exactly these tests, the most valuable first, among equals the older."""
         return [node_id for _, node_id in self._alike.get(tests, ())]
 
     def _repaired(self, node_id: NodeId) -> Tests:
@@ -54,5 +54,5 @@ class Repairs:
         return -self._tree[node_id].value, node_id
 
     def _compare(self) -> None:
-        known = [tests for tests, nodes in self._alike.items() if nodes]
-        self.most = sorted((tests for tests in known if not any(tests < other for other in known)), key=sorted)
+        repaired = [tests for tests, nodes in self._alike.items() if nodes]
+        self.most = sorted((tests for tests in repaired if not any(tests < other for other in repaired)), key=sorted)

@@ -23,7 +23,7 @@ class RemoteBudget:
     attempt: int
     """As in `WorkerLease`; 0 without a name."""
     until: float
-    """When the limit of seconds is met, by this machine's `time.monotonic`; may be infinite."""
+    """When the limit of seconds is reached, by this machine's `time.monotonic`; may be infinite."""
 
     @property
     def left_s(self) -> float:

@@ -1,7 +1,7 @@
-"""Documents: a run as one file for the readers of other programs, its winning path first.
+"""Documents: a run as one file in the format of another program, its winning path first.
 
-As in rows, secrets are taken out, and the same run gives the same bytes. Unlike rows they hold runs that came to
-nothing, too: they are for looking at.
+As in rows, secrets are removed, and the same run gives the same bytes. Unlike rows, documents are for viewing, so
+failed runs have them too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agent.run.run import Run
 __all__ = ["DOCUMENTS", "Document", "Kind", "export"]
 
 Document = dict[str, Any]
-"""What the file holds, as JSON has it."""
+"""The contents of a file, as a JSON object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Kind:
 
     format: Format
     file: str
-    """Its name; `{name}` stands for that of the run."""
+    """The file's name; `{name}` stands for that of the run."""
 
 
 DOCUMENTS = {
@@ -44,23 +44,23 @@ DOCUMENTS = {
 
 
 def export(runs: Sequence[Path], form: str, options: Mapping[str, str], out: Path | None) -> list[Path]:
-    """Write a file a run, in a folder of its name below `out`, or in the run's own; where they are. A run in which
-    nothing was said or done has none.
+    """Write a file for each run, in a folder of its name below `out` or in the run's own folder; returns the files. A
+    run without turns has none.
 
     Raises:
-        UsageError: no such option, or two runs have the same name.
+        UsageError: an option is unknown, or two runs have the same name.
         agent.errors.JournalError: a run cannot be read.
     """
     kind, written = DOCUMENTS[form], dict[Path, None]()
     make: Callable[[Run], Document | None] = construct(kind.format, form, options)
-    for path in (each.absolute() for each in runs):  # `.` has no name
+    for path in (run.absolute() for run in runs):  # `.` has no name
         target = (out / path.name if out else path) / kind.file.format(name=path.name)
         if target in written:
             raise UsageError(f"two runs are called {path.name}: give each batch an --out of its own")
         with Run.read(path) as run:
-            made = make(run) if len(run.tree) else None
-        if made is not None:
+            document = make(run) if len(run.tree) else None
+        if document is not None:
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(target, json.dumps(clean(made), indent=1).encode() + b"\n")
+            write_atomically(target, json.dumps(clean(document), indent=1).encode() + b"\n")
             written[target] = None
     return list(written)

@@ -1,5 +1,5 @@
-"""ATIF, harbor's Agent Trajectory Interchange Format (RFC 0001), version 1.7: the winning path as the trajectory, other
-rollouts as trajectories below it. What these share with a path before them is marked as copied context."""
+"""ATIF, harbor's Agent Trajectory Interchange Format (RFC 0001), version 1.7: the winning path as the trajectory, and
+other rollouts as trajectories below it. Steps that these share with an earlier path are marked as copied context."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ Step = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Atif:
-    """One document a run."""
+    """One document for each run."""
 
     others: int = 16
-    """At most so many rollouts besides the winning one, those that came to the best states."""
+    """The most rollouts besides the winning one; those with the best states are taken."""
 
     def __post_init__(self) -> None:
         if self.others < 0:
             raise ValueError(f"others={self.others}: give 0 or more")
 
     def __call__(self, run: Run) -> dict[str, Any] | None:
-        """The run's rollouts; None where no turn was taken."""
+        """The run's rollouts; None if the run has no turns."""
         turns, won = Turns(run), winner(run)
         if won is None or not turns.path(won):
             return None
-        name, told = run.journal.directory.name, {node.id for node in run.tree.path(won)}
+        name, shown = run.journal.directory.name, {node.id for node in run.tree.path(won)}
         branches = []
         for leaf in self._others(run, turns, won):
-            branches.append(_trajectory(run, f"{name}/{leaf}", turns.path(leaf), told))
-            told |= {node.id for node in run.tree.path(leaf)}
-        made = _trajectory(run, f"{name}/{won}", turns.path(won), set()) | {"session_id": name}
+            branches.append(_trajectory(run, f"{name}/{leaf}", turns.path(leaf), shown))
+            shown |= {node.id for node in run.tree.path(leaf)}
+        document = _trajectory(run, f"{name}/{won}", turns.path(won), set()) | {"session_id": name}
         if branches:
-            made["steps"].append(_references(len(made["steps"]) + 1, branches))
-            made["subagent_trajectories"] = branches
-        return made | {"final_metrics": _final(run, len(made["steps"])), "extra": _facts(run)}
+            document["steps"].append(_references(len(document["steps"]) + 1, branches))
+            document["subagent_trajectories"] = branches
+        return document | {"final_metrics": _final(run, len(document["steps"])), "extra": _facts(run)}
 
     def _others(self, run: Run, turns: Turns, won: NodeId) -> list[NodeId]:
-        """The leaves of those that are shown, in the order of their making."""
-        above = {node.id for node in run.tree.path(won)}
-        found = [each for each in run.rollouts() if each.leaf not in above and turns.path(each.leaf)]
-        best = sorted(found, key=lambda each: (-run.tree[each.best].value, each.leaf))[: self.others]
-        return sorted(each.leaf for each in best)
+        """The leaves of the other rollouts to show, in the order of their making."""
+        path = {node.id for node in run.tree.path(won)}
+        rollouts = [rollout for rollout in run.rollouts() if rollout.leaf not in path and turns.path(rollout.leaf)]
+        best = sorted(rollouts, key=lambda rollout: (-run.tree[rollout.best].value, rollout.leaf))[: self.others]
+        return sorted(rollout.leaf for rollout in best)
 
 
-def _trajectory(run: Run, name: str, turns: Sequence[Turn], told: Set[NodeId]) -> dict[str, Any]:
-    """One path; turns of the nodes in `told` were shown before."""
+def _trajectory(run: Run, name: str, turns: Sequence[Turn], shown: Set[NodeId]) -> dict[str, Any]:
+    """One path; turns of the nodes in `shown` are in an earlier trajectory."""
     steps = list[Step]()
     for exchange in exchanges(turns):
-        copied = {"is_copied_context": True} if exchange.turn.node in told else {}
-        first = {"is_copied_context": True} if told and not steps else {}
+        copied = {"is_copied_context": True} if exchange.turn.node in shown else {}
+        first = {"is_copied_context": True} if shown and not steps else {}
         for message in exchange.given:
             _add(steps, message, first or copied)
         steps.append({"step_id": len(steps) + 1, **_answered(run, exchange), **copied})
@@ -79,7 +79,7 @@ def _trajectory(run: Run, name: str, turns: Sequence[Turn], told: Set[NodeId]) -
 
 
 def _add(steps: list[Step], message: Message, copied: dict[str, bool]) -> None:
-    """A message that is no turn's own: what the policy was told, or an answer that could not be read."""
+    """Add a message from outside the turns: what the policy was told, or an answer that could not be read."""
     content = _text(message.get("content"))
     match message["role"]:
         case "tool":
@@ -122,7 +122,7 @@ def _metrics(usage: Usage) -> dict[str, Any]:
 
 
 def _final(run: Run, steps: int) -> dict[str, Any]:
-    """Of the whole search, all rollouts included."""
+    """The metrics of the whole search, including all rollouts."""
     spent = {f"total_{key}": value for key, value in _metrics(run.usage).items()}
     more = {"model_calls": run.usage.model_calls, "measurements": run.usage.measurements, "states": len(run.tree)}
     return {**spent, "total_steps": steps, "extra": more}
@@ -136,13 +136,13 @@ def _facts(run: Run) -> dict[str, Any]:
 
 def _references(number: int, branches: Sequence[dict[str, Any]]) -> Step:
     """A step that names the other rollouts, so that readers find them."""
-    named = [{"subagent_trajectory_ref": [{"trajectory_id": each["trajectory_id"]}]} for each in branches]
-    said = f"{len(named)} other rollouts of the search"
-    return {"step_id": number, "source": "system", "message": said, "observation": {"results": named}}
+    references = [{"subagent_trajectory_ref": [{"trajectory_id": branch["trajectory_id"]}]} for branch in branches]
+    message = f"{len(references)} other rollouts of the search"
+    return {"step_id": number, "source": "system", "message": message, "observation": {"results": references}}
 
 
 def _text(content: Any) -> str:
-    """The words of a message, which may be in parts."""
+    """The text of a message, which may be in parts."""
     if isinstance(content, (list, tuple)):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     return content or ""

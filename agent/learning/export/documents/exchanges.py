@@ -1,4 +1,4 @@
-"""Exchanges: the turns of a path as somebody would read them: what was given, what was answered, done and seen."""
+"""The turns of a path as a reader sees them: new messages, answer, actions and observations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_CARRIED_OUT = Observation("", ok=False)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One action and what was seen of it."""
+    """One action and its observation."""
 
     id: str
     name: str
@@ -32,54 +32,54 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One turn."""
+    """One turn with its new messages and its calls."""
 
     turn: Turn
     given: tuple[Message, ...]
-    """What its prompt says that was not said before."""
+    """The messages of its prompt that are new."""
     calls: tuple[Call, ...]
     native: bool
-    """Whether the answer calls tools in its provider's form; else the calls are in its text."""
+    """Whether the answer uses the provider's tool calls; otherwise the calls are in its text."""
 
 
 def exchanges(turns: Sequence[Turn]) -> Iterator[Exchange]:
     """The turns of a path, in order."""
     before: Turn | None = None
     for turn in turns:
-        named = turn.answer.get("tool_calls") or ()
-        yield Exchange(turn, _given(turn, before), tuple(_calls(turn, named)), bool(named))
+        tool_calls = turn.answer.get("tool_calls") or ()
+        yield Exchange(turn, _given(turn, before), tuple(_calls(turn, tool_calls)), bool(tool_calls))
         before = turn
 
 
 def winner(run: Run) -> NodeId | None:
-    """The node whose patch the run's answer is; without one, where the best rollout ended. None: nothing was tried."""
+    """The node of the run's final patch; without one, the best state of the best rollout. None: nothing was tried."""
     if run.ended is not None and run.ended.best is not None:
         return run.ended.best
-    found = max(run.rollouts(), key=lambda each: (run.tree[each.best].value, -each.leaf), default=None)
-    return found.best if found else None
+    best = max(run.rollouts(), key=lambda rollout: (run.tree[rollout.best].value, -rollout.leaf), default=None)
+    return best.best if best else None
 
 
 def patch_of(run: Run) -> str:
-    """The run's answer; empty without one."""
+    """The run's final patch; empty without one."""
     blob = run.ended.patch_blob if run.ended else None
     return run.journal.get_blob(blob).decode(errors="replace") if blob else ""
 
 
 def _given(turn: Turn, before: Turn | None) -> tuple[Message, ...]:
-    """Where old results were left out meanwhile, the prompt does not go on from what was said: then what follows the
-    last answer and its results."""
+    """The new messages of a turn's prompt. If the prompt does not continue the conversation, because old results were
+    left out, they are those after the last answer and its results."""
     if before is None:
         return turn.prompt
     if turn.prompt[: len(before.told)] == before.told:
         return turn.prompt[len(before.told) :]
-    last = max((n for n, each in enumerate(turn.prompt) if each["role"] in ("assistant", "tool")), default=-1)
+    last = max((n for n, message in enumerate(turn.prompt) if message["role"] in ("assistant", "tool")), default=-1)
     return tuple(message for message in turn.prompt[last + 1 :] if message not in before.results)
 
 
-def _calls(turn: Turn, named: Sequence[Any]) -> Iterator[Call]:
-    ids = [str(call["id"]) for call in named] if len(named) == len(turn.step.actions) else []
+def _calls(turn: Turn, tool_calls: Sequence[Any]) -> Iterator[Call]:
+    ids = [str(call["id"]) for call in tool_calls] if len(tool_calls) == len(turn.step.actions) else []
     observed = chain(turn.step.observations, repeat(NOT_CARRIED_OUT))
     for number, (action, seen) in enumerate(zip(turn.step.actions, observed, strict=False)):
         name, arguments = as_call(action)
-        made = f"call_{turn.node}_{turn.number}_{number}"
-        yield Call(ids[number] if ids else made, name, loads(arguments), action, seen)
+        own_id = f"call_{turn.node}_{turn.number}_{number}"
+        yield Call(ids[number] if ids else own_id, name, loads(arguments), action, seen)

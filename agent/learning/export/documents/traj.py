@@ -1,7 +1,7 @@
 """mini-swe-agent's trajectory (`mini-swe-agent-1.1`): the winning path as one conversation.
 
-Shell commands are what they are; the other tools' calls are written as their name and arguments, which a shell would
-not take, and have no output of their own but what the policy was told.
+Shell commands are written as they are, other tool calls as their name and arguments, which no shell accepts. The output
+of a call is what the policy was told.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class Traj:
-    """One document a run."""
+    """One document for each run."""
 
     def __call__(self, run: Run) -> dict[str, Any] | None:
-        """The run's winning path; None where no turn was taken."""
+        """The run's winning path; None if it has no turns."""
         leaf = winner(run)
         turns = Turns(run).path(leaf) if leaf is not None else []
         if not turns:
             return None
         patch, status = patch_of(run), _exit_status(run)
         submitted = {"exit_status": status, "submission": patch}
-        said = [message for exchange in exchanges(turns) for message in _messages(exchange)]
+        messages = [message for exchange in exchanges(turns) for message in _messages(exchange)]
         return {
             "trajectory_format": FORMAT,
             "instance_id": task_of(run).id,
             "info": _info(run) | submitted,
-            "messages": [*said, {"role": "exit", "content": patch, "extra": submitted}],
+            "messages": [*messages, {"role": "exit", "content": patch, "extra": submitted}],
         }
 
 
 def _info(run: Run) -> dict[str, Any]:
-    """Of the settings, what names the solver: none that may hold a key."""
+    """The settings that name the solver, without any that may hold a key."""
     settings = run.started.settings if run.started else {}
     name = {key: settings.get(key, {}).get("name", "") for key in ("policy", "search", "value")}
     place = task_of(run).workspace.mount or WORKDIR
@@ -68,12 +68,12 @@ def _info(run: Run) -> dict[str, Any]:
 
 
 def _cost(usage: Usage) -> float | None:
-    """In dollars; None: the price is unknown."""
+    """The cost in dollars; None if the price is unknown."""
     return None if usage.unpriced_calls else usage.cost_usd
 
 
 def _exit_status(run: Run) -> str:
-    """In the words of mini-swe-agent, where it has some."""
+    """The exit status, in mini-swe-agent's terms where it has one."""
     if run.ended is None:
         return ""
     otherwise = "Submitted" if run.ended.patch_blob else run.ended.stop.capitalize()
@@ -82,10 +82,10 @@ def _exit_status(run: Run) -> str:
 
 def _messages(exchange: Exchange) -> Iterator[dict[str, Any]]:
     yield from map(_with_text, exchange.given)
-    named = [{"command": _command(call)} | _id(exchange, call) for call in exchange.calls]
+    actions = [{"command": _command(call)} | _id(exchange, call) for call in exchange.calls]
     asked = exchange.turn.asked
     cost = {"cost": _cost(asked.answer.usage)} if asked else {}
-    yield _with_text(exchange.turn.answer) | {"extra": {"actions": named, **cost}}
+    yield _with_text(exchange.turn.answer) | {"extra": {"actions": actions, **cost}}
     for call in exchange.calls:
         output = {"raw_output": call.seen.text, "returncode": 0 if call.seen.ok else 1}
         role = {"role": "tool" if exchange.native else "user", "content": call.seen.text}
@@ -101,7 +101,7 @@ def _command(call: Call) -> str:
 
 
 def _with_text(message: Message) -> dict[str, Any]:
-    """With the arguments of calls as text, as they were sent."""
+    """The message with call arguments as text, as they were sent."""
     if not message.get("tool_calls"):
         return dict(message)
     calls = [

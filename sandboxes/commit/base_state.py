@@ -1,11 +1,9 @@
-"""The first state of a workspace: its image, what is copied in, what set-up commands make of it."""
+"""Builds the base state of a workspace as an image: copies the workspace in and runs its set-up commands."""
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import io
-import json
 import os
 import tarfile
 import tempfile
@@ -20,8 +18,8 @@ from sandboxes.commit.archives import directories, from_root
 from sandboxes.commit.container import Box, leased, upwards
 from sandboxes.commit.states import MAX_LAYERS, State, States, flatten
 from sandboxes.docker.client import labels
-from sandboxes.docker.images import BASE_IMAGE, environment_of, find, outward, plain_name
-from sandboxes.forking.base_state import ENV, SETUP_DISK_BYTES
+from sandboxes.docker.images import BASE_IMAGE, environment_of, find, outward, plain_name, workdir_of
+from sandboxes.forking.base_state import ENV, content_key, setup_limits
 from sandboxes.forking.host_network_env import borrow
 from sandboxes.forking.image_user import ROOT, account, activated
 from sandboxes.forking.workspace_files import Repository, pack, repository
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.images import Image
 
-__all__ = ["found"]
+__all__ = ["build_base_state"]
 
 _LENT = "/.ramify-lent"
 _SET_UP = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
@@ -39,8 +37,8 @@ _ENVIRONMENTS = "ramify-environment"
 _SET_UPS = "ramify-setup"
 
 
-def found(client: DockerClient, states: States, workspace: Workspace, limits: Limits) -> State:
-    """The base state of a workspace.
+def build_base_state(client: DockerClient, states: States, workspace: Workspace, limits: Limits) -> State:
+    """Build the base state of a workspace.
 
     Raises:
         SetupFailed, SandboxUnavailable: as `sandboxes.Provider.create`.
@@ -51,36 +49,37 @@ def found(client: DockerClient, states: States, workspace: Workspace, limits: Li
     if workspace.environment:
         first = replace(first, image=_environment(client, states, first, workspace.environment, limits))
     with _prepared(client, states, first, limits, online=bool(workspace.setup)) as box:
-        known = _copy_in(box, first, workspace, name)
+        repository_facts = _copy_in(box, first, workspace, name)
         if workspace.setup:
             first = replace(first, image=_set_up(client, box, first, workspace.setup))
         else:
-            return _settled(states, box, first, known)
+            return _settled(states, box, first, repository_facts)
     with _prepared(client, states, first, limits, online=False) as box:
-        return _settled(states, box, first, known)
+        return _settled(states, box, first, repository_facts)
 
 
-def _settled(states: States, box: Box, first: State, known: Repository) -> State:
-    """The container's state as a base."""
+def _settled(states: States, box: Box, first: State, repository_facts: Repository) -> State:
+    """Freeze the container into a base state."""
     give(box, *first.owner)
     tree = box.files.tree(first.workdir)
-    facts = replace(first, tree=tree, tracked=known.tracked or (), exclude=known.exclude)
+    facts = replace(first, tree=tree, tracked=repository_facts.tracked or (), exclude=repository_facts.exclude)
     return states.new(box.container, facts, base=True)
 
 
 def _set_up(client: DockerClient, box: Box, first: State, commands: Sequence[str]) -> str:
-    """The image in which these commands were run on what the container holds, made now if it never was."""
+    """The image of the container's content after these commands, built now if it does not exist."""
     image = str(client.images.get(first.image).id)
-    name = _named(_SET_UPS, image, first.workdir, sorted(box.files.tree(first.workdir).items()), commands, first.env)
+    key = content_key(image, first.workdir, sorted(box.files.tree(first.workdir).items()), commands, first.env)
+    name = f"{_SET_UPS}:{key}"
     _make_once(client, name, box, commands, first)
     return name
 
 
 def _make_once(client: DockerClient, name: str, box: Box, commands: Sequence[str], first: State) -> None:
-    """Run commands in a container and make it the image of that name, unless there is one or another is at it."""
+    """Run commands in a container and commit it as image `name`, unless that exists. One process builds at a time."""
     from docker.errors import ImageNotFound
 
-    with _alone(name):
+    with _locked(name):
         try:
             client.images.get(name)
         except ImageNotFound:
@@ -90,8 +89,8 @@ def _make_once(client: DockerClient, name: str, box: Box, commands: Sequence[str
 
 
 @contextmanager
-def _alone(name: str) -> Iterator[None]:
-    """Nobody else on this machine makes the image of that name meanwhile."""
+def _locked(name: str) -> Iterator[None]:
+    """Lock the image name against other processes on this machine."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "ramify", "locks")
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / name.replace(":", "-")).open("w") as lock:
@@ -99,43 +98,37 @@ def _alone(name: str) -> Iterator[None]:
         yield
 
 
-def _named(repository_: str, *parts: object) -> str:
-    return f"{repository_}:{hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()}"
-
-
 def _first(client: DockerClient, states: States, image: Image, workspace: Workspace, limits: Limits) -> State:
-    """The image itself as a state that was never saved."""
+    """The image as an unsaved state, with its user, environment and working directory."""
     config = image.attrs["Config"]
-    place = _plain(client, image)
-    inside = str(config.get("WorkingDir") or "").rstrip("/") if workspace.path is None else ""
-    first = State(
-        id="", image=place, base="", workdir=workspace.mount or inside or "/workspace", user="0:0", env={}, tree={}
-    )
+    name, workdir = _plain(client, image), workdir_of(image, workspace)
+    first = State(id="", image=name, base="", workdir=workdir, user="0:0", env={}, tree={})
     with leased(client, states, first, limits) as box:
-        who = account(box.read, str(config.get("User") or "0"))
-        env = who.at_home({**ENV, **environment_of(image), **workspace.env})
-    asking = replace(first, user=who.numbers, env=env)
-    with leased(client, states, asking, limits) as box:
-        there = replace(asking, workdir=settled_in(box, workspace, asking.workdir))
-        return replace(there, env={**activated(box, env), **workspace.env})
+        user = account(box.read, str(config.get("User") or "0"))
+        env = user.at_home({**ENV, **environment_of(image), **workspace.env})
+    first = replace(first, user=user.numbers, env=env)
+    with leased(client, states, first, limits) as box:
+        return replace(first, workdir=settled_in(box, workspace, workdir), env={**activated(box, env), **workspace.env})
 
 
 def _plain(client: DockerClient, image: Image) -> str:
-    """A name of the image, or of one with the same files that has room for layers and declares no volumes: what is
-    written to a volume is no part of a commit."""
+    """A name for the image, or for a flattened copy if it has too many layers or declares volumes.
+
+    A commit does not include what is written to a volume.
+    """
     name = plain_name(str(image.id))
     if len(image.attrs["RootFS"]["Layers"]) > MAX_LAYERS - 10 or image.attrs["Config"].get("Volumes"):
         flatten(client, str(image.id), name, labels("base"))
         return name
-    if not image.tags:  # the engine removes an image without a name together with the last that stands on it
+    if not image.tags:  # the engine removes an untagged image together with the last image built on it
         image.tag(*name.split(":"))
         return name
     return str(image.tags[0])
 
 
 def _environment(client: DockerClient, states: States, first: State, commands: Sequence[str], limits: Limits) -> str:
-    """The image in which these commands were run, made now if it never was."""
-    name = _named(_ENVIRONMENTS, str(client.images.get(first.image).id), commands)
+    """The image of the environment that these commands build, built now if it does not exist."""
+    name = f"{_ENVIRONMENTS}:{content_key(str(client.images.get(first.image).id), commands)}"
     with _prepared(client, states, replace(first, workdir="/"), limits, online=True) as box:
         _make_once(client, name, box, commands, first)
     return name
@@ -143,25 +136,24 @@ def _environment(client: DockerClient, states: States, first: State, commands: S
 
 @contextmanager
 def _prepared(client: DockerClient, states: States, state: State, limits: Limits, *, online: bool) -> Iterator[Box]:
-    """A container in which set-up commands run: with a network, what installing takes, and room on the disk."""
-    generous = replace(limits, disk_bytes=max(limits.disk_bytes, SETUP_DISK_BYTES))
+    """A container for set-up commands: root, the capabilities that installing needs, and more disk space."""
     as_root = replace(state, user=ROOT.numbers)
-    with leased(client, states, as_root, generous, outward(client) if online else "none", _SET_UP) as box:
+    with leased(client, states, as_root, setup_limits(limits), outward(client) if online else "none", _SET_UP) as box:
         yield box
 
 
 def _run_all(box: Box, commands: Sequence[str], first: State) -> None:
     if not commands:
         return
-    lent = borrow(_LENT)
-    env = {**lent.env, **({} if first.user == ROOT.numbers else {"HOME": "/root"})}
-    box.files.put("/", _archive({path: text for path, text in lent.files.items() if path.startswith(_LENT)}))
+    borrowed = borrow(_LENT)
+    env = {**borrowed.env, **({} if first.user == ROOT.numbers else {"HOME": "/root"})}
+    box.files.put("/", _archive({path: text for path, text in borrowed.files.items() if path.startswith(_LENT)}))
     run_all(box, commands, env)
     box.remove(_LENT)
 
 
 def _archive(texts: Mapping[str, str]) -> bytes:
-    """Files that everybody may read, in a directory that everybody may empty."""
+    """A tar of world-readable files in a directory that every user may empty."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         folder = tarfile.TarInfo(_LENT.strip("/"))
@@ -176,19 +168,19 @@ def _archive(texts: Mapping[str, str]) -> bytes:
 
 
 def _copy_in(box: Box, first: State, workspace: Workspace, image: str) -> Repository:
-    """What is known of the repository, once it is in its place."""
-    there = box.files.look(first.workdir)
+    """Put the workspace in its place and return what git knows about its repository."""
+    existing = box.files.look(first.workdir)
     if workspace.path is None:
-        if there is None or there.kind != "d":
+        if existing is None or existing.kind != "d":
             raise SandboxUnavailable(f"the image {image} has no {first.workdir}; say where its repository is")
         return listed(box)
-    if there is not None:
+    if existing is not None:
         box.remove(first.workdir)
     box.files.put("/", directories((p for p in upwards(first.workdir) if box.files.look(p) is None), first.owner))
-    known = repository(workspace.path)
+    repository_facts = repository(workspace.path)
     with tempfile.TemporaryFile() as file:
-        pack(workspace.path, known.tracked or (), (), file, first.owner)
+        pack(workspace.path, repository_facts.tracked or (), (), file, first.owner)
         file.seek(0)
         with from_root(file, first.workdir) as archive:
             box.files.put("/", archive)
-    return known
+    return repository_facts
