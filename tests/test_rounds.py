@@ -72,7 +72,7 @@ class TestScores:
         assert Registry(tmp_path).present.scores == scores
 
     def test_other_bugs_are_not_compared(self) -> None:
-        with pytest.raises(UsageError, match="other bugs: 1 and 2"):
+        with pytest.raises(UsageError, match="different bugs: 1 and 2"):
             compare(played(1), played(1, 2))
 
     def test_a_batch_that_was_begun_with_more_bugs_is_read_for_those_that_are_compared(self, tmp_path: Path) -> None:
