@@ -45,7 +45,7 @@ def docker(*arguments: str, stdin: bytes = b"") -> bytes:
 
 
 @contextmanager
-def container(client: DockerClient, name: str, env: dict[str, str] | None = None) -> Iterator[Container]:
+def container(client: DockerClient, name: str) -> Iterator[Container]:
     """Yield an idle container of an image, without a network, to run commands in."""
     running = client.containers.run(
         name,
@@ -53,7 +53,6 @@ def container(client: DockerClient, name: str, env: dict[str, str] | None = None
         detach=True,
         init=True,
         network_mode="none",
-        environment=env or {},
         labels=labels(MARKS),
     )
     try:

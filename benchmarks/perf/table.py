@@ -47,9 +47,9 @@ def at_most(what: str, ours: str, n: int, value: float, goal: float, unit: str, 
     return Row(what, ours, usual, n, f"{figure}{unit}", f"at most {goal:g}{unit}", value <= goal)
 
 
-def at_least(what: str, ours: str, n: int, value: float, goal: float, unit: str, usual: str = "") -> Row:
+def at_least(what: str, ours: str, n: int, value: float, goal: float, unit: str) -> Row:
     """A row whose value has to reach its goal."""
-    return Row(what, ours, usual, n, f"{shortened(value)}{unit}", f"at least {goal:g}{unit}", value >= goal)
+    return Row(what, ours, "", n, f"{shortened(value)}{unit}", f"at least {goal:g}{unit}", value >= goal)
 
 
 def shortened(value: float, *, up: bool = False) -> str:
