@@ -170,7 +170,7 @@ def test_what_reports_go_by_has_to_be_what_the_evidence_says(tmp_path: Path, gra
     slipped_in = decide("refused", b"x", HIDDEN, seen(new=PASSED, old=PASSED))
     faults = {name: each.fault for name, each in regraded(tmp_path, better, unseen, slipped_in).items() if each.fault}
     assert faults == {
-        "broken/1": "reports go by another verdict: resolved",
+        "broken/1": "reports use another verdict: resolved",
         "another": "there is no evidence of its verdict resolved",
         "refused": "there is no evidence of its verdict resolved",
     }
@@ -187,7 +187,7 @@ def test_evidence_from_elsewhere_leads_to_no_file_but_its_own(tmp_path: Path) ->
     faults = {name: each.fault for name, each in regraded(folder).items()}
     assert faults["x/1"] == "no grading leaves a file '../../secret'"
     assert faults["x/2"].startswith("it cannot be read")
-    assert faults["../x/1"] == "the chain names what is no bundle of this folder"
+    assert faults["../x/1"] == "the chain has a name that no bundle of this folder can have"
 
 
 def test_a_line_that_was_taken_out_of_the_chain_breaks_it(tmp_path: Path, graded: dict[str, Verdict]) -> None:
@@ -196,7 +196,7 @@ def test_a_line_that_was_taken_out_of_the_chain_breaks_it(tmp_path: Path, graded
     (tmp_path / CHAIN).write_text("".join(lines[:1] + lines[2:]))
     faults = {name: each.fault for name, each in regraded(tmp_path).items() if each.fault}
     assert faults == {
-        "refused/1": "the chain is broken before it: a line was changed or is gone",
+        "refused/1": "the chain is broken before it: a line was changed or removed",
         "broken/1": "the chain does not have it; remove its folder if grading was killed",
     }
     assert chain_head(tmp_path) == head  # which names what was there before, and so the gap

@@ -93,7 +93,7 @@ def test_figures_begun_again_try_nothing_again(
 
 
 def test_figures_of_other_bugs_do_not_go_into_the_same_folder(out: Path, options: list[str]) -> None:
-    with pytest.raises(UsageError, match=r"was made with width 15, not 20: ask for the same, or name a new --out"):
+    with pytest.raises(UsageError, match=r"was made with width 15, not 20: use the same, or name a new --out"):
         figures.main(["--out", str(out), *options, "--width", "20"])
 
 

@@ -46,11 +46,11 @@ def row(task: str, text: str) -> dict[str, Any]:
         (bug("t", "mine", "train", OTHER, "other"), OTHER, ""),
         (bug("t", "theirs", "train", OTHER, "other"), OTHER, "the repository theirs is held out"),
         (bug("t", "mine", "train", OTHER, "held"), OTHER, "m.py held is held out"),
-        (bug("t", "mine", "train", HELD.replace("held", "copy"), "copy"), OTHER, "nearly a copy"),
-        (bug("t", "mine", "train", OTHER, "other"), HELD.replace("+ 1", "+ 2"), "nearly a copy"),
-        (bug("t", "mine", "train", OTHER, "other"), HELD.replace("total", "<V3>"), "nearly a copy"),
-        (bug("t", "mine", "train", HELD.replace("total", "left"), "other"), OTHER, "nearly a copy"),
-        (bug("another", "mine", "train", OTHER, "other"), OTHER, "the row is of no bug that may be trained on"),
+        (bug("t", "mine", "train", HELD.replace("held", "copy"), "copy"), OTHER, "a near copy"),
+        (bug("t", "mine", "train", OTHER, "other"), HELD.replace("+ 1", "+ 2"), "a near copy"),
+        (bug("t", "mine", "train", OTHER, "other"), HELD.replace("total", "<V3>"), "a near copy"),
+        (bug("t", "mine", "train", HELD.replace("total", "left"), "other"), OTHER, "a near copy"),
+        (bug("another", "mine", "train", OTHER, "other"), OTHER, "the row is not from a bug that may be trained on"),
     ],
 )
 def test_a_row_that_comes_from_what_is_held_out_is_a_leak(

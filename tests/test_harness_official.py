@@ -65,9 +65,9 @@ def test_the_version_is_read_from_the_interpreter_that_is_named(tmp_path: Path) 
 def test_an_interpreter_without_it_is_an_error_that_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has no swebench; make it an environment .* --harness-python"):
         find(sys.executable)
-    with pytest.raises(UsageError, match="nowhere/python cannot be asked"):
+    with pytest.raises(UsageError, match="cannot ask /nowhere/python"):
         find("/nowhere/python")
-    with pytest.raises(UsageError, match=r"swebench 3\.0\.1; its command line is known of versions 4 and 5"):
+    with pytest.raises(UsageError, match=r"swebench 3\.0\.1; only versions 4 and 5 are supported"):
         find(stand_in(tmp_path, "3.0.1"))
 
 
@@ -84,7 +84,7 @@ def test_images_that_version_4_would_not_find_are_named() -> None:
     own = command(harness, "r", ["mine/sweb.eval.x86_64.a__b-1:v2"], workers=1)
     assert own[-4:] == ["--namespace", "mine", "--instance_image_tag", "v2"]
     assert command(harness, "r", [""], workers=1)[-3] == "swebench"
-    with pytest.raises(UsageError, match="not for python:3; take swebench 5"):
+    with pytest.raises(UsageError, match="not python:3; use swebench 5"):
         command(harness, "r", ["python:3"], workers=1)
     with pytest.raises(UsageError, match="images of one namespace and tag"):
         command(harness, "r", [PUBLISHED, "mine/sweb.eval.x86_64.b"], workers=1)

@@ -126,5 +126,5 @@ def test_a_folder_that_the_leaderboard_would_not_take_is_refused(batch: Path, tm
     with pytest.raises(UsageError, match="ramify is not like 20261122_name"):
         export(batch, tmp_path / "ramify")
     (tmp_path / "20261122_ramify").mkdir()
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         export(batch, tmp_path / "20261122_ramify")

@@ -152,8 +152,9 @@ class TestABatch:
         batch.record(attempt("a", [False, True], b"", RIGHT))
         batch.close()
         text = CliRunner().invoke(app, ["report", str(tmp_path)]).stdout
-        assert "refinement by visible tests, waves: 1; kept right 0 of 0, fixed wrong 1 of 1" in text
+        assert "refinement by visible tests, rounds: 1; kept right 0 of 0, fixed wrong 1 of 1" in text
         assert "hidden tests, instances" not in text
-        assert "wave 2: 1 of 1 solved first by it; 2 test runs, 10 tokens, 0.5000 dollars, 2 s; 1 of 4 attempts" in text
+        spent = "2 test runs, 10 tokens, 0.5000 dollars, 2 s; 1 of 4 attempts"
+        assert f"round 2: 1 of 1 solved first by it; {spent}" in text
         data = json.loads(CliRunner().invoke(app, ["report", str(tmp_path), "--json"]).stdout)
         assert data["refinement"]["visible"] == Changes(fixed=1).to_json()

@@ -72,7 +72,7 @@ class TestScores:
         assert Registry(tmp_path).present.scores == scores
 
     def test_other_bugs_are_not_compared(self) -> None:
-        with pytest.raises(UsageError, match="other bugs: 1 and 2"):
+        with pytest.raises(UsageError, match="different bugs: 1 and 2"):
             compare(played(1), played(1, 2))
 
     def test_a_batch_that_was_begun_with_more_bugs_is_read_for_those_that_are_compared(self, tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_round_bears_searches_that_failed_and_other_batches_do_not(namespaces:
 
 def test_which_policy_searches_is_not_for_the_settings_to_say(tmp_path: Path) -> None:
     """It would be the one that searches before and after."""
-    with pytest.raises(UsageError, match=r"policy\.by is for a round to say"):
+    with pytest.raises(UsageError, match=r"policy\.by is chosen by the round itself"):
         turn(Round(tmp_path, tmp_path, Learning(), Conditions(settings=("policy.by=uniform",))), tmp_path / "r")
 
 

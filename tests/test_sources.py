@@ -164,7 +164,7 @@ def test_the_language_is_what_the_row_says_or_its_test_patch_is_in(
     ],
 )
 def test_logs_that_nothing_here_reads_are_an_error_and_no_verdict(row: dict[str, Any], provider: Provider) -> None:
-    with pytest.raises(UsageError, match=r"nothing here reads the log of .*; grade it by the harness of its set"):
+    with pytest.raises(UsageError, match=r"no parser for the test log of .*; grade it with its set's own harness"):
         run_script(read(row), b"", provider)
 
 

@@ -27,7 +27,7 @@ def unpack(archive: Path, folder: Path) -> None:
         for member in packed.getmembers():
             inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
             if not inside or not (member.isfile() or member.isdir()):
-                raise UsageError(f"{archive} holds {member.name}, which is not a file or folder below its folder")
+                raise UsageError(f"{archive} holds {member.name}, which is not a file below its folder")
             member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
             member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
         packed.extractall(folder, **_FILTERED)  # noqa: S202  # each member was checked

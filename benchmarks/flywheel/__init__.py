@@ -1,4 +1,4 @@
-"""The flywheel once around: bugs, searches, rows, training, serving, and what the learned policy needs on unseen bugs.
+"""One turn of the flywheel: bugs, searches, rows, training, serving, and what the learned policy needs on unseen bugs.
 
 python -m benchmarks.flywheel --out DIR --help
 """

@@ -1,4 +1,4 @@
-"""The whole loop, each step kept in a folder of its own: begun again, it goes on where it stopped."""
+"""The whole loop. Each step leaves its result in its own folder, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from benchmarks.self_training.playing import Conditions, flags_of, play
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print a table for each held-out split; 1 where something held out was trained on."""
+    """Print a table for each held-out split. Returns 1 if held-out code was trained on."""
     args = _options().parse_args(argv)
     out: Path = args.out.absolute()
     bugs = _bugs(args, out)
@@ -38,8 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with ExitStack() as held:
         counted(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
     export(runs, "edit", out / "rows")
-    found = leaks(out / "rows", bugs)
-    print(f"leaks: {len(found)}", *found[:5], sep="\n  ")
+    leaked = leaks(out / "rows", bugs)
+    print(f"leaks: {len(leaked)}", *leaked[:5], sep="\n  ")
     learned = {
         "uniform": flags_of("uniform", out),
         "mutate": flags,
@@ -49,11 +49,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.train_python:
             learned["model"] = _served(args, out, held)
         _compare(bugs, out, learned, conditions)
-    return int(bool(found))
+    return int(bool(leaked))
 
 
 def _bugs(args: argparse.Namespace, out: Path) -> Path:
-    """Bugs of the repositories that are named; of the generated functions where none is."""
+    """The bugs, made from the repositories that are named, else from generated functions."""
     bugs, begun = out / "bugs", out / "begun"
     if bugs.exists():
         return bugs
@@ -94,16 +94,19 @@ def _compare(bugs: Path, out: Path, learned: Mapping[str, Sequence[str]], condit
             name: scores.read(play(source, out / split / name, flags, conditions)) for name, flags in learned.items()
         }
         for part in _parts(source, split):
-            known = {name: {key: each for key, each in all_.items() if key in part[1]} for name, all_ in played.items()}
-            print(f"\n{part[0]}\n{scores.table(known, 'uniform')}", end="")
+            results = {
+                name: {bug: result for bug, result in by_bug.items() if bug in part[1]}
+                for name, by_bug in played.items()
+            }
+            print(f"\n{part[0]}\n{scores.table(results, 'uniform')}", end="")
             facts[part[0]] = {
-                name: [[each.solved, each.tried] for each in all_.values()] for name, all_ in known.items()
+                name: [[result.solved, result.tried] for result in by_bug.values()] for name, by_bug in results.items()
             }
     (out / "scores.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
 
 def _parts(source: Path, split: str) -> list[tuple[str, set[str]]]:
-    """Of whole repositories each by itself, where they were generated."""
+    """The parts of a split with their bugs: the whole split, but each held-out generated repository by itself."""
     rows = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
     names = sorted({row["repo"] for row in rows})
     if split == "repositories" and set(names) <= set(GENERATED):
@@ -114,8 +117,8 @@ def _parts(source: Path, split: str) -> list[tuple[str, set[str]]]:
 def _options() -> argparse.ArgumentParser:
     parser = options("python -m benchmarks.flywheel", __doc__, width=200, workers=2, steps=2000)
     parser.add_argument("--requirement", action="append", default=[])
-    parser.add_argument("--bugs", type=int, default=400, help="of each repository, at most")
-    parser.add_argument("--max-tried", type=int, default=200, help="states that a search may try")
+    parser.add_argument("--bugs", type=int, default=400, help="the most bugs of each repository")
+    parser.add_argument("--max-tried", type=int, default=200, help="the most states that a search may try")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Against: what was swept beside whole searches, by `ramify bench run`, for some of the same bugs."""
+"""Compares swept results with whole searches, by `ramify bench run`, for some of the same bugs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def against(
     width: int,
     out: Path,
 ) -> list[tuple[str, str, Played, Played]]:
-    """The ranking, the bug, what was swept and what the search's journal says; `rankings` come with the settings that
+    """Tuples of the ranking, the bug, the swept result and the search's result. `rankings` come with the settings that
     make a search use them.
 
     Raises:
@@ -36,19 +36,23 @@ def against(
         _write(material, recipe, bugs, source)
     settings = [f"sandbox.{name}={value}" for name, value in _sandbox(recipe)]
     conditions = Conditions(width, width, settings=("search.depth=1", *settings))
-    found = []
+    pairs = []
     for name, (ranking, flags) in rankings.items():
-        said = scores.read(play(source, out / material.name / name, flags, conditions))
-        found += [(name, bug, each.played(ranking), said[bug]) for each in bugs for bug in (each.row["instance_id"],)]
-    return found
+        searched = scores.read(play(source, out / material.name / name, flags, conditions))
+        pairs += [
+            (name, bug_id, bug.played(ranking), searched[bug_id])
+            for bug in bugs
+            for bug_id in (bug.row["instance_id"],)
+        ]
+    return pairs
 
 
 def _write(material: Material, recipe: Recipe, bugs: Sequence[Tried], source: Path) -> None:
-    known = {f"{material.name}-{m.id}": m for path, data in material.files.items() for m in mutants(path, data)}
+    by_name = {f"{material.name}-{m.id}": m for path, data in material.files.items() for m in mutants(path, data)}
     lines = []
-    for each in bugs:
-        name = str(each.row["instance_id"])
-        lines.append(json.dumps(row_of(material, recipe, known[name], each.row["failing"], [], source.parent)))
+    for bug in bugs:
+        name = str(bug.row["instance_id"])
+        lines.append(json.dumps(row_of(material, recipe, by_name[name], bug.row["failing"], [], source.parent)))
     source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -1,11 +1,11 @@
-"""Runs tests on versions of functions, each in a copy of one process that has collected the tests already.
+"""Runs tests on versions of functions, each in a copy of one process that has already collected the tests.
 
-Planted in a sandbox and run there as a program of its own: `python3 copied.py ORDER REPORT`. The order is JSON:
-`arguments` for pytest, `cpu_s` for one version, and `jobs`. A job breaks one function (`bug`); without `candidates` the
-tests that reach it are traced, and with them each candidate, itself a list of functions, says whether all tests that
-reach one of them pass, `failing` ones first. A function is put in the place of another by its code and its defaults, so
-that whoever imported it has the new one. The report has a line for the unbroken tests, then one a job.
-"""
+It is copied into a sandbox and run there as its own program: `python3 copied.py ORDER REPORT`. The order is JSON:
+`arguments` for pytest, `cpu_s` for one version, and `jobs`. A job breaks one function (`bug`). Without `candidates`,
+the tests that reach it are traced. With `candidates`, each of which is a list of functions, the job reports for each
+whether all tests that reach one of its functions pass, `failing` ones first. A function is replaced by its code and its
+defaults, so that modules that imported it get the new one. The report has a line for the unbroken tests, then one line
+for each job."""
 
 from __future__ import annotations
 import __future__
@@ -23,19 +23,19 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set,
 import pytest
 
 TRACED = 10
-"""Times the limit of one version that a traced run of many tests has."""
+"""The limit of a traced run of many tests, as a multiple of the limit of one version."""
 IDLE = 10
-"""Times the limit of one version that a copy may do nothing, as one does that waits for a lock."""
+"""How long a copy may be idle, for example waiting for a lock, as a multiple of the limit of one version."""
 PATIENCE_S = 600
-"""Wall seconds after which a copy is ended in any case."""
+"""The limit of a copy in wall-clock seconds."""
 
 
 class Unfit(Exception):
-    """The function cannot be exchanged in a running process."""
+    """The function cannot be replaced in a running process."""
 
 
 class Jobs:
-    """A plugin: what it does in place of running the tests."""
+    """A plugin that carries out the jobs instead of running the tests."""
 
     def __init__(self, order: Dict[str, Any], say: Callable[[Any], None]) -> None:
         self.order = order
@@ -45,13 +45,13 @@ class Jobs:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Failures name the files and lines that they came through."""
+        """Make failures name the files and lines on their way."""
         config.option.tbstyle = "native"
         self.root = str(config.rootpath) + os.sep
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """All jobs, when the tests are collected."""
+        """Carry out all jobs once the tests are collected."""
         self.items = {item.nodeid: item for item in session.items}
         self.functions = _functions(self.root)
         gc.freeze()
@@ -59,12 +59,12 @@ class Jobs:
         self.say(base)
         self.reached = _by_line(base.get("lines", {}))
         for job in self.order["jobs"]:
-            candidates = job.get("candidates", ())  # while one is run the job's own copy does nothing
+            candidates = job.get("candidates", ())  # while one runs, the job's own copy is idle
             self.say(self._copy(partial(self._job, job), TRACED + len(candidates), 0 if candidates else IDLE))
         return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """One stage of one test; a failure stands."""
+        """Note one stage of one test; a failure is final."""
         if self.outcomes.get(report.nodeid) != "failed" and (report.when == "call" or not report.passed):
             self.outcomes[report.nodeid] = report.outcome
             if report.failed:
@@ -88,7 +88,7 @@ class Jobs:
         return {"passes": self._run(list(dict.fromkeys(tests)), stop=True)}
 
     def _run(self, tests: Sequence[str], stop: bool = False, before: Callable[[str], None] = lambda test: None) -> bool:
-        """Whether none of them fails; the first that does ends it where it is to `stop`."""
+        """Run tests. Returns whether none fails; with `stop`, the first failure ends the run."""
         items = [self.items[test] for test in tests]
         for number, (test, item) in enumerate(zip(tests, items), 1):  # noqa: B905 - Python 3.8
             before(test)
@@ -107,7 +107,7 @@ class Jobs:
         return {"outcomes": self.outcomes, "messages": self.messages, "lines": told}
 
     def _reaching(self, pieces: Iterable[Dict[str, Any]]) -> List[str]:
-        """The tests that execute a line of these functions while nothing is broken."""
+        """The tests that execute a line of these functions in the unbroken code."""
         reaching = [
             test
             for piece in pieces
@@ -117,7 +117,7 @@ class Jobs:
         return list(dict.fromkeys(reaching))
 
     def _put(self, piece: Dict[str, Any]) -> None:
-        """Raises Unfit where that is no plain exchange."""
+        """Replace a function. Raises Unfit if that is not possible."""
         known = self.functions.get((piece["path"], piece["first"], piece["name"].rpartition(".")[2]), [])
         if not known:
             raise Unfit("{path}: {name} is not to be found".format(**piece))
@@ -130,8 +130,8 @@ class Jobs:
             function.__defaults__, function.__kwdefaults__ = new.__defaults__, new.__kwdefaults__
 
     def _copy(self, work: Callable[[], Dict[str, Any]], times: int = 1, idle: int = IDLE) -> Dict[str, Any]:
-        """What `work` comes to in a copy of this process, within so many times the limit of one version; `idle` is how
-        many it may do nothing, 0: any."""
+        """The result of `work` in a copy of this process. `times` is its limit and `idle` how long it may be idle, both
+        as multiples of the limit of one version; an `idle` of 0 is no limit."""
         reading, writing = os.pipe()
         child = os.fork()
         if not child:
@@ -146,18 +146,18 @@ class Jobs:
 
 
 class _Tracer:
-    """Notes the lines of some files that are executed."""
+    """Notes which lines of some files are executed."""
 
     def __init__(self, sources: Dict[str, str]) -> None:
         self.sources = sources
         self.lines: Dict[str, Set[int]] = {}
 
     def begin(self, lines: Dict[str, Set[int]]) -> None:
-        """From now on they go here, by path."""
+        """Collect lines by path in this dict from now on."""
         self.lines = lines
 
     def call(self, frame: Any, event: str, argument: Any) -> Any:
-        """What `sys.settrace` takes."""
+        """The trace function for `sys.settrace`."""
         path = self.sources.get(frame.f_code.co_filename)
         if path is None:
             return None
@@ -172,7 +172,7 @@ class _Tracer:
 
 
 def _said(child: int, reading: int, idle_s: Optional[float]) -> bytes:
-    """All that a copy writes. One that does nothing for so long is ended."""
+    """Everything that a copy writes. A copy that is idle for `idle_s` is killed."""
     said, used = b"", -1
     while True:
         if select.select([reading], [], [], idle_s)[0]:
@@ -188,15 +188,15 @@ def _said(child: int, reading: int, idle_s: Optional[float]) -> bytes:
 
 
 def _ticks(process: int) -> int:
-    """Of the processor, that it has taken."""
+    """The CPU time of a process, in clock ticks."""
     with open("/proc/%d/stat" % process, encoding="utf-8") as file:
         fields = file.read().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
 
 
 def _answer(work: Callable[[], Dict[str, Any]], writing: int, cpu_s: float, wall_s: float) -> None:
-    """Never comes back. SIGPROF ends a copy that takes too much of the processor; copies of it have limits of their
-    own. `wall_s` of 0 is no limit."""
+    """Work and write the result to a pipe. Never returns. SIGPROF ends a copy that takes too much CPU; copies of it
+    have their own limits. A `wall_s` of 0 is no limit."""
     try:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_PROF, cpu_s)
@@ -214,7 +214,7 @@ def _answer(work: Callable[[], Dict[str, Any]], writing: int, cpu_s: float, wall
 
 
 def _made(piece: Dict[str, Any], known: FunctionType, file: str) -> FunctionType:
-    """The function that a text defines, with the names of its module. Annotations are not looked at."""
+    """The function that a text defines, with the globals of its module. Annotations are not evaluated."""
     code = compile(piece["text"], file, "exec", __future__.annotations.compiler_flag, dont_inherit=True)
     place: Any = dict(known.__globals__)
     try:
@@ -238,7 +238,7 @@ def _by_line(lines: Dict[str, Dict[str, List[int]]]) -> Dict[Tuple[str, int], Li
 
 
 def _functions(root: str) -> Dict[Tuple[str, int, str], List[FunctionType]]:
-    """By file below `root`, first line and name."""
+    """All functions by file below `root`, first line and name."""
     found: Dict[Tuple[str, int, str], List[FunctionType]] = {}
     for each in gc.get_objects():
         if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(root):
@@ -249,7 +249,7 @@ def _functions(root: str) -> Dict[Tuple[str, int, str], List[FunctionType]]:
 
 
 def main(order_file: str, report_file: str) -> None:
-    """All jobs; each line of the report is written when it is known."""
+    """Carry out all jobs; each line of the report is written as soon as it is known."""
     with open(order_file, encoding="utf-8") as file:
         order = json.load(file)
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)

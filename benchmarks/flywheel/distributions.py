@@ -1,9 +1,10 @@
-"""Distributions: real repositories to make bugs of, from the source distributions of their projects.
+"""Real repositories in which to make bugs, from the source distributions of projects.
 
     python -m benchmarks.flywheel.distributions DIR
 
-Each is made a git repository whose own tests run in it as it is: its package lies beside its tests, tests that need
-more than pytest are left out (or what they need is put beside them), and no configuration of the project's applies.
+Each becomes a git repository in which its own tests run without set-up: the package is beside the tests, tests that
+need more than pytest are left out (or their requirements are put beside them), and the project's configuration does not
+apply.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from benchmarks.flywheel.sharing import ended
 __all__ = ["HELD_OUT", "KNOWN", "Distribution", "laid_out", "main"]
 
 NEEDED = "tests/needed"
-"""Where packages are that tests need; no bugs are made of what is below `tests`."""
+"""The folder for packages that the tests need. No bugs are made below `tests`."""
 CONFIGURATION = f"[pytest]\npythonpath = . {NEEDED}\npython_files = test*.py\n"
-"""Of pytest; it goes before that of other files, which asks for plug-ins."""
+"""The configuration of pytest. It takes precedence over that in other files, which requires plug-ins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A project's release."""
+    """A release of a project."""
 
     version: str
     without: Sequence[str] = ()
-    """Tests that are left out, as paths."""
+    """Paths of tests that are left out."""
     needs: Sequence[str] = ()
-    """Packages of tests, without what these need in their turn."""
+    """Packages that the tests need; their own requirements are not installed."""
 
 
 KNOWN: Mapping[str, Distribution] = {
@@ -52,37 +53,36 @@ KNOWN: Mapping[str, Distribution] = {
     "voluptuous": Distribution("0.16.0"),
 }
 HELD_OUT = ("cachetools", "funcy", "schema")
-"""Those that nothing is learned from in the figures of the README."""
+"""The projects that nothing is learned from in the figures of the README."""
 
 
 def main(folder: str) -> int:
-    """Make all that are not there yet, and print what they are to the figures."""
-    made = Path(folder)
+    """Make the missing repositories, and print the options for the figures."""
+    target = Path(folder)
     for name, known in KNOWN.items():
-        if not (made / name).exists():
+        if not (target / name).exists():
             with TemporaryDirectory() as place:
-                laid_out(_fetched(name, known, Path(place)), known, made / name)
-    flags = [f"--repository {made / name}" for name in KNOWN] + [f"--hold-out {name}" for name in HELD_OUT]
+                laid_out(_fetched(name, known, Path(place)), known, target / name)
+    flags = [f"--repository {target / name}" for name in KNOWN] + [f"--hold-out {name}" for name in HELD_OUT]
     sys.stdout.write(" ".join(flags) + "\n")
     return 0
 
 
 def laid_out(archive: Path, known: Distribution, folder: Path) -> None:
-    """Make a source distribution the git repository `folder`.
+    """Turn a source distribution into the git repository `folder`.
 
     Raises:
-        UsageError: the archive holds what is no file, a test that is to be left out is not there, or what is needed
-            cannot be installed.
-    """
+        UsageError: the archive is unsafe, a test to leave out does not exist, or a required package cannot be
+        installed."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent) as place:
         unpack(archive, Path(place))
         [root] = Path(place).iterdir()
-        for each in (root / "src").glob("*"):
-            each.rename(root / each.name)
+        for entry in (root / "src").glob("*"):
+            entry.rename(root / entry.name)
         for path in known.without:
             if not (root / path).exists():
-                raise UsageError(f"{archive.name} has no {path} that could be left out")
+                raise UsageError(f"{archive.name} has no {path}, which is to be left out")
             (root / path).unlink()
         if known.needs:
             _pip("install", "--no-deps", "--target", str(root / NEEDED), *known.needs)
@@ -100,8 +100,7 @@ def _fetched(name: str, known: Distribution, place: Path) -> Path:
 def _pip(*arguments: str) -> None:
     done = subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments], capture_output=True)
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()[-500:]
-        raise UsageError(f"pip {' '.join(arguments)} failed: {said}")
+        raise UsageError(f"pip {' '.join(arguments)} failed: {done.stderr.decode(errors='replace').strip()[-500:]}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""Figures: what policies learned from trees need on bugs that nothing was learned from, beside the uniform order.
+"""Figures: what policies that were learned from trees need on held-out bugs, compared with the uniform order.
 
     python -m benchmarks.flywheel.figures --out DIR --help
 
-Bugs of repositories that are not held out are searched with `mutate`; counts and, where it is asked for, a model are
-learned from these trees. All orders are then compared on the same held-out bugs, those within reach of the edits that
-are enumerated (one of them gives the file back as it was). Each step is kept: begun again, it goes on.
-"""
+Bugs of repositories that are not held out are searched with `mutate`; counts and, optionally, a model are learned from
+these trees. All orders are then compared on the same held-out bugs: those for which one of the enumerated edits
+restores the file. Each step leaves its result in a folder, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -48,15 +47,15 @@ from benchmarks.self_training.scores import Played
 from sandboxes import Provider
 
 TINY = {"width": 128, "layers": 3, "vocabulary": 1024, "positions": 2048}
-"""The model that is trained from nothing: about 700,000 weights."""
+"""The model that is trained from scratch: about 700,000 weights."""
 COLLECTED = ("repository", "hold_out", "test", "functions", "a_function", "lines", "width", "workers", "mutants",
              "held_out_mutants", "cpu_s", "seed", "config")  # fmt: skip
-"""Options that bugs and trees come from; the rows of plain source from those of `PLAIN` besides."""
+"""The options that determine bugs and trees. The rows of plain source depend on those in `PLAIN` as well."""
 PLAIN = ("source", "warm_up", "rows_a_function", "plain_functions")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print a table for each held-out split; 1 where something held out was trained on."""
+    """Print a table for each held-out split. Returns 1 if held-out code was trained on."""
     args = _options().parse_args(argv)
     out: Path = args.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
@@ -67,15 +66,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         counted(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
     manifest = export(runs, "edit", out / "rows", near=None)
     base = _base(args, out)
-    found = [*leaks(out / "rows", out / "bugs"), *copied(out / "plain", out / "bugs")]
-    print(f"{len(runs)} trees, {manifest.get('rows', manifest)} rows; leaks: {len(found)}", *found[:5], sep="\n  ")
+    leaked = [*leaks(out / "rows", out / "bugs"), *copied(out / "plain", out / "bugs")]
+    print(f"{len(runs)} trees, {manifest.get('rows', manifest)} rows; leaks: {len(leaked)}", *leaked[:5], sep="\n  ")
     with ExitStack() as held:
         _compare(out, _learned(args, out, base, held))
-    return int(bool(found))
+    return int(bool(leaked))
 
 
 def _collect(args: argparse.Namespace, out: Path) -> None:
-    """Bugs of each repository with their edits tried, trees of those to learn from, and all rows below `bugs`."""
+    """Make the bugs of each repository, try their edits, write the trees to learn from, and all rows below `bugs`."""
     repositories, held_out = list(args.repository), set(args.hold_out)
     if not repositories:
         if not (out / "idioms").exists():
@@ -93,19 +92,19 @@ def _collect(args: argparse.Namespace, out: Path) -> None:
             count = args.held_out_mutants if material.name in held_out else args.mutants
             recipe = Recipe(args.test, (), count, args.a_function, args.seed, timeout_s=args.cpu_s, sandbox=sandbox)
             for number in range(args.workers):
-                part = _Part(material, recipe, splits, args.width, out, slice(number, None, args.workers))
-                parts.append(pool.submit(part.collect))
-        for told in parts:
-            print(told.result(), end="", flush=True)
+                own = slice(number, None, args.workers)
+                parts.append(pool.submit(_Part(material, recipe, splits, args.width, out, own).collect))
+        for part in parts:
+            print(part.result(), end="", flush=True)
     for name in NAMES:
-        rows = [dict(each.row) for each in _tried(out, name)]
+        rows = [dict(bug.row) for bug in _tried(out, name)]
         (out / "bugs").mkdir(exist_ok=True)
         (out / "bugs" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Some of the mutants of a repository."""
+    """A part of the mutants of a repository."""
 
     material: Material
     recipe: Recipe
@@ -115,7 +114,7 @@ class _Part:
     part: slice
 
     def collect(self) -> str:
-        """What came of them, in words; nothing where that was done before."""
+        """Collect the part. Returns a summary; empty if that was done before."""
         done = self.out / "tried" / self.material.name / str(self.part.start)
         if done.exists():
             return ""
@@ -123,13 +122,14 @@ class _Part:
         with TemporaryDirectory() as place, TemporaryDirectory() as begun, ExitStack() as held:
             provider = make_provider(Settings(sandbox=self.recipe.sandbox), Path(place) / "store")
             held.callback(provider.close)
-            found = list(swept.broken(self.material, self.recipe, provider, self.splits, self.part))
-            near = [(bug, orders.enumerated(self.material, self.recipe, bug, self.width)) for bug in found]
-            within = [(bug, tried) for bug, tried in near if _restores(bug, tried)]
-            told = "".join(self._split(name, within, provider, Path(begun)) for name in NAMES)
+            bugs = list(swept.broken(self.material, self.recipe, provider, self.splits, self.part))
+            enumerated = [(bug, orders.enumerated(self.material, self.recipe, bug, self.width)) for bug in bugs]
+            within = [(bug, tried) for bug, tried in enumerated if _restores(bug, tried)]
+            summary = "".join(self._split(name, within, provider, Path(begun)) for name in NAMES)
             shutil.copytree(begun, done)
-        told += f"{self.material.name}: {len(found)} bugs, {len(within)} within reach"
-        return f"{told}, {time.monotonic() - began[0]:.0f} s, {time.process_time() - began[1]:.0f} s of its own CPU\n"
+        summary += f"{self.material.name}: {len(bugs)} bugs, {len(within)} within reach"
+        times = f"{time.monotonic() - began[0]:.0f} s, {time.process_time() - began[1]:.0f} s of its own CPU"
+        return f"{summary}, {times}\n"
 
     def _split(self, split: str, within: Sequence[tuple[swept.Broken, Tried]], provider: Provider, folder: Path) -> str:
         mine = [(bug, tried) for bug, tried in within if bug.row["split"] == split]
@@ -137,20 +137,20 @@ class _Part:
             return ""
         edits = [(bug, tried.edits) for bug, tried in mine]
         mends = swept.mending(self.material, self.recipe, provider, edits, stop=split == "train")
-        tested = [(bug, replace(tried, mends=each)) for (bug, tried), each in zip(mine, mends, strict=True)]
+        tested = [(bug, replace(tried, mends=flags)) for (bug, tried), flags in zip(mine, mends, strict=True)]
         done = [(bug, tried) for bug, tried in tested if any(tried.mends)]
         orders.write(folder / f"{split}.jsonl", [tried for _, tried in done])
         for bug, tried in done if split == "train" else ():
             tree = self.out / "trees" / tried.row["instance_id"]
             shutil.rmtree(tree, ignore_errors=True)
             orders.grown(tried, self.material, self.recipe, bug, tree)
-        unfit = sum(each is None for some in mends for each in some)
-        told = f"{len(done)} bugs of {len(mine)}, {sum(map(len, mends))} edits, {unfit} of them not tried"
-        return f"{self.material.name} {split}: {told}\n"
+        unfit = sum(flag is None for flags in mends for flag in flags)
+        edits_tried = f"{sum(map(len, mends))} edits, {unfit} of them not tried"
+        return f"{self.material.name} {split}: {len(done)} bugs of {len(mine)}, {edits_tried}\n"
 
 
 def _restores(bug: swept.Broken, tried: Tried) -> bool:
-    """Whether one of the edits gives the file back as it was."""
+    """Whether one of the edits restores the file."""
     own = [edits for edits in tried.edits if {edit.path for edit in edits} == {bug.row["path"]}]
     return any(edited(bug.wrong, edits) == bug.right for edits in own)
 
@@ -161,17 +161,20 @@ def _tried(out: Path, split: str) -> Iterator[Tried]:
 
 
 def _base(args: argparse.Namespace, out: Path) -> Path | None:
-    """A model of plain source; None where it is not wanted."""
+    """Train a model on plain source; None if that is not requested."""
     if not (args.warm_up and args.train_python):
         return None
     agreed(out / "read.json", args, PLAIN)
     if not (out / "plain" / "manifest.json").exists():
         shutil.rmtree(out / "plain", ignore_errors=True)
-        known = args.repository or [out / "idioms" / name for name in ("seen", *GENERATED)]
-        apart = [each for each in known if each.name in (args.hold_out if args.repository else GENERATED)]
+        repositories = args.repository or [out / "idioms" / name for name in ("seen", *GENERATED)]
+        held_out = args.hold_out if args.repository else GENERATED
+        apart = [repository for repository in repositories if repository.name in held_out]
         held = [row["code"] for name in HELD_OUT for row in read_lines(out / "bugs" / f"{name}.jsonl")]
         folders = args.source or (
-            [each for each in known if each not in apart] if args.repository else [_plain(args, out)]
+            [repository for repository in repositories if repository not in apart]
+            if args.repository
+            else [_plain(args, out)]
         )
         source = warmup.Source(
             folders,
@@ -189,7 +192,7 @@ def _base(args: argparse.Namespace, out: Path) -> Path | None:
 
 
 def _plain(args: argparse.Namespace, out: Path) -> Path:
-    """Generated functions without tests: plain source is plentiful, and a model that sees little knows it by heart."""
+    """Write generated functions without tests: plain source is plentiful, and a model that sees little memorises it."""
     shutil.rmtree(out / "untested", ignore_errors=True)
     return idioms.plain(out / "untested", args.plain_functions, Random(f"plain/{args.seed}"))
 
@@ -202,7 +205,7 @@ def _wanted(args: argparse.Namespace) -> training.Wanted:
 
 
 def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitStack) -> dict[str, Ranking]:
-    """All that are compared."""
+    """The rankings to compare, by name."""
     mutate, counts = Likeliest(), ByCounts(Counts.read(out / "counts.json"))
     learned: dict[str, Ranking] = {
         "uniform": Uniform(), "mutate": mutate, "counts": counts, "counts+mutate": Together((counts, mutate))
@@ -230,7 +233,8 @@ def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitS
 
 
 def _asked(args: argparse.Namespace, server: serving.Server, out: Path, held: ExitStack) -> Ranking:
-    """By a model that is served until `held` ends. Its answers are kept beside it: another training has others."""
+    """A ranking by a model that is served until `held` ends. Its answers are kept beside the model, as another training
+    gives other answers."""
     serve(args, server, out, held)
     os.environ.setdefault("OPENAI_API_KEY", "none")  # our own server asks for no key, the client for any
     model = OpenAIModel(f"openai/{server.served}", base_url=f"{server.root}/v1")
@@ -242,48 +246,49 @@ def _asked(args: argparse.Namespace, server: serving.Server, out: Path, held: Ex
 def _compare(out: Path, learned: Mapping[str, Ranking]) -> None:
     facts = {}
     for name, bugs in _splits(out).items():
-        known = {ranking: _played(f"{name}: {ranking}", bugs, by) for ranking, by in learned.items()}
-        print("", name, *(scores.table(known, base) for base in ("uniform", "counts")), sep="\n", flush=True)
+        results = {ranking: _played(f"{name}: {ranking}", bugs, by) for ranking, by in learned.items()}
+        print("", name, *(scores.table(results, base) for base in ("uniform", "counts")), sep="\n", flush=True)
         facts[name] = {
-            key: {bug: [each.solved, each.tried] for bug, each in all_.items()} for key, all_ in known.items()
+            ranking: {bug: [result.solved, result.tried] for bug, result in by_bug.items()}
+            for ranking, by_bug in results.items()
         }
     (out / "scores.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
 
 def _played(what: str, bugs: Sequence[Tried], by: Ranking) -> dict[str, Played]:
-    """What each bug costs; a line about it on stderr."""
+    """The result on each bug; a line about the ranking is printed on stderr."""
     began = time.monotonic()
-    found = {str(each.row["instance_id"]): each.played(by) for each in bugs}
+    results = {str(bug.row["instance_id"]): bug.played(by) for bug in bugs}
     print(f"{what}, {len(bugs)} bugs, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-    return found
+    return results
 
 
 def _splits(out: Path) -> dict[str, list[Tried]]:
-    """Of whole repositories each by itself, where they were generated."""
-    found = {name: list(_tried(out, name)) for name in ("lines", "repositories")}
-    unseen = found["repositories"]
-    if unseen and {each.row["repo"] for each in unseen} <= set(GENERATED):
-        del found["repositories"]
-        found |= {name: [each for each in unseen if each.row["repo"] == name] for name in GENERATED}
-    return {name: bugs for name, bugs in found.items() if bugs}
+    """The held-out splits with their bugs; each held-out generated repository is a split by itself."""
+    splits = {name: list(_tried(out, name)) for name in ("lines", "repositories")}
+    unseen = splits["repositories"]
+    if unseen and {bug.row["repo"] for bug in unseen} <= set(GENERATED):
+        del splits["repositories"]
+        splits |= {name: [bug for bug in unseen if bug.row["repo"] == name] for name in GENERATED}
+    return {name: bugs for name, bugs in splits.items() if bugs}
 
 
 def _options() -> argparse.ArgumentParser:
-    """With defaults for generated functions."""
+    """The options, with defaults for generated functions."""
     parser = options("python -m benchmarks.flywheel.figures", __doc__, width=60, workers=2, steps=150)
     parser.set_defaults(functions=600, a_function=6, lines=0)
-    parser.add_argument("--mutants", type=int, default=3600, help="of each repository that is trained on, at most")
-    parser.add_argument("--held-out-mutants", type=int, default=330, help="of each that is not, at most")
-    parser.add_argument("--batch", type=int, default=8, help="rows of a step")
-    parser.add_argument("--rate", type=float, default=3e-3, help="of learning; a quarter of it after a warm-up")
+    parser.add_argument("--mutants", type=int, default=3600, help="the most for each repository that is trained on")
+    parser.add_argument("--held-out-mutants", type=int, default=330, help="the most for each held-out repository")
+    parser.add_argument("--batch", type=int, default=8, help="rows per step")
+    parser.add_argument("--rate", type=float, default=3e-3, help="learning rate; a quarter of it after a warm-up")
     parser.add_argument("--model-width", type=int, default=TINY["width"], help="a multiple of 32")
     parser.add_argument("--warm-up", type=int, default=24_000, metavar="ROWS", help="of plain source, learned first")
-    parser.add_argument("--warm-up-steps", type=int, default=6000, help="of that training")
-    parser.add_argument("--rows-a-function", type=int, default=24, help="of plain source, at most")
+    parser.add_argument("--warm-up-steps", type=int, default=6000, help="training steps on plain source")
+    parser.add_argument("--rows-a-function", type=int, default=24, help="the most rows per function of plain source")
     parser.add_argument("--plain-functions", type=int, default=6000, help="generated functions without tests")
     parser.add_argument("--source", type=Path, action="append", default=[], metavar="DIR",
                         help="plain source; default: the repositories that are trained on, or generated")  # fmt: skip
-    parser.add_argument("--cpu-s", type=float, default=0.25, help="of the processor, for the tests on one version")
+    parser.add_argument("--cpu-s", type=float, default=0.25, help="CPU seconds for the tests on one version")
     return parser
 
 

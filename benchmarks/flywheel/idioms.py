@@ -1,8 +1,8 @@
-"""Idioms: a generated family of functions in which the same few ways of computing recur under other names.
+"""Generates functions in which the same few idioms recur under other names.
 
-A function strings one to three idioms together. Three repositories are made: `seen` of some idioms, `combined` of the
-same idioms in functions of its own, and `unseen` of idioms that are in no other. What a policy learns on the first it
-can use in the second, and hardly in the third.
+A function combines one to three idioms. Three repositories are made: `seen` with some idioms, `combined` with other
+combinations of the same idioms, and `unseen` with idioms that occur nowhere else. What a policy learns on the first is
+useful in the second, and hardly in the third.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ INPUTS: tuple[tuple[list[int], int], ...] = (
     ([1, 2, 3, 4], 2), ([5], 5), ([3, -1, 4, 1, 5], 0), ([2, 2, 7], 13), ([9, 8, 1, 0], 3), ([-4, 6], 1),
 )  # fmt: skip
 A_MODULE = 4
-"""Functions of one file."""
+"""The number of functions in a file."""
 
 
 def write(folder: Path, count: int, rng: Random) -> tuple[Path, Path, Path]:
-    """Git repositories `seen` (of `count` functions), `combined` and `unseen` (of half as many) below a folder."""
+    """Write the git repositories `seen` (with `count` functions), `combined` and `unseen` (with half as many)."""
     sizes = {"seen": count, "combined": max(1, count // 2), "unseen": max(1, count // 2)}
     made = []
     for name, size in sizes.items():
@@ -66,7 +66,7 @@ def write(folder: Path, count: int, rng: Random) -> tuple[Path, Path, Path]:
 
 
 def plain(folder: Path, count: int, rng: Random) -> Path:
-    """A folder of so many further functions of the idioms that are seen, without tests."""
+    """Write a folder with `count` further functions from the seen idioms, without tests."""
     folder.mkdir(parents=True)
     for number in range(0, count, A_MODULE):
         functions = [_function(f"seen_{n}", IDIOMS, rng) for n in range(number, min(count, number + A_MODULE))]
@@ -76,7 +76,7 @@ def plain(folder: Path, count: int, rng: Random) -> Path:
 
 
 def _function(name: str, idioms: Sequence[str], rng: Random) -> tuple[str, str]:
-    """Its name and its text; no two of its variables are called the same."""
+    """The name and the text of a function; all its variables have different names."""
     chosen = rng.sample(idioms, rng.randint(1, min(3, len(idioms))))
     names = rng.sample(NAMES, 2 + 3 * len(chosen))
     xs, k, results, lines = names.pop(), names.pop(), [], []
@@ -91,10 +91,12 @@ def _function(name: str, idioms: Sequence[str], rng: Random) -> tuple[str, str]:
 def _module(place: Path, name: str, functions: Sequence[tuple[str, str]]) -> None:
     text = "\n\n".join(text for _, text in functions)
     (place / f"{name}.py").write_text(text, encoding="utf-8")
-    known: dict[str, Any] = {}
-    exec(compile(text, name, "exec"), known)  # noqa: S102 - our own text, to say what it computes
-    tests = [f"from {name} import {', '.join(each for each, _ in functions)}\n"]
-    for each, _ in functions:
-        asserts = "".join(f"    assert {each}({xs}, {k}) == {known[each](list(xs), k)!r}\n" for xs, k in INPUTS)
-        tests.append(f"\n\ndef test_{each}():\n{asserts}")
+    module: dict[str, Any] = {}
+    exec(compile(text, name, "exec"), module)  # noqa: S102 - our own text, to compute the expected values
+    tests = [f"from {name} import {', '.join(function for function, _ in functions)}\n"]
+    for function, _ in functions:
+        asserts = "".join(
+            f"    assert {function}({xs}, {k}) == {module[function](list(xs), k)!r}\n" for xs, k in INPUTS
+        )
+        tests.append(f"\n\ndef test_{function}():\n{asserts}")
     (place / f"test_{name}.py").write_text("".join(tests), encoding="utf-8")

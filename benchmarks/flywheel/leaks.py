@@ -1,8 +1,8 @@
-"""Leaks: whether anything that is held out got into the rows of a training.
+"""Checks whether held-out code got into the rows of a training.
 
-A row is traced to the bug that it was made of. It is a leak where that bug's repository is held out, or where its
-function is one that held-out bugs are in, or nearly a copy of one, whatever the variables are called: as it was before
-it was broken, or as the row shows it.
+A row is traced to its bug. It is a leak if the bug's repository is held out, or if its function has held-out bugs or is
+a near copy of such a function, regardless of the names of variables. Both the function before it was broken and the
+function as the row shows it are checked.
 
     python -m benchmarks.flywheel.leaks ROWS BUGS
 """
@@ -41,19 +41,19 @@ class _HeldOut:
 
 
 def leaks(rows: Path, bugs: Path) -> list[str]:
-    """Every leak of the rows in the folder of an export, in words; `bugs` is what `ramify bench synthesize` wrote."""
+    """A description of every leak in an export; `bugs` is the folder that `ramify bench synthesize` wrote."""
     known, held = _bugs(bugs)
     return [leak for row in _read(rows / "train.jsonl") for leak in _of_row(row, known, held)]
 
 
 def copied(rows: Path, bugs: Path) -> list[str]:
-    """The files of all rows from plain source (`benchmarks.flywheel.warmup`) that show a function that is held out."""
+    """The files of the rows from plain source (`benchmarks.flywheel.warmup`) that show a held-out function."""
     _, held = _bugs(bugs)
     return [row["provenance"]["source"] for row in _read(rows / "train.jsonl") if holds(held.copies, row)]
 
 
 def apart(runs: Sequence[Path], bugs: Path) -> list[Path]:
-    """Those of the runs that may be learned from: none of their rows would be a leak."""
+    """The runs that may be learned from, as none of their rows is a leak."""
     known, held = _bugs(bugs)
     return [path for path in runs if not any(True for row in _rows(path) for _ in _of_row(row, known, held))]
 
@@ -64,7 +64,7 @@ def _rows(path: Path) -> list[Row]:
 
 
 def _bugs(folder: Path) -> tuple[Mapping[str, Mapping[str, Any]], _HeldOut]:
-    """Those that may be learned from, by their names, and what may not."""
+    """The bugs that may be learned from, by id, and what is held out."""
     known = {row["instance_id"]: row for row in _read(folder / "train.jsonl")}
     return known, _held_out([row for name in HELD_OUT for row in _read(folder / f"{name}.jsonl")])
 
@@ -73,14 +73,14 @@ def _of_row(row: Mapping[str, Any], known: Mapping[str, Any], held: _HeldOut) ->
     task = row["provenance"]["task"]
     bug = known.get(task)
     if bug is None:
-        yield f"{task}: the row is of no bug that may be trained on"
+        yield f"{task}: the row is not from a bug that may be trained on"
         return
     if bug["repo"] in held.repositories:
         yield f"{task}: the repository {bug['repo']} is held out"
     if (bug["repo"], bug["path"], bug["function"]) in held.functions:
         yield f"{task}: {bug['path']} {bug['function']} is held out"
     if held.copies.hold(unnamed(bug["code"])) or holds(held.copies, row):
-        yield f"{task}: {bug['path']} {bug['function']} is nearly a copy of a function that is held out"
+        yield f"{task}: {bug['path']} {bug['function']} is a near copy of a held-out function"
 
 
 def _held_out(bugs: Sequence[Mapping[str, Any]]) -> _HeldOut:
@@ -92,17 +92,17 @@ def _held_out(bugs: Sequence[Mapping[str, Any]]) -> _HeldOut:
 
 
 def holds(copies: Copies, row: Mapping[str, Any]) -> bool:
-    """Whether the function that a row's prompt shows is a copy of one of these; also where it was cut off, so that
-    nobody can say."""
+    """Whether the function that a row's prompt shows is a copy of one of these. True if the function is cut off, so
+    that it cannot be checked."""
     function = shown(row)
     return function is None or copies.hold(function)
 
 
 def shown(row: Mapping[str, Any]) -> str | None:
-    """The function that a row's prompt shows, as of `unnamed`; None where it is no whole function."""
+    """The function that a row's prompt shows, in the form of `unnamed`; None if it is not a whole function."""
     text = spelled(_LINE.sub("", row["prompt"][-1]["content"]).removesuffix("<fix>\n"))
-    found = [node for node in ast.walk(parsed(text)) if isinstance(node, _FUNCTION)]
-    return unnamed(normal(found[0])) if found else None
+    nodes = [node for node in ast.walk(parsed(text)) if isinstance(node, _FUNCTION)]
+    return unnamed(normal(nodes[0])) if nodes else None
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -110,10 +110,10 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def main(rows: str, bugs: str) -> int:
-    """Print every leak; 1 where there is one."""
-    found = leaks(Path(rows), Path(bugs))
-    sys.stdout.write(json.dumps({"leaks": len(found), "first": found[:5]}) + "\n")
-    return int(bool(found))
+    """Print the number of leaks and the first ones. Returns 1 if there is a leak."""
+    leaked = leaks(Path(rows), Path(bugs))
+    sys.stdout.write(json.dumps({"leaks": len(leaked), "first": leaked[:5]}) + "\n")
+    return int(bool(leaked))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Orders: the edits of a bug as `mutate` enumerates them, what rankings make of them, and what a search has to try.
+"""The edits of a bug as `mutate` enumerates them, their order by a ranking, and what a search then has to try.
 
-Law: all rankings order the same edits, so that each solves what any solves, and they differ in what it costs alone.
+Law: all rankings order the same edits, so all solve the same bugs and differ only in the cost.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ __all__ = ["Remembered", "Tried", "enumerated", "grown", "read", "write"]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A bug with the edits that were enumerated for it, in the order of `mutate`."""
+    """A bug with its enumerated edits, in the order of `mutate`."""
 
     row: Mapping[str, Any]
     edits: Sequence[tuple[Edit, ...]]
     noted: Ranked
-    """Of `mutate`, as a search keeps it."""
+    """The ranking by `mutate`, as a search notes it."""
     mends: Sequence[bool | None] = ()
-    """As of `benchmarks.flywheel.swept.mending`."""
+    """Whether each edit fixes the bug, from `benchmarks.flywheel.swept.mending`."""
 
     def played(self, ranking: Ranking) -> Played:
-        """What a search of depth 1 needs with it, where all edits were tried.
+        """The result of a search of depth 1 with this ranking, given that all edits were tried.
 
         Raises:
-            agent.errors.RamifyError: a model that has to be asked cannot be.
+            agent.errors.RamifyError: a call of a model failed.
         """
         likely = {entry.index: entry.likely for entry in self.noted.order}
         places = self.noted.contexts
@@ -64,33 +64,33 @@ class Tried:
 
 
 class Remembered:
-    """A ranking whose answers are kept in a file, so that none is asked for twice."""
+    """A ranking whose answers are kept in a file, so that none is computed twice."""
 
     def __init__(self, ranking: Ranking, kept: Ledger) -> None:
         self._ranking = ranking
         self._kept = kept
         self._known = {
-            str(row["choices"]): [-inf if each is None else float(each) for each in row["weights"]]
+            str(row["choices"]): [-inf if weight is None else float(weight) for weight in row["weights"]]
             for row in read_lines(kept.path)
         }
 
     @property
     def version(self) -> str:
-        """The ranking's."""
+        """The version of the ranking."""
         return self._ranking.version
 
     def weights(self, choices: Sequence[Choice], ask: Ask, rng: Random) -> Sequence[float]:
-        """Those of the ranking."""
+        """The weights of the ranking."""
         name = sha256(repr(list(choices)).encode()).hexdigest()
         if name not in self._known:
-            found = list(self._ranking.weights(choices, ask, rng))
-            self._kept.append({"choices": name, "weights": [None if each == -inf else each for each in found]})
-            self._known[name] = found
+            weights = list(self._ranking.weights(choices, ask, rng))
+            self._kept.append({"choices": name, "weights": [None if w == -inf else w for w in weights]})
+            self._known[name] = weights
         return self._known[name]
 
 
 def enumerated(material: Material, recipe: Recipe, bug: Broken, width: int) -> Tried:
-    """The first `width` edits that a search at the broken state would try."""
+    """Enumerate the first `width` edits that a search at the broken state would try."""
     noted: dict[str, Any] = {}
     files = {**material.files, str(bug.row["path"]): bug.wrong.encode()}
     position = Position(
@@ -99,19 +99,19 @@ def enumerated(material: Material, recipe: Recipe, bug: Broken, width: int) -> T
         index=0,
         siblings=(),
         steps=(),
-        box=_Files(files),  # type: ignore[arg-type]  # it is read from, and nothing else
+        box=_Files(files),  # type: ignore[arg-type]  # it is only read from
         memo=lambda name, find: noted.setdefault(name, find()),
     )
     mutate = MutatePolicy(lambda: bug.spectrum)
     EditPolicy(mutate, Likeliest(), width).propose(position, Random(0))
     kept = Ranked.from_json(noted[key(ROOT)])
     proposals = [mutate.propose(replace(position, index=n), Random(0)) for n in range(len(kept.order))]
-    edits = [tuple(action for action in each.actions if isinstance(action, Edit)) for each in proposals]
+    edits = [tuple(action for action in proposal.actions if isinstance(action, Edit)) for proposal in proposals]
     return Tried(bug.row, edits, kept)
 
 
 def grown(tried: Tried, material: Material, recipe: Recipe, bug: Broken, folder: Path) -> None:
-    """The search for a bug as a run that datasets are made of, up to the first edit that mends."""
+    """Write the search for a bug as a run from which datasets are made, up to the first edit that fixes the bug."""
     with Run.open(folder) as run:
         root = _root(bug)
         task = _task(material, recipe, tried.row, bug.failing)
@@ -122,22 +122,22 @@ def grown(tried: Tried, material: Material, recipe: Recipe, bug: Broken, folder:
             run.record(Added(_child(tried, number, bool(mends))))
 
 
-def write(path: Path, found: Iterable[Tried]) -> None:
-    """To a file of JSON lines, as `read` takes it."""
+def write(path: Path, bugs: Iterable[Tried]) -> None:
+    """Write a file of JSON lines for `read`."""
     lines = [
         {
-            "row": dict(each.row),
-            "edits": [[[edit.path, edit.old, edit.new, edit.line] for edit in edits] for edits in each.edits],
-            "noted": each.noted.to_json(),
-            "mends": list(each.mends),
+            "row": dict(bug.row),
+            "edits": [[[edit.path, edit.old, edit.new, edit.line] for edit in edits] for edits in bug.edits],
+            "noted": bug.noted.to_json(),
+            "mends": list(bug.mends),
         }
-        for each in found
+        for bug in bugs
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
 def read(path: Path) -> Iterator[Tried]:
-    """What `write` wrote."""
+    """Read a file of `write`."""
     for line in path.read_text(encoding="utf-8").splitlines():
         data = json.loads(line)
         edits = [tuple(Edit(*edit) for edit in edits) for edits in data["edits"]]
@@ -145,13 +145,13 @@ def read(path: Path) -> Iterator[Tried]:
 
 
 class _Files:
-    """A box that is read from."""
+    """A sandbox that can only be read from."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self._files = files
 
     def read(self, path: str) -> bytes:
-        """Raises FileNotFoundError where there is none."""
+        """The content of a file. Raises FileNotFoundError if it does not exist."""
         if path not in self._files:
             raise FileNotFoundError(path)
         return self._files[path]

@@ -1,8 +1,7 @@
-"""Pieces: one function of a file as a text of its own, with its lines where they are in the file.
+"""Pieces: one function of a file as a separate text, with its lines at the same numbers as in the file.
 
-A piece is what `copied.py` puts in the place of a function. An edit that is not within the body or the signature of one
-function (of a decorator, a constant) has none.
-"""
+A piece is what `copied.py` replaces a function with. An edit outside of the body and the signature of one function (of
+a decorator or a constant) has no piece."""
 
 from __future__ import annotations
 
@@ -18,12 +17,12 @@ __all__ = ["Spot", "edited", "piece", "spots"]
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a function of a module, or a method of its classes, stands."""
+    """The place of a function of a module or a method of its classes."""
 
     name: str
     """With its class: `Queue.due`."""
     first: int
-    """Line, 1-based; decorators are part of it."""
+    """The first line, 1-based, decorators included."""
     start: int
     """The line of its `def`."""
     last: int
@@ -32,14 +31,14 @@ class Spot:
 
 
 def spots(text: str) -> list[Spot]:
-    """The functions that stand in nothing but classes, in their order. Raises SyntaxError where it is no Python."""
+    """The functions that are nested only in classes, in order. Raises SyntaxError if the text is not Python."""
     return list(_spots(ast.parse(text), ()))
 
 
 def edited(text: str, edits: Sequence[Edit]) -> str:
-    """The text with edits of whole lines, the last of them first."""
+    """The text after edits of whole lines, which are made from the last to the first."""
     lines = text.split("\n")
-    for edit in sorted(edits, key=lambda each: -(each.line or 0)):
+    for edit in sorted(edits, key=lambda edit: -(edit.line or 0)):
         assert edit.line is not None
         place = edit.line - 1
         lines[place : place + edit.old.count("\n")] = edit.new.split("\n")[:-1]
@@ -47,8 +46,8 @@ def edited(text: str, edits: Sequence[Edit]) -> str:
 
 
 def piece(path: str, known: Spot, spot: Spot, before: str, after: str) -> dict[str, Any] | None:
-    """The function that differs between two texts of a file, where it is this one alone; else None. `known` is where it
-    stands in the file that runs, `spot` where in `before`."""
+    """The piece of a function if two texts of a file differ in it alone; else None. `known` is its place in the running
+    file, and `spot` its place in `before`."""
     old, new = before.split("\n"), after.split("\n")
     last = spot.last + len(new) - len(old)
     if last < spot.start or old[: spot.start - 1] != new[: spot.start - 1] or old[spot.last :] != new[last:]:
@@ -64,7 +63,7 @@ def piece(path: str, known: Spot, spot: Spot, before: str, after: str) -> dict[s
 def _spots(node: ast.Module | ast.ClassDef, holders: tuple[tuple[int, str], ...]) -> Iterator[Spot]:
     for child in node.body:
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
+            first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
             name = ".".join([*(name for _, name in holders), child.name])
             yield Spot(name, first, child.lineno, child.end_lineno or child.lineno, holders)
         elif isinstance(child, ast.ClassDef):

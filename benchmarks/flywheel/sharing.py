@@ -1,4 +1,4 @@
-"""What both programs of the flywheel share: options, and how a model is trained and served."""
+"""What both programs of the flywheel share: options, and training and serving a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GENERATED = ("combined", "unseen")
 
 
 def options(prog: str, description: str | None, *, width: int, workers: int, steps: int) -> argparse.ArgumentParser:
-    """A parser with the options of both, and these defaults."""
+    """A parser with the options of both programs and these defaults."""
     parser = argparse.ArgumentParser(prog=prog, description=description)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument(
@@ -33,12 +33,12 @@ def options(prog: str, description: str | None, *, width: int, workers: int, ste
     )
     parser.add_argument("--hold-out", action="append", default=[], help="name of a repository that is not trained on")
     parser.add_argument("--test", default="python3 -m pytest -q")
-    parser.add_argument("--functions", type=int, default=200, help="generated functions that are trained on")
-    parser.add_argument("--a-function", type=int, default=4, help="mutants of one function that are tried")
-    parser.add_argument("--lines", type=int, default=25, help="percent of functions that are held out")
-    parser.add_argument("--width", type=int, default=width, help="edits of a bug that are ranked")
+    parser.add_argument("--functions", type=int, default=200, help="number of generated functions to train on")
+    parser.add_argument("--a-function", type=int, default=4, help="the most mutants of one function that are tried")
+    parser.add_argument("--lines", type=int, default=25, help="percentage of functions that are held out")
+    parser.add_argument("--width", type=int, default=width, help="number of edits of a bug that are ranked")
     parser.add_argument("--workers", type=int, default=workers)
-    parser.add_argument("--steps", type=int, default=steps, help="of the training")
+    parser.add_argument("--steps", type=int, default=steps, help="training steps")
     parser.add_argument(
         "--train-python", type=Path, help="interpreter with ramify[train]; without it no model is trained"
     )
@@ -51,35 +51,35 @@ def options(prog: str, description: str | None, *, width: int, workers: int, ste
 
 
 def trained(args: argparse.Namespace, out: Path, wanted: training.Wanted) -> serving.Server:
-    """How a model is served that is trained on the rows of `out` now."""
+    """Train a model on the rows in `out`. Returns the server for it."""
     training.train(training.plan("sft", [out / "rows"], wanted), out / "training", python=args.train_python)
     return serving.Server(str(out / "training" / "model"), "edit-model", port=args.port, cpu=args.cpu)
 
 
 def serve(args: argparse.Namespace, server: serving.Server, out: Path, held: ExitStack) -> None:
-    """Until `held` ends."""
+    """Serve a model until `held` ends."""
     held.enter_context(serving.running(server, str(args.serve_python), log=out / f"{server.served}.log"))
 
 
 def agreed(path: Path, args: argparse.Namespace, names: Sequence[str]) -> None:
-    """Keep in a file by which of these options its folder is made, or compare them with what was kept there.
+    """Record in a file with which of these options its folder is made, or compare them with an earlier record.
 
     Raises:
-        UsageError: the folder was made by other options.
+        UsageError: the folder was made with other options.
     """
-    asked = json.loads(json.dumps({name: getattr(args, name) for name in names}, default=str))
+    chosen = json.loads(json.dumps({name: getattr(args, name) for name in names}, default=str))
     if path.exists():
         before = json.loads(path.read_bytes())
         other = [
-            f"{name} {before.get(name)}, not {value}" for name, value in asked.items() if before.get(name) != value
+            f"{name} {before.get(name)}, not {value}" for name, value in chosen.items() if before.get(name) != value
         ]
         if other:
-            raise UsageError(f"{path.parent} was made with {'; '.join(other)}: ask for the same, or name a new --out")
-    write_atomically(path, (json.dumps(asked, indent=1) + "\n").encode())
+            raise UsageError(f"{path.parent} was made with {'; '.join(other)}: use the same, or name a new --out")
+    write_atomically(path, (json.dumps(chosen, indent=1) + "\n").encode())
 
 
 def ended(main: Callable[[], int]) -> NoReturn:
-    """End the program as `main` does, or with its error in words."""
+    """Exit with the code that `main` returns, or with its error message."""
     try:
         sys.exit(main())
     except RamifyError as error:
@@ -87,7 +87,7 @@ def ended(main: Callable[[], int]) -> NoReturn:
 
 
 def end_with_parent() -> None:
-    """For workers of a pool: this process ends when the one that made it does, also where that was killed."""
+    """For workers of a pool: end this process when its parent ends, even by a kill."""
     parent = parent_process()
     assert parent is not None
 

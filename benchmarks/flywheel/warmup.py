@@ -1,11 +1,11 @@
-"""Warm-up: rows for the compact policy from plain Python source, of which no test was run.
+"""Makes warm-up rows for the compact policy from plain Python source, without running tests.
 
     python -m benchmarks.flywheel.warmup --out ROWS --source DIR... --apart REPOSITORY...
 
-Each function is broken by the operators that bugs are made with (`benchmarks.data.synthetic`), and the row is the edit
-that gives it back. What a model learns from them is what functions look like, and what of one looks wrong. Law: no row
-is of a function of a repository that is kept apart, nor of a near copy of one, whatever its variables are called, nor
-of a folder that bears its name.
+Each function is broken by the operators for synthetic bugs (`benchmarks.data.synthetic`), and the row is the edit that
+restores it. From them a model learns what functions look like, and what in one looks wrong. Law: no row is from a
+function of a repository that is kept apart, from a near copy of one, regardless of the names of variables, or from a
+folder with the name of such a repository.
 """
 
 from __future__ import annotations
@@ -39,59 +39,60 @@ from benchmarks.flywheel.swept import KINDS
 __all__ = ["Source", "broken", "main", "rows"]
 
 LARGEST = 300_000
-"""Bytes of a file that is looked at."""
+"""The largest file that is read, in bytes."""
 LONGEST = 1500
-"""Characters of a function that is broken."""
+"""The longest function that is broken, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where rows come from, and how many."""
+    """The source of rows, and their number."""
 
     folders: Sequence[Path]
-    """Of Python files."""
+    """Folders of Python files."""
     apart: Sequence[Path] = ()
-    """Repositories that nothing is learned from."""
+    """Repositories from which nothing is learned."""
     held_out: Sequence[str] = ()
-    """Functions that nothing is learned from, as of `benchmarks.data.synthetic.functions.normal`."""
+    """Functions from which nothing is learned, as text from `benchmarks.data.synthetic.functions.normal`."""
     rows: int = 1_000_000
-    """At most."""
+    """The most rows."""
     a_function: int = 5
-    """Rows of one function, at most."""
+    """The most rows of one function."""
     workers: int = 1
     seed: int = 0
 
     def write(self, out: Path) -> dict[str, Any]:
-        """The rows in the form of an export, in the folder `out`, which is made; their manifest."""
+        """Write the rows in the format of an export to the new folder `out`, and return their manifest."""
         out.mkdir(parents=True)
-        held = [*self.held_out, *(each.text for folder in self.apart for each in _functions(folder))]
+        held = [*self.held_out, *(function.text for folder in self.apart for function in _functions(folder))]
         work = partial(rows, copies=Copies(map(unnamed, held)), a_function=self.a_function, seed=self.seed)
-        count, seen = 0, set[bytes]()
+        count, written = 0, set[bytes]()
         pool = get_context("spawn").Pool(self.workers, end_with_parent)
         with pool, (out / "train.jsonl").open("w", encoding="utf-8") as file:
-            for found in pool.imap(work, self._files(), chunksize=4):
-                for name, lines in found:
-                    if name not in seen and count < self.rows:
-                        seen.add(name)
+            for of_file in pool.imap(work, self._files(), chunksize=4):
+                for name, lines in of_file:
+                    if name not in written and count < self.rows:
+                        written.add(name)
                         count += len(lines)
                         file.writelines(lines)
                 if count >= self.rows:
                     break
-        manifest = {"format": "edit", "rows": count, "functions": len(seen), "counts": {"policy": {"warm-up": count}}}
+        counts = {"policy": {"warm-up": count}}
+        manifest = {"format": "edit", "rows": count, "functions": len(written), "counts": counts}
         (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         return manifest
 
     def _files(self) -> list[Path]:
-        """In an order drawn by the seed, without those that bear the name of a repository that is kept apart."""
+        """The files in random order, without those whose path has the name of a repository that is kept apart."""
         names = {folder.name for folder in self.apart}
-        found = sorted({path for folder in self.folders for path in folder.rglob("*.py")})
-        known = [path for path in found if not names & {path.stem, *path.parts}]
-        Random(self.seed).shuffle(known)
-        return known
+        paths = sorted({path for folder in self.folders for path in folder.rglob("*.py")})
+        paths = [path for path in paths if not names & {path.stem, *path.parts}]
+        Random(self.seed).shuffle(paths)
+        return paths
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the rows, and print how many there are."""
+    """Write the rows and print their number."""
     args = _options().parse_args(argv)
     source = Source(
         args.source, args.apart, rows=args.rows, a_function=args.a_function, workers=args.workers, seed=args.seed
@@ -102,21 +103,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def rows(path: Path, copies: Copies, a_function: int, seed: int) -> list[tuple[bytes, list[str]]]:
-    """What names each function of a file that may be learned from, and its rows as JSON lines."""
-    found = []
+    """The digest of each function of a file that may be learned from, and its rows as JSON lines."""
+    by_function = []
     for function, text in _texts(path):
-        known = unnamed(function.text)
-        if not copies.hold(known):
+        without_names = unnamed(function.text)
+        if not copies.hold(without_names):
             rng = Random(f"{seed}/{function.text}")
             fit = (row for row in broken(function, text, a_function, rng) if not holds(copies, row))
             lines = [json.dumps(row) + "\n" for row in fit]
             if lines:
-                found.append((blake2b(known.encode("utf-8", "replace"), digest_size=8).digest(), lines))
-    return found
+                by_function.append((blake2b(without_names.encode("utf-8", "replace"), digest_size=8).digest(), lines))
+    return by_function
 
 
 def broken(function: Function, text: str, count: int, rng: Random) -> Iterator[Mapping[str, Any]]:
-    """At most so many rows of a function, of whichever operators break it; `text` is a file with nothing else."""
+    """At most `count` rows of a function, by random operators; `text` is a file with this function only."""
     waiting: defaultdict[str, list[Mutant]] = defaultdict(list)
     for mutant in mutants(function.path, text.encode()):
         if mutant.operator in KINDS:
@@ -145,14 +146,14 @@ def _row(mutant: Mutant) -> dict[str, Any] | None:
 
 
 def _restoring(mutant: Mutant) -> Edit:
-    wrong, right = (list(StringIO(each.decode())) for each in (mutant.wrong, mutant.right))
+    wrong, right = (list(StringIO(data.decode())) for data in (mutant.wrong, mutant.right))
     head, tail = alike(wrong, right)
     old, new = "".join(wrong[head : len(wrong) - tail]), "".join(right[head : len(right) - tail])
     return Edit(mutant.function.path, old, new, head + 1)
 
 
 def _texts(path: Path) -> Iterator[tuple[Function, str]]:
-    """The functions of a file, each with a file that holds it alone, as far as it stands there by itself."""
+    """The functions and methods of a file, each with the text of a file that has only this function."""
     for function, text in _sources(path):
         method = text.startswith("    ") and not text.startswith("     ")
         if (method or not text[0].isspace()) and LINES[0] <= text.count("\n") and len(text) <= LONGEST:
@@ -165,7 +166,7 @@ def _functions(folder: Path) -> Iterator[Function]:
 
 
 def _sources(path: Path) -> Iterator[tuple[Function, str]]:
-    """With their lines as they are; nothing of a file that is no Python, or a very large one."""
+    """The functions of a file with their source; nothing if the file is very large or not Python."""
     data = path.read_bytes() if path.is_file() and path.stat().st_size <= LARGEST else b""
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -179,11 +180,11 @@ def _sources(path: Path) -> Iterator[tuple[Function, str]]:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.flywheel.warmup", description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="a folder that is made")
+    parser.add_argument("--out", type=Path, required=True, help="a new folder")
     parser.add_argument("--source", type=Path, action="append", required=True, help="a folder of Python files")
     parser.add_argument("--apart", type=Path, action="append", default=[], help="a repository that is not learned from")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="at most")
-    parser.add_argument("--a-function", type=int, default=5, help="rows of one function, at most")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="the most rows")
+    parser.add_argument("--a-function", type=int, default=5, help="the most rows of one function")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     return parser

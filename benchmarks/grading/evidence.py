@@ -1,7 +1,8 @@
-"""Evidence: what grading a patch saw, kept so that anybody can judge it again without a sandbox.
+"""Evidence: what grading a patch observed, kept so that anybody can derive the verdict again without a sandbox.
 
-Law: a verdict follows from its bundle by `decide`. A bundle names its files by their SHA-256, the chain names each
-bundle by the same and the line before, and the chain's head names all of it: whoever kept the head notices any change.
+Law: a verdict follows from its bundle by `decide`. A bundle lists the SHA-256 of its files; each line of the chain has
+the SHA-256 of a bundle and of the line before. So the digest of the last line, the head, covers everything: whoever
+keeps the head notices any change.
 """
 
 from __future__ import annotations
@@ -30,33 +31,33 @@ __all__ = ["CHAIN", "Archive", "Bundle", "Forged", "chain_head", "graded_elsewhe
 CHAIN = "chain.jsonl"
 _FACTS, _PATCH, _REPORT, _LOG = "bundle.json", "patch.diff", "report.json", "log.txt"
 _READER = "reader.sh"
-"""What made `log.txt` from the logs of the tests: the set's own program."""
+"""The set's own program that made `log.txt` from the logs that the tests left."""
 _FILE = re.compile(r"patch\.diff|report\.json|log\.txt|reader\.sh|left-\d+\.txt")
 
 
 class Forged(Exception):
-    """A bundle is not as it was written; the message says where."""
+    """A bundle is not as it was written; the message says what differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """All that was kept of one grading."""
+    """The evidence of one grading."""
 
     instance_id: str
     patch: bytes
     hidden: Hidden
-    """The names of the tests, and how their log is read; no more."""
+    """Only the names of the tests, and how their log is read."""
     finding: Finding
     verdict: Verdict
     facts: Mapping[str, Any]
-    """What was graded, on what and with what: commit, image, state, command, versions."""
+    """The circumstances: commit, image, state, command, versions."""
 
 
 class Archive:
-    """A folder of bundles that is being filled; one process at a time. Thread-safe.
+    """A folder of bundles that is being filled, by one process at a time. Thread-safe.
 
     Raises:
-        UsageError: another process fills it.
+        UsageError: another process fills the folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -67,15 +68,15 @@ class Archive:
 
     @property
     def head(self) -> str:
-        """The SHA-256 of everything in the folder; empty: it holds nothing."""
+        """The SHA-256 that covers everything in the folder; empty for an empty folder."""
         return self._head
 
     def close(self) -> None:
-        """Let another process fill it."""
+        """Release the folder for other processes."""
         self._chain.close()
 
     def keep(self, instance: Instance, patch: bytes, finding: Finding, verdict: Verdict) -> None:
-        """Write a bundle, unless the failure was an outside one, which is evidence of nothing."""
+        """Write a bundle, unless the verdict is `error`, which is evidence of nothing."""
         if verdict.status == "error":
             return
         with self._lock:
@@ -136,7 +137,7 @@ def _versions() -> dict[str, str]:
 
 
 def chain_head(folder: Path) -> str:
-    """The digest of a chain's last line; empty if it has none."""
+    """The digest of the last line of the chain in a folder; empty if there is none."""
     head = ""
     for line in read_lines(folder / CHAIN, torn=True):
         head = line_digest(line)
@@ -144,7 +145,7 @@ def chain_head(folder: Path) -> str:
 
 
 def line_digest(line: Mapping[str, Any]) -> str:
-    """The digest of a line, which the next line of the chain holds."""
+    """The digest of a line of the chain, which the next line has as `previous`."""
     return digest(json.dumps(line, sort_keys=True).encode())
 
 
@@ -154,10 +155,10 @@ def digest(data: bytes) -> str:
 
 
 def read_bundle(folder: Path, sha256: str) -> Bundle:
-    """The bundle in a folder, whose facts have that digest.
+    """Read the bundle in a folder. Its facts must have this digest.
 
     Raises:
-        Forged: something of it is gone, changed, or cannot be read.
+        Forged: a part of it is missing, was changed, or cannot be read.
     """
     facts: Any = None
     try:
@@ -165,9 +166,9 @@ def read_bundle(folder: Path, sha256: str) -> Bundle:
         if digest(data) != sha256:
             raise Forged(f"{_FACTS} is not what the chain says was written")
         facts = json.loads(data)
-        if strange := sorted(name for name in facts["files"] if not _FILE.fullmatch(name)):
-            raise Forged(f"no grading leaves a file {strange[0]!r}")
-        files = {name: _intact(folder / name, wanted) for name, wanted in facts["files"].items()}
+        if unknown := sorted(name for name in facts["files"] if not _FILE.fullmatch(name)):
+            raise Forged(f"no grading leaves a file {unknown[0]!r}")
+        files = {name: _intact(folder / name, sha256) for name, sha256 in facts["files"].items()}
         return _bundle(facts, files)
     except OSError as error:
         raise Forged(f"{error.filename} cannot be read: {error.strerror}") from error
@@ -176,7 +177,8 @@ def read_bundle(folder: Path, sha256: str) -> Bundle:
 
 
 def graded_elsewhere(facts: Any) -> str:
-    """Which other version of Ramify graded it, as the beginning of a sentence; empty: this version, or unknown."""
+    """The beginning of a sentence on the other version of Ramify that graded a bundle; empty if it was this version, or
+    the facts do not say."""
     match facts:
         case {"versions": {"ramify": str(theirs)}, "rules": int(rules)}:
             ours = version("ramify")
@@ -190,9 +192,9 @@ def graded_elsewhere(facts: Any) -> str:
     )
 
 
-def _intact(path: Path, wanted: str) -> bytes:
+def _intact(path: Path, sha256: str) -> bytes:
     data = path.read_bytes()
-    if digest(data) != wanted:
+    if digest(data) != sha256:
         raise Forged(f"{path.name} is not what was graded")
     return data
 

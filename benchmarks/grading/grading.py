@@ -1,4 +1,4 @@
-"""Grades patches from scratch: in a fresh clone and a sandbox of its own, with the hidden tests and nothing of the
+"""Grades patches from scratch: in a fresh clone and a new sandbox, with the hidden tests, and with no data from the
 search."""
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from sandboxes.docker.pulls import until
 
 __all__ = ["examine", "grade", "grade_all"]
 
-
 LIMITS = Limits(cpu_s=120, wall_s=300, run_s=1800, timeouts=1_000_000)
-"""Generous limits: a slow test must not decide a verdict."""
+"""Generous limits: it is not known how long the tests take, and a slow test must not decide a verdict."""
 
 
 def grade(
     instance: Instance, patch: bytes, source: Source, provider: Provider, archive: Archive | None = None
 ) -> Verdict:
-    """The verdict on a patch; its evidence is kept in the archive. Outside failures give the verdict `error`."""
+    """Grade a patch and keep the evidence in the archive. If something outside the patch fails, the verdict is
+    `error`."""
     began = time.monotonic()
     finding = examine(instance, patch, source, provider) if patch.strip() else Finding()
     verdict = decide(instance.id, patch, instance.hidden, finding)
@@ -50,7 +50,7 @@ def grade(
 
 
 def examine(instance: Instance, patch: bytes, source: Source, provider: Provider) -> Finding:
-    """The result of the hidden tests on a patch, which may be empty."""
+    """Run the hidden tests on a patch, which may be empty. Failures become part of the finding."""
     try:
         return run_hidden_tests(instance, patch, source, provider)
     except clones.GitRefused as error:
@@ -60,7 +60,8 @@ def examine(instance: Instance, patch: bytes, source: Source, provider: Provider
 
 
 def run_hidden_tests(instance: Instance, patch: bytes, source: Source, provider: Provider) -> Finding:
-    """The whole test command on the base state with `patch`, the hidden tests' files as their authors left them.
+    """Run the whole test command on the base state with `patch`. The files of the hidden tests are as their authors
+    left them, whatever the patch does to them.
 
     Raises:
         GitRefused: the patch does not apply to the base state.
@@ -90,12 +91,12 @@ def run_hidden_tests(instance: Instance, patch: bytes, source: Source, provider:
 
 
 def _test_files(instance: Instance) -> tuple[str, ...]:
-    """Files that a patch may not decide about, as patterns: the task's own, those of the test patch, and those that
-    hold a test."""
+    """Patterns of the files that a patch must not change: the task's own, those of the test patch, and those with a
+    hidden test."""
     hidden = instance.hidden
-    holding = {file_of(test) for test in (*hidden.fail_to_pass, *hidden.pass_to_pass)}
-    named = sorted({*clones.paths_of(hidden.test_patch), *holding})
-    return (*instance.task.protected_paths, *map(escape, named))
+    test_files = {file_of(test) for test in (*hidden.fail_to_pass, *hidden.pass_to_pass)}
+    paths = sorted({*clones.paths_of(hidden.test_patch), *test_files})
+    return (*instance.task.protected_paths, *map(escape, paths))
 
 
 def _with_hidden_tests(instance: Instance, provider: Provider, base: Snapshot) -> Snapshot:
@@ -122,19 +123,19 @@ def grade_all(
     *,
     workers: int,
 ) -> Iterator[Verdict]:
-    """A verdict for each prediction, in their order; those known are read from the cache, the others kept there. Those
-    of one instance, which share its checkout, are graded one after the other. Whoever stops early, or is stopped by an
-    error, waits for the instances that are being graded and begins no other.
+    """A verdict for each prediction, in order, from the cache or graded now and added to it. The predictions of one
+    instance share its checkout and are graded one after the other. If the caller stops early, or an error occurs,
+    gradings in progress finish and no other is begun.
 
     Raises:
-        UsageError: a prediction for an instance that the source does not have.
+        UsageError: a prediction is for an instance that the source does not have.
     """
-    known = list(predictions)
-    if strange := [p.instance_id for p in known if p.instance_id not in instances]:
-        raise UsageError(f"the predictions have {strange[0]!r}, which this source does not")
+    predictions = list(predictions)
+    if unknown := [p.instance_id for p in predictions if p.instance_id not in instances]:
+        raise UsageError(f"the predictions have {unknown[0]!r}, which this source does not")
 
     of_instance = defaultdict[str, list[Prediction]](list)
-    for prediction in known:
+    for prediction in predictions:
         of_instance[prediction.instance_id].append(prediction)
     stopping = threading.Event()
 
@@ -145,7 +146,7 @@ def grade_all(
     with ThreadPoolExecutor(workers, thread_name_prefix="grade") as pool:
         graded = {name: pool.submit(graded_in_turn, name) for name in of_instance}
         try:
-            for prediction in known:
+            for prediction in predictions:
                 yield next(graded[prediction.instance_id].result())
         finally:
             stopping.set()
@@ -155,7 +156,7 @@ def grade_all(
 def _judged(
     instance: Instance, cache: VerdictCache, grade_one: Callable[[Instance, bytes], Verdict], prediction: Prediction
 ) -> Verdict:
-    """The known verdict, or a new one that is kept."""
+    """The cached verdict, or a new one that is added to the cache."""
     cached = cache.get(instance, prediction.patch, prediction.mode)
     if cached is not None:
         return cached

@@ -1,4 +1,4 @@
-"""Regrading: all verdicts again, from the evidence that grading kept, without a sandbox or network."""
+"""Derives every verdict again from the evidence that grading kept, without a sandbox or a network."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ _NAME = re.compile(r"[^./][^/]*/[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Regraded:
-    """The result for one bundle, or for a verdict without one."""
+    """The result for one bundle, or for a verdict without a bundle."""
 
     bundle: str
-    """Its folder, `INSTANCE/N`; the instance's id if there is no bundle."""
+    """The folder of the bundle, `INSTANCE/N`, or the id of an instance without one."""
     verdict: Verdict | None
-    """The verdict that follows from the evidence; None: the evidence cannot be believed."""
+    """The verdict that follows from the evidence; None: the evidence cannot be trusted."""
     fault: str
-    """Why the verdict does not hold; empty: it does."""
+    """What is wrong; empty if the evidence and the verdict agree."""
 
 
 def regrade_all(folder: Path, verdicts: Verdicts) -> list[Regraded]:
-    """Everything in a folder of evidence, in the order of the chain, then what is missing there. `verdicts` are those
-    that reports go by.
+    """Results for every bundle in a folder of evidence, in the order of the chain, then for bundles that the chain does
+    not have, then for verdicts without evidence. `verdicts` are those that reports use.
 
     Raises:
-        UsageError: there is no evidence in that folder.
+        UsageError: there is no evidence in the folder.
     """
     if not (folder / CHAIN).exists():
         raise UsageError(
-            f"{folder} holds no evidence; `ramify bench grade` writes it for what it has not graded before"
+            f"{folder} holds no evidence; `ramify bench grade` writes it for patches that it has not graded before"
         )
     lines = list(read_lines(folder / CHAIN, torn=True))
-    found = list(_links(folder, lines, verdicts))
-    return [*found, *_strays(folder, lines), *_unproven(found, verdicts)]
+    chained = list(_chained(folder, lines, verdicts))
+    return [*chained, *_strays(folder, lines), *_unproven(chained, verdicts)]
 
 
-def _links(folder: Path, lines: Iterable[Mapping[str, Any]], verdicts: Verdicts) -> Iterator[Regraded]:
+def _chained(folder: Path, lines: Iterable[Mapping[str, Any]], verdicts: Verdicts) -> Iterator[Regraded]:
     previous = ""
     for line in lines:
         name = str(line.get("bundle"))
         fault = (
-            "" if line.get("previous") == previous else "the chain is broken before it: a line was changed or is gone"
+            "" if line.get("previous") == previous else "the chain is broken before it: a line was changed or removed"
         )
         previous = line_digest(line)
         yield Regraded(name, None, fault) if fault else _one(folder, name, str(line.get("sha256")), verdicts)
@@ -62,7 +62,7 @@ def _links(folder: Path, lines: Iterable[Mapping[str, Any]], verdicts: Verdicts)
 
 def _one(folder: Path, name: str, sha256: str, verdicts: Verdicts) -> Regraded:
     if not _NAME.fullmatch(name):
-        return Regraded(name, None, "the chain names what is no bundle of this folder")
+        return Regraded(name, None, "the chain has a name that no bundle of this folder can have")
     try:
         bundle = read_bundle(folder / name, sha256)
     except Forged as error:
@@ -73,10 +73,10 @@ def _one(folder: Path, name: str, sha256: str, verdicts: Verdicts) -> Regraded:
     again = regrade(bundle)
     reported = verdicts.get((bundle.instance_id, patch_digest(bundle.patch)))
     if not _same(again, bundle.verdict):
-        fault = f"{by}the verdict {bundle.verdict.status} does not follow from it: {_said(again)} does"
+        fault = f"{by}the verdict {bundle.verdict.status} does not follow from it: {again.summary} does"
         return Regraded(name, again, fault)
     if reported is not None and not _same(again, reported):
-        return Regraded(name, again, f"reports go by another verdict: {_said(reported)}")
+        return Regraded(name, again, f"reports use another verdict: {reported.summary}")
     return Regraded(name, again, "")
 
 
@@ -87,7 +87,7 @@ def regrade(bundle: Bundle) -> Verdict:
 
 
 def _misread(bundle: Bundle) -> bool:
-    """Whether the log of an evaluation script contradicts the report that was believed."""
+    """Whether the log of an eval script differs from the report that the verdict is based on."""
     report, parser = bundle.finding.report, bundle.hidden.log_parser
     if report is None or not (report.valid and report.adapter == LOG and parser):
         return False
@@ -96,27 +96,23 @@ def _misread(bundle: Bundle) -> bool:
 
 
 def _same(one: Verdict, other: Verdict) -> bool:
-    """Whether two verdicts agree, except in how the patch was found and how long grading took."""
+    """Whether two verdicts are equal except for the mode and how long grading took."""
     return one == replace(other, mode=one.mode, seconds=one.seconds)
 
 
-def _said(verdict: Verdict) -> str:
-    return f"{verdict.status} ({verdict.reason})" if verdict.reason else verdict.status
-
-
 def _strays(folder: Path, lines: Iterable[Mapping[str, Any]]) -> Iterator[Regraded]:
-    """Bundles that are not in the chain: a kill came in between, or they were added by hand."""
+    """Bundles that the chain does not have: grading was killed between writing the two, or somebody added them."""
     known = {line.get("bundle") for line in lines}
     for path in sorted(folder.glob("*/*/bundle.json")):
         if (name := str(path.parent.relative_to(folder))) not in known:
             yield Regraded(name, None, "the chain does not have it; remove its folder if grading was killed")
 
 
-def _unproven(found: Iterable[Regraded], verdicts: Verdicts) -> Iterator[Regraded]:
-    """Verdicts without a bundle. Of an instance with a bundle that cannot be read nobody knows which those are, and
-    that bundle is a fault already."""
-    proven = {(each.verdict.instance_id, each.verdict.patch_sha256) for each in found if each.verdict is not None}
-    unread = {each.bundle.rpartition("/")[0] for each in found if each.verdict is None}
+def _unproven(results: Iterable[Regraded], verdicts: Verdicts) -> Iterator[Regraded]:
+    """Verdicts without a bundle. An instance with an unreadable bundle is left out: it is not known which verdict that
+    bundle is for, and it is reported already."""
+    proven = {(r.verdict.instance_id, r.verdict.patch_sha256) for r in results if r.verdict is not None}
+    unread = {r.bundle.rpartition("/")[0] for r in results if r.verdict is None}
     for (instance_id, patch), verdict in sorted(verdicts.items()):
         if (instance_id, patch) not in proven and instance_id not in unread:
             yield Regraded(instance_id, None, f"there is no evidence of its verdict {verdict.status}")

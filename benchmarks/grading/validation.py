@@ -1,4 +1,4 @@
-"""Checks that instances can be graded here: the reference solution is resolved, and the root state is not."""
+"""Checks that an instance can be graded here: the reference solution is resolved, and the base state is not."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _SOLVE_S = 1800
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of the hidden tests with and without the reference solution."""
+    """The results of the hidden tests on an instance's reference solution and on its base state."""
 
     instance_id: str
     gold: str | None
-    """Why the reference solution is not resolved; empty: it is; None: the set has none."""
+    """Why the reference solution is not resolved; empty if it is; None if the set has no solution."""
     empty: str
-    """Why the root state is not as it should be; empty: it is."""
+    """What is wrong with the base state; empty if nothing is."""
 
     @property
     def valid(self) -> bool:
-        """Whether the instance can tell a right patch from a wrong one."""
+        """Whether the instance can be used to judge a patch."""
         return not self.gold and not self.empty
 
 
 def check(instance: Instance, source: Source, provider: Provider, archive: Archive | None = None) -> Check:
-    """Grade the reference solution, and run the hidden tests without it; the evidence of both is kept."""
+    """Grade the reference solution, run the hidden tests without it, and keep the evidence of both."""
     gold = _gold_fault(instance, source, provider, archive)
     finding = examine(instance, b"", source, provider)
     empty = decide(instance.id, b"", instance.hidden, finding)
@@ -55,14 +55,14 @@ def _gold_fault(instance: Instance, source: Source, provider: Provider, archive:
             return f"{type(error).__name__}: {error}"
         if not patch:
             place = instance.task.workspace.mount or "the working directory of its image"
-            return f"the set's solution changes nothing in {place}, and a patch can carry nothing else"
+            return f"the set's solution changes nothing in {place}, and a patch can hold no other changes"
     elif not patch:
         return None
     return grade(instance, patch, source, provider, archive).reason
 
 
 def _solution(instance: Instance, source: Source, provider: Provider) -> bytes:
-    """The patch that the set's own solving command makes."""
+    """The patch of the changes that the set's own command makes to the base state."""
     source.prepare(instance)
     base = provider.create(instance.task.workspace)
     states = [base]

@@ -1,7 +1,7 @@
-"""Verdict: what a patch is worth against the hidden tests, and the rules by which a report becomes one.
+"""A verdict: whether a patch passes the hidden tests, and the rules that derive it from a report.
 
-Rules: a test that has to pass has passed, and a skipped one has not; a run of the tests that is not valid (it did not
-come to its end, collected nothing, or its exit code contradicts it) resolves nothing.
+Rules: every test that has to pass must have passed, and a skipped test has not passed. A run of the tests that is not
+valid (it did not finish, collected nothing, or its exit code contradicts its results) resolves nothing.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ __all__ = [
 ]
 
 RULES = 3
-"""Increased when the same patch may get another verdict."""
+"""The version of the rules. It is increased when the same patch may get another verdict."""
 
 Status = Literal["resolved", "unresolved", "empty_patch", "apply_failed", "error"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on one patch."""
+    """The result of grading one patch."""
 
     instance_id: str
     status: Status
     patch_sha256: str
     mode: str = "unknown"
-    """How the patch was found: with the tests `hidden` or `revealed`."""
+    """Whether the patch was found with the tests `hidden` or `revealed`."""
     reason: str = ""
     failing: tuple[str, ...] = ()
     """Tests of FAIL_TO_PASS that did not pass."""
@@ -55,40 +55,46 @@ class Verdict:
 
     @property
     def resolved(self) -> bool | None:
-        """Whether the patch resolves the instance; None: an outside failure says nothing about the patch."""
+        """Whether the patch resolves the instance; None: grading failed, which says nothing about the patch."""
         return None if self.status == "error" else self.status == "resolved"
+
+    @property
+    def summary(self) -> str:
+        """The status, with the reason if there is one."""
+        return f"{self.status} ({self.reason})" if self.reason else self.status
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Verdict:
-        """The verdict in a line of JSON. Raises TypeError if it holds none."""
+        """The verdict in a line of JSON. Raises TypeError for any other object."""
         fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items() if k != "key"}
         return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What grading a patch saw, before it is judged."""
+    """What grading a patch observed, before a verdict is derived from it."""
 
     report: SuiteReport | None = None
-    """The report of the hidden tests; None: they were not run."""
+    """The report on the hidden tests; None: they were not run."""
     refused: str = ""
     """Why the patch could not be applied."""
     fault: str = ""
-    """The outside failure, which says nothing about the patch."""
+    """What failed for reasons outside the patch."""
     state: str = ""
-    """The digest of the root state."""
+    """The digest of the base state."""
     log: bytes = b""
-    """The output of an evaluation script; if a program of the set read the logs, its output."""
+    """The output of an eval script, if one was run, or of the set's own program that read the logs."""
     left: Mapping[str, bytes] = field(default_factory=dict)
-    """Those logs, by their paths in the sandbox; the empty path is the output of the script itself."""
+    """What that program read: the logs by their paths in the sandbox, and the eval script's output by the empty
+    path."""
 
 
 Verdicts = Mapping[tuple[str, str], Verdict]
-"""Verdicts by instance and digest of the patch."""
+"""Verdicts by instance id and digest of the patch."""
 
 
 def decide(instance_id: str, patch: bytes, hidden: Hidden, finding: Finding) -> Verdict:
-    """The verdict that follows from what grading a patch saw, and from nothing else."""
+    """The verdict that follows from a finding, and from nothing else."""
     verdict = Verdict(instance_id, "unresolved", patch_digest(patch))
     if finding.fault:
         return replace(verdict, status="error", reason=finding.fault)
@@ -103,7 +109,7 @@ def decide(instance_id: str, patch: bytes, hidden: Hidden, finding: Finding) -> 
 
 
 def judge(report: SuiteReport, hidden: Hidden) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The tests of FAIL_TO_PASS and those of PASS_TO_PASS that did not pass; all of them when the run is not valid."""
+    """The tests of FAIL_TO_PASS and those of PASS_TO_PASS that did not pass; all of them if the run is not valid."""
     if report.adapter == LOG:
         return judge_log(report, hidden)
     if hidden.outcomes:
@@ -113,7 +119,7 @@ def judge(report: SuiteReport, hidden: Hidden) -> tuple[tuple[str, ...], tuple[s
 
 
 def _differing(report: SuiteReport, expected: Mapping[str, str]) -> tuple[str, ...]:
-    """The tests that did not end as they should, and failed tests that are not named."""
+    """The tests whose outcome is not as expected, and the failed tests for which none is given."""
     if not report.valid:
         return tuple(expected)
     ended = {".".join(test.split("::")[1:]): outcome for test, outcome in report.outcomes.items()}
@@ -127,33 +133,35 @@ def _word(outcome: Outcome | None) -> str:
 
 
 def _passed(report: SuiteReport, test_id: str) -> bool:
-    """Published sets cut some ids of parametrised tests at a space; such an id stands for every id that it begins."""
+    """Whether a test passed. Published sets cut some ids of parametrised tests at a space; such an id stands for every
+    id that begins with it."""
     if test_id in report.outcomes or "[" not in test_id or test_id.endswith("]"):
         return report.passed(test_id)
-    whole = [t for t in report.outcomes if t.startswith(f"{test_id} ")]
-    return bool(whole) and all(report.passed(t) for t in whole)
+    full_ids = [t for t in report.outcomes if t.startswith(f"{test_id} ")]
+    return bool(full_ids) and all(report.passed(t) for t in full_ids)
 
 
 def describe(report: SuiteReport, failing: tuple[str, ...], broken: tuple[str, ...]) -> str:
-    """Why a report does not resolve an instance, in a line; empty if it does."""
+    """Why a report does not resolve an instance, in one line; empty if it does. Evidence holds these texts: a changed
+    text would contradict the verdicts of earlier versions."""
     if not report.valid:
         return report.problem or "the run of the tests is not valid"
     skipped = sum(report.outcomes.get(test) is Outcome.SKIPPED for test in failing)
-    said = f"{len(failing)} tests of FAIL_TO_PASS did not pass" + (f", {skipped} were skipped" if skipped else "")
-    also = f"{len(broken)} tests of PASS_TO_PASS did not pass"
-    return "; ".join(part for part, tests in ((said, failing), (also, broken)) if tests)
+    goals = f"{len(failing)} tests of FAIL_TO_PASS did not pass" + (f", {skipped} were skipped" if skipped else "")
+    others = f"{len(broken)} tests of PASS_TO_PASS did not pass"
+    return "; ".join(part for part, tests in ((goals, failing), (others, broken)) if tests)
 
 
 def patch_digest(patch: bytes) -> str:
-    """The digest that names a patch in verdicts."""
+    """The SHA-256 of a patch, in hex, by which verdicts identify it."""
     return hashlib.sha256(patch).hexdigest()
 
 
 def read_verdicts(path: Path) -> Verdicts:
-    """The last verdict on each instance and patch (by digest) in a file.
+    """The last verdict on each instance and patch in a file.
 
     Raises:
-        UsageError: a line holds none.
+        UsageError: a line is not a verdict.
     """
     return {(v.instance_id, v.patch_sha256): v for v in read_rows(path, Verdict.from_row)}
 
@@ -161,7 +169,10 @@ def read_verdicts(path: Path) -> Verdicts:
 class VerdictCache:
     """Verdicts by what they depend on: the patch and the instance, never the name of a run. Thread-safe.
 
-    Errors of the world are not kept. Raises UsageError when another process holds the file.
+    The verdict `error` is not kept.
+
+    Raises:
+        UsageError: another process holds the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -169,11 +180,11 @@ class VerdictCache:
         self._known = dict(read_rows(path, lambda row: (str(row["key"]), Verdict.from_row(row))))
 
     def close(self) -> None:
-        """Let another process hold the file."""
+        """Release the file for other processes."""
         self._ledger.close()
 
     def get(self, instance: Instance, patch: bytes, mode: str) -> Verdict | None:
-        """The verdict on a patch; None: there is none yet."""
+        """The verdict on a patch; None if it has not been graded."""
         known = self._known.get(_key(instance, patch))
         return None if known is None else replace(known, mode=mode)
 

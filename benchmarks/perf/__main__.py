@@ -1,4 +1,4 @@
-"""All scripts, one table. See `python -m benchmarks.perf --help`."""
+"""Runs all scripts and prints one table. See `python -m benchmarks.perf --help`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ SCRIPTS = (execute, fork, latency, node, candidate, workers, state_size, bytecod
 
 
 def main() -> None:
-    """Run them in turn."""
     parser = ArgumentParser(prog="python -m benchmarks.perf", description="Everything, and one table in Markdown.")
     common(parser)
     for script in SCRIPTS:

@@ -1,8 +1,8 @@
-"""What each search algorithm makes of the same test runs: tasks solved by `mutate`, and test runs for each of them.
+"""Compares the search algorithms at equal test runs: tasks solved by `mutate`, and test runs for each of them.
 
     python -m benchmarks.perf.algorithms SOURCE --out DIR [--searches a,b] [--seeds 0,1] [--measurements 40]
 
-Counts test runs, so that a busy machine changes nothing. A batch in DIR is resumed, and not made again.
+It counts test runs, so that other load on the machine changes nothing. A batch in DIR is resumed and not made again.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Batch:
 
     tasks: int
     spent: int
-    """Test runs, those of tasks that were not solved included."""
+    """Test runs, including those of unsolved tasks."""
     solved: tuple[int, ...]
-    """Test runs of each task that was solved."""
+    """The test runs of each solved task."""
 
     @classmethod
     def read(cls, out: Path) -> Batch:
-        """A batch that ended."""
+        """Read a batch that ended."""
         facts = [attempt.facts for attempt in read_attempts(out).values()]
         solved = tuple(int(fact["measurements"]) for fact in facts if fact.get("status") == "solved")
         return cls(len(facts), sum(int(fact.get("measurements", 0)) for fact in facts), solved)
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def cells(name: str, batches: Sequence[Batch]) -> tuple[str, ...]:
-    """A line of the table: means over the seeds and, in brackets, their range where they differ."""
+    """A line of the table: means over the seeds and, in brackets, their range if they differ."""
     return (
         f"`{name}`",
         str(len(batches)),
@@ -76,7 +76,7 @@ def _batches(given: Namespace, name: str, seeds: Sequence[int]) -> Iterator[Batc
         limits += ["--filter", given.filter]
         done = subprocess.run([*command, *choice, *limits], check=False, stdout=sys.stderr)
         if done.returncode:
-            sys.exit(f"{out}: `ramify bench run` ended with exit code {done.returncode}; the same command goes on")
+            sys.exit(f"{out}: `ramify bench run` ended with exit code {done.returncode}; the same command resumes it")
         yield Batch.read(out)
 
 
@@ -85,9 +85,9 @@ def _given() -> Namespace:
     parser.add_argument("source", help="instances; see `ramify bench run --help`")
     parser.add_argument("--out", required=True, metavar="DIR", help="where the batches are kept")
     parser.add_argument("--searches", default=",".join(FOR_MUTATE), metavar="NAMES")
-    parser.add_argument("--filter", default="", metavar="REGEX", help="only instances in whose id it matches")
+    parser.add_argument("--filter", default="", metavar="REGEX", help="only instances whose id it matches")
     parser.add_argument("--seeds", default="0,1,2,3,4", metavar="NUMBERS")
-    parser.add_argument("--measurements", type=int, default=40, metavar="N", help="test runs a task; default: 40")
+    parser.add_argument("--measurements", type=int, default=40, metavar="N", help="test runs per task; default: 40")
     parser.add_argument("--sandbox", default="namespace")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="tasks at the same time")
     return parser.parse_args()

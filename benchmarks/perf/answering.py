@@ -1,4 +1,4 @@
-"""A chat completions server that answers at once, in this process or in one of its own, which takes nothing of ours.
+"""A chat completions server that answers at once, in this process or in a separate one.
 
 python -m benchmarks.perf.answering PATH         prints its port; ends when its input does
 """
@@ -19,16 +19,16 @@ from typing import Any
 __all__ = ["TURNS", "Answer", "server", "serving"]
 
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""The assistant's message, to the body of a request."""
+"""Returns the assistant's message for the body of a request."""
 
 NUMBERS = count()
 TURNS = ("view", "edit", "shell", "view", "edit", "shell", "edit", "run_tests")
-"""The tools that an answer calls, by how many answers the conversation holds already."""
+"""The tool that an answer calls, by the number of earlier answers in the conversation."""
 
 
 @contextmanager
 def server(path: str) -> Iterator[str]:
-    """The base URL of one that runs as long as the block, whose answers look at the file at `path`."""
+    """Yield the base URL of a server in a separate process, whose answers view the file at `path`."""
     command = [sys.executable, "-m", "benchmarks.perf.answering", path]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -39,7 +39,7 @@ def server(path: str) -> Iterator[str]:
 
 @contextmanager
 def serving(answer: Answer) -> Iterator[str]:
-    """The base URL of one in this process, that runs as long as the block and says what `answer` does."""
+    """Yield the base URL of a server in this process, which answers by `answer`."""
     http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Answers, answer))
     thread = threading.Thread(target=http.serve_forever, daemon=True)
     thread.start()
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 class Answers(BaseHTTPRequestHandler):
-    """One connection, over which many questions come."""
+    """Handles one connection with many requests."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1
@@ -92,7 +92,7 @@ class Answers(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
 
 
 def _body(choice: Mapping[str, Any], usage: Mapping[str, int] | None = None) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _body(choice: Mapping[str, Any], usage: Mapping[str, int] | None = None) -> 
 
 
 def _next_turn(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The tool call of a turn; no two edits are the same."""
+    """The tool call for the next turn; no two edits are the same."""
     turn = sum(message["role"] == "assistant" for message in asked["messages"])
     number, tool = next(NUMBERS), TURNS[turn % len(TURNS)]
     arguments = {

@@ -1,4 +1,4 @@
-"""Candidates that searches without a model measure a second, in a batch of real tasks that is there or made now."""
+"""Candidates per second that searches without a model measure, in an existing or a new batch of real tasks."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ SECONDS = 20.0
 
 
 def options(parser: ArgumentParser) -> None:
-    """Of this script."""
     parser.add_argument("--batch", metavar="DIR", help="a batch that `ramify bench run` made")
     parser.add_argument("--source", metavar="SOURCE", help="instances to run; see `ramify bench run --help`")
-    parser.add_argument("--slice", default="0:4", metavar="A:B", help="of the source; default: 0:4")
+    parser.add_argument("--slice", default="0:4", metavar="A:B", help="a slice of the source; default: 0:4")
     parser.add_argument(
-        "--task-seconds", type=float, default=SECONDS, metavar="S", help=f"a task; default: {SECONDS:g}"
+        "--task-seconds", type=float, default=SECONDS, metavar="S", help=f"seconds per task; default: {SECONDS:g}"
     )
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
-    """One row; none without a batch or a source."""
+    """One row; nothing without a batch or a source."""
     if given.batch:
         yield found(Path(given.batch))
     elif given.source:
@@ -40,7 +39,7 @@ def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
 
 
 def run(given: Namespace, out: Path) -> None:
-    """Fill a batch; tasks that end at their limit are what is wanted."""
+    """Fill a batch. Its tasks are expected to end at their limit."""
     command = [sys.executable, "-m", "agent", "bench", "run", given.source, "--out", str(out), "--policy", "mutate"]
     limits = ["--reveal-tests", "--slice", given.slice, "--max-seconds", str(given.task_seconds)]
     subprocess.run([*command, *limits, "--sandbox", given.sandbox], check=False, stdout=sys.stderr)
@@ -48,17 +47,17 @@ def run(given: Namespace, out: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a journal says of a run."""
+    """The speed of a run, from its journal."""
 
     candidates: int
     seconds: float
     """From the base state's report to the last candidate's."""
     whole: float
-    """With everything before that."""
+    """From the start of the run."""
 
 
 def found(batch: Path) -> Row:
-    """The rate of all its runs together, as if one worker had done them one by one."""
+    """The rate of all runs together, as if one worker had done them one after the other."""
     searches = [search for path in sorted(batch.glob("*/journal.jsonl")) if (search := searched(path)) is not None]
     if not searches:
         sys.exit(f"{batch} holds no run that measured a candidate")
@@ -70,7 +69,7 @@ def found(batch: Path) -> Row:
 
 
 def searched(journal: Path) -> Search | None:
-    """None when no candidate was measured."""
+    """The speed of a run; None if no candidate was measured."""
     moments = [event.elapsed_s for event in read_events(journal) if isinstance(event, Added | Merged | Failed)]
     if len(moments) < 2:
         return None

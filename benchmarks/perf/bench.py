@@ -1,4 +1,4 @@
-"""What the scripts share in one process: the engine, our provider, and each repository made ready on both sides."""
+"""What the scripts share in one process: the engine, our provider, and the repositories, ready for both sides."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 __all__ = ["Bench", "Candidates", "chosen", "say", "unused"]
 
 unused = count().__next__
-"""A number that nobody had: no candidate is like another one, whose results are known."""
+"""Returns a new number, so that every candidate differs from those with known results."""
 
 
 def say(line: str) -> None:
-    """Progress, for people."""
+    """Print progress on stderr."""
     print(line, file=sys.stderr, flush=True)
 
 
 class Bench:
-    """Everything is made when it is first asked for, once, and is gone when the block ends."""
+    """Shared resources. Each is made once, on first use, and removed at the end of the block."""
 
     def __init__(self, kind: str, seed: int, cold: bool, held: ExitStack, work: Path) -> None:
         self.kind = kind
         """The sandbox of our side: `docker` or `namespace`."""
         self.cold = cold
-        """Tests run in new processes, never in copies of a warm one."""
+        """Whether tests run only in new processes, never in copies of a warm one."""
         self.rng = Random(seed)
         self._work = work
         self._held = held
@@ -54,17 +54,17 @@ class Bench:
     @classmethod
     @contextmanager
     def open(cls, kind: str, *, seed: int = 0, cold: bool = False) -> Iterator[Bench]:
-        """A bench for the block."""
+        """Yield a bench for the block."""
         cache().mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix="work-", dir=cache()) as folder, ExitStack() as held:
             yield cls(kind, seed, cold, held, Path(folder))
 
     @cached_property
     def client(self) -> DockerClient:
-        """Of the engine.
+        """The engine's client.
 
         Raises:
-            sandboxes.SandboxUnavailable: none answers.
+            sandboxes.SandboxUnavailable: no engine answers.
         """
         from sandboxes.docker.client import connect
 
@@ -73,7 +73,7 @@ class Bench:
         return client
 
     def provider(self, repository: Repository) -> ForkingProvider:
-        """Ours; one a repository, as a search has."""
+        """Our provider, one for each repository, as in a search."""
         if repository.name not in self._providers:
             self._providers[repository.name] = self._held.enter_context(self._open(self.store(repository)))
         return self._providers[repository.name]
@@ -90,17 +90,17 @@ class Bench:
         return ForkingProvider(launcher, Limits())
 
     def store(self, repository: Repository) -> Path:
-        """Where our side keeps the states of a repository, or says which volume does."""
+        """The folder where our side keeps the states of a repository, or the name of the volume with them."""
         return self._work / f"store-{repository.name}"
 
     def path(self, repository: Repository) -> Path:
-        """A checkout of it on this machine."""
+        """A checkout of a repository on this machine."""
         if repository.project not in self._paths:
             self._paths[repository.project] = checkout(repository, self._work, say)
         return self._paths[repository.project]
 
     def base(self, repository: Repository) -> Snapshot:
-        """Its base state on our side."""
+        """The base state of a repository on our side."""
         if repository.name not in self._bases:
             say(f"{repository.name}: the base state")
             provider = self.provider(repository)
@@ -108,15 +108,15 @@ class Bench:
         return self._bases[repository.name]
 
     def image(self, repository: Repository) -> str:
-        """An image with it, for the usual way."""
+        """An image with a repository, for the usual way."""
         if repository.project not in self._images:
             say(f"{repository.project}: an image of the same")
-            made = self._held.enter_context(peer.image(self.client, repository, self.path(repository)))
-            self._images[repository.project] = made
+            image = self._held.enter_context(peer.image(self.client, repository, self.path(repository)))
+            self._images[repository.project] = image
         return self._images[repository.project]
 
     def candidates(self, repository: Repository) -> Candidates:
-        """Its candidates, with the baseline found."""
+        """The candidates of a repository, with the baseline found."""
         if repository.name not in self._candidates:
             self._candidates[repository.name] = Candidates.of(self, repository)
         return self._candidates[repository.name]
@@ -124,20 +124,20 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Edits of one source file, each judged by one test, as the engine does for a node of its tree."""
+    """Edits of one source file, each measured by one test, as the engine does for a node of its tree."""
 
     provider: ForkingProvider
     repository: Repository
     base: Snapshot
     source: bytes
-    """Of the file that is edited."""
+    """The original content of the edited file."""
     measurer: Measurer
     cold: bool
     """As `Bench.cold`."""
 
     @classmethod
     def of(cls, bench: Bench, repository: Repository) -> Candidates:
-        """With the baseline found."""
+        """Candidates with the baseline found."""
         base, provider = bench.base(repository), bench.provider(repository)
         workspace = repository.workspace(bench.path(repository))
         command = f"python3 -m pytest -q {repository.tests}"
@@ -150,11 +150,11 @@ class Candidates:
         return cls(provider, repository, base, source, measurer, bench.cold)
 
     def edit(self, number: int) -> bytes:
-        """The file's new content; no two numbers give the same."""
+        """The file's new content, which differs for every number."""
         return self.source + b"\n# candidate %d\n" % number
 
     def examine(self, number: int) -> None:
-        """Make the candidate's state, and run its test there."""
+        """Make the candidate's state and run its test there."""
         with self.provider.at(self.base) as box:
             box.write(self.repository.edited, self.edit(number))
             state = box.snapshot()
@@ -162,10 +162,10 @@ class Candidates:
             raise RuntimeError(f"{self.repository.test} fails in a candidate that changes a comment only")
 
     def passes(self, state: Snapshot) -> bool:
-        """Whether the test passes there; a state that was measured before is not run again.
+        """Whether the test passes in a state. A state that was measured before is not run again.
 
         Raises:
-            RuntimeError: the run says nothing.
+            RuntimeError: the report is not valid.
         """
         measure = self.measurer.measure_afresh if self.cold else self.measurer.measure
         report = measure(state, (self.repository.test,))
@@ -175,10 +175,10 @@ class Candidates:
 
 
 def chosen(names: str) -> Sequence[Repository]:
-    """Repositories by their names, separated by commas.
+    """The repositories with these comma-separated names.
 
     Raises:
-        SystemExit: there is none of that name.
+        SystemExit: a name is unknown.
     """
     for name in names.split(","):
         if name not in REPOSITORIES:

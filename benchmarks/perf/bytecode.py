@@ -1,5 +1,8 @@
-"""Wrong verdicts by stale byte code: edits that leave a file's size and the second of its time as they were, as a quick
-search makes them, each with a test that tells which edit it saw; beside the same in one container by `docker exec`."""
+"""Wrong verdicts because of stale byte code, compared with the same in one container by `docker exec`.
+
+Quick edits may leave a file's size and the second of its modification time unchanged. A test after each edit shows
+which edit it saw.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,11 @@ RUN = f"python3 -m pytest -q {TINY.test}"
 
 
 def options(parser: ArgumentParser) -> None:
-    """Of this script."""
-    parser.add_argument("--edits", type=int, default=EDITS, metavar="N", help=f"on our side; default: {EDITS}")
+    parser.add_argument("--edits", type=int, default=EDITS, metavar="N", help=f"edits on our side; default: {EDITS}")
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
-    """As candidates are measured; as commands of an agent see their own edits."""
+    """A row for candidates that are measured, and one for commands of an agent that see its own edits."""
     with peer.container(bench.client, bench.image(TINY)) as box:
         usual = f"{wrong(OTHERS, lambda value: _seen_by_exec(box.id or '', value))} of {OTHERS}"
     candidates = bench.candidates(TINY)
@@ -38,17 +40,17 @@ def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
         ("measured", measured, given.edits),
         ("by commands in one fork", in_one_fork, max(OTHERS, given.edits // 10)),
     ):
-        found = judge(bench, candidates, n)
-        yield at_most(f"{what}, {where}", f"{found} of {n}", n, found, 0, "", usual=usual)
+        count = judge(bench, candidates, n)
+        yield at_most(f"{what}, {where}", f"{count} of {n}", n, count, 0, "", usual=usual)
 
 
 def wrong(n: int, saw_one: Callable[[int], bool]) -> int:
-    """How many of `n` edits, to `x = 1` and to `x = 2` in turn, a test of `x == 1` judged wrongly."""
+    """How many of `n` edits, to `x = 1` and `x = 2` in turn, a test of `x == 1` judged wrongly."""
     return sum(saw_one(1 + number % 2) != (number % 2 == 0) for number in range(n))
 
 
 def measured(bench: Bench, candidates: Candidates, n: int) -> int:
-    """Wrong verdicts where every edit is a child of the last one's state and measured as a node is."""
+    """Wrong verdicts if every edit is a child of the previous state and is measured like a node."""
     state = candidates.base
 
     def saw_one(value: int) -> bool:
@@ -63,7 +65,7 @@ def measured(bench: Bench, candidates: Candidates, n: int) -> int:
 
 
 def in_one_fork(bench: Bench, candidates: Candidates, n: int) -> int:
-    """Wrong verdicts where a command makes the edit and another one runs the test."""
+    """Wrong verdicts if one command makes the edit and another runs the test."""
     with bench.provider(TINY).at(candidates.base) as fork:
 
         def saw_one(value: int) -> bool:
@@ -84,14 +86,14 @@ def _seen_by_exec(box: str, value: int) -> bool:
 
 
 def _judged(exit_code: int) -> bool:
-    """Whether the test passed. Raises RuntimeError when it did not run."""
+    """Whether the test passed. Raises RuntimeError if it did not run."""
     if exit_code > 1:
         raise RuntimeError(f"{RUN} ended with {exit_code}")
     return exit_code == 0
 
 
 def _text(value: int) -> bytes:
-    """The file's content: always of one size, never the same."""
+    """The file's content: always of the same size, never equal."""
     return b"x = %d  # edit %06d\n" % (value, next(_NUMBERS))
 
 

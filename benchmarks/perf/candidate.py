@@ -1,7 +1,7 @@
-"""A candidate: an edit and one test, beside a fresh container for each, in two ways.
+"""A candidate (an edit and one test), compared with a fresh container for each, in two ways.
 
-As agents work with one: `docker run -d`, the edit and pytest by `docker exec`, `docker rm`. And all in one `docker run
---rm`, which is the least that it takes.
+The first is how agents usually work: `docker run -d`, the edit and pytest by `docker exec`, `docker rm`. The second is
+one `docker run --rm` for everything, which is the minimum.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ GOAL = 12.0
 
 
 def options(parser: ArgumentParser) -> None:
-    """Of this script: none."""
+    """This script has no options of its own."""
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
-    """A row a repository; the ways of all repositories are interleaved."""
+    """Two rows for each repository; the ways of all repositories are interleaved."""
     repositories = chosen(given.repositories)
     ways: dict[str, Way] = {}
     for repository in repositories:
@@ -46,14 +46,14 @@ def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
 
 
 class Fresh:
-    """Candidates in a container each."""
+    """Candidates that each get a new container."""
 
     def __init__(self, image: str, candidates: Candidates) -> None:
         self._image = image
         self._candidates = candidates
 
     def examine(self, number: int) -> None:
-        """Start a container, edit, run the test, remove it: a command each."""
+        """Start a container, edit, run the test and remove the container, with a command for each step."""
         repository = self._candidates.repository
         started = peer.docker(
             "run", "-d", "--network", "none", "-w", MOUNT, *_marks(), self._image, "sleep", "infinity"
@@ -77,7 +77,7 @@ class Fresh:
 
 
 def _marks() -> list[str]:
-    """By which `ramify clean` knows a container that was left."""
+    """Labels by which `ramify clean` recognises a container that was left behind."""
     return [f"--label={name}={value}" for name, value in labels(peer.MARKS).items()]
 
 

@@ -1,8 +1,8 @@
-"""A simulated developer behind the interface of a model: it knows the parts of each reference solution, finds some of
-them, writes of those that an attempt has, and takes parts up from what it is told of earlier attempts.
+"""A simulated developer with the interface of a model. It knows the parts of each reference solution, finds some of
+them, reports which parts an attempt has, and adopts parts from summaries of earlier attempts.
 
-What is simulated is the model alone: attempts are edits of real repositories, and its summaries and votes answer the
-questions that a model is asked. All it says depends on the question and its seed only.
+Only the model is simulated: attempts are edits of real repositories, and its summaries and votes answer the questions
+that a model gets. Its answers depend on the request and its seed only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Part:
 
     @property
     def call(self) -> dict[str, Any]:
-        """The arguments of the edit that makes it."""
+        """The arguments of the edit that makes this change."""
         return {"path": self.path, "old": self.old, "new": self.new} | ({"line": self.line} if self.old else {})
 
 
@@ -67,13 +67,13 @@ class Developer:
     def __init__(
         self, instances: Iterable[Instance], finds: float = 0.3, takes: float = 0.5, right: float = 0.8
     ) -> None:
-        """`finds`: that an attempt finds a part by itself; `takes`: that it takes one up from one earlier attempt that
-        has it; `right`: that a vote is for the attempt with the most parts."""
+        """`finds` is the probability that an attempt finds a part by itself, `takes` that it adopts a part from one
+        earlier attempt that has it, and `right` that a vote is for the attempt with the most parts."""
         self._known = {issue_text(each.task.statement).strip(): parts(each.hidden.patch) for each in instances}
         self._finds, self._takes, self._right = finds, takes, right
 
     def __call__(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """The message."""
+        """The assistant's message for a request."""
         texts = [str(message.get("content") or "") for message in asked["messages"]]
         whole = "\n".join(texts)
         known = next((found for statement, found in self._known.items() if statement in whole), [])
@@ -87,7 +87,7 @@ class Developer:
         return {"content": json.dumps({"steps": []})}
 
     def _attempt(self, known: Sequence[Part], told: str, rng: Random) -> Iterator[tuple[str, dict[str, Any]]]:
-        """From the last part of a file on, so that the lines of those before it stay where they are."""
+        """The edits, from the last part of a file to the first, so that the lines of earlier parts do not move."""
         for number in reversed(range(len(known))):
             priors = told.count(SAYS_IT.format(number))
             if rng.random() < 1 - (1 - self._finds) * (1 - self._takes) ** priors:
@@ -104,7 +104,7 @@ class Developer:
 
 
 def _had(known: Sequence[Part], text: str) -> list[int]:
-    """The parts whose lines are in a text, by number."""
+    """The numbers of the parts whose lines are in a text."""
     return [number for number, part in enumerate(known) if part.added and all(line in text for line in part.added)]
 
 

@@ -1,4 +1,4 @@
-"""A command in a running sandbox beside `docker exec`, and how late a command is ended that does not end by itself."""
+"""A command in a running sandbox, compared with `docker exec`, and how late a runaway command is ended."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ RUNAWAY = "trap '' TERM INT HUP; (setsid sh -c 'while :; do :; done' &); while :
 
 
 def options(parser: ArgumentParser) -> None:
-    """Of this script: none."""
+    """This script has no options of its own."""
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
-    """`true`, by each way; then what is late."""
+    """Rows for `true` by each way, and one for lateness."""
     n = given.n or N
     base = bench.base(TINY)
     with bench.provider(TINY).at(base) as fork, peer.container(bench.client, BASE_IMAGE) as box:
@@ -62,7 +62,7 @@ def _by_sdk(box: Container) -> float:
 
 
 def lateness(bench: Bench, n: int) -> Row:
-    """How long after its deadline a command is gone that ignores signals and started another that left its session."""
+    """How long after its deadline a command is gone that ignores signals and has a child in another session."""
     late = []
     for _ in range(n):
         with bench.provider(TINY).at(bench.base(TINY)) as fork:

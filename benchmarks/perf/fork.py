@@ -1,5 +1,5 @@
-"""A fork of a state, `true` in it, and its tear-down, beside `docker commit`, `docker run` and `docker rm` of the same
-state. States are chains of small edits, so many deep."""
+"""Forking a state, running `true` in it and removing it, compared with `docker commit`, `docker run` and `docker rm` of
+the same state. States are chains of small edits of various depths."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ if TYPE_CHECKING:
 
 N = 10
 COMMITTED_DEPTH = 50
-"""Of the peer's state; Docker has a limit of about 125."""
+"""The depth of the peer's state; Docker has a limit of about 125."""
 
 
 def options(parser: ArgumentParser) -> None:
-    """Of this script."""
-    parser.add_argument("--depths", default="1,50,100", metavar="N,N", help="how deep; default: 1,50,100")
+    parser.add_argument("--depths", default="1,50,100", metavar="N,N", help="depths of states; default: 1,50,100")
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
-    """Against the usual way at 50 deep, by the size of the repository, by depth."""
+    """Rows for the usual way at depth 50, for the size of the repository, and for the depth."""
     repositories = list({each.project: each for each in reversed(chosen(given.repositories))}.values())[::-1]
     depths = sorted({COMMITTED_DEPTH, *(int(depth) for depth in given.depths.split(","))})
     first = repositories[0]
@@ -76,7 +75,7 @@ def _growth(what: str, more: Sample, less: Sample, goal: float) -> Row:
 
 
 def deep(bench: Bench, repository: Repository, depth: int) -> Snapshot:
-    """A state that so many edits, each frozen, led to."""
+    """A state after `depth` edits, with a snapshot after each."""
     state = bench.base(repository)
     with bench.provider(repository).at(state) as box:
         for number in range(depth):
@@ -88,7 +87,7 @@ def deep(bench: Bench, repository: Repository, depth: int) -> Snapshot:
 
 
 def fork(provider: Provider, state: Snapshot) -> None:
-    """Fork, act, tear down."""
+    """Fork a state, run `true`, and remove the fork."""
     with provider.at(state) as box:
         ended = box.exec(["true"], timeout_s=60)
     if ended.exit_code:
@@ -101,7 +100,7 @@ def _timed_fork(provider: Provider, state: Snapshot) -> float:
 
 @contextmanager
 def committed_chain(bench: Bench, repository: Repository, depth: int) -> Iterator[str]:
-    """The same state as an image, an image a commit."""
+    """Yield the same state as an image, made of one commit for each edit."""
     image = bench.image(repository)
     made = []
     try:
@@ -118,7 +117,7 @@ def committed_chain(bench: Bench, repository: Repository, depth: int) -> Iterato
 
 
 def commit_and_run(bench: Bench, box: Container) -> float:
-    """Seconds to make a state of a running container, run `true` in a new one of it, and remove that."""
+    """Seconds to commit a running container, run `true` in a new container of the image, and remove that."""
     made = []
 
     def act() -> None:

@@ -1,7 +1,6 @@
-"""What the journal of one branch takes on disk, after 50, 100 and 200 turns with a model, beside keeping every request
-whole, as a log of requests does.
+"""The size of the journal of one branch after 50, 100 and 200 turns with a model, compared with a log of all requests.
 
-Every turn is equally long, and its state is a node. No sandbox and no server are needed: what counts is bytes.
+Every turn has the same length, and its state is a node. No sandbox or server is needed, as only bytes count.
 """
 
 from __future__ import annotations
@@ -38,12 +37,11 @@ GOAL = 4.5
 
 
 def options(parser: ArgumentParser) -> None:
-    """Of this script."""
     parser.add_argument("--result-bytes", type=int, default=RESULT_BYTES, metavar="N", help="what a turn's tool prints")
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
-    """One row: the bytes, and how many times those of 50 turns 200 turns take."""
+    """One row: the sizes, and the ratio of 200 turns to 50."""
     with TemporaryDirectory(prefix="ramify-") as folder:
         began = process_time()
         sizes, whole = grow(Path(folder) / "run", TURNS, given.result_bytes)
@@ -55,7 +53,8 @@ def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
 
 
 def grow(directory: Path, turns: Sequence[int], result_bytes: int) -> tuple[list[int], list[int]]:
-    """Take turns on one branch in a new run: after so many each, the bytes of its journal and those of all requests."""
+    """Take turns on one branch in a new run. Returns the bytes of the journal and of all requests after each number of
+    turns."""
     model = ScriptedModel(lambda heard: answer("I look further.", ("view", {"path": f"pkg/{len(heard):05}.py"})))
     sizes, whole, requests = list[int](), list[int](), 0
     messages: list[Message] = [{"role": "system", "content": "s" * 2000}, {"role": "user", "content": "issue" * 400}]

@@ -1,8 +1,8 @@
-"""A batch whose runner is killed (kill -9) at random moments and resumed, beside the same batch left alone.
+"""Compares a batch whose runner is killed (kill -9) at random moments and resumed with the same batch left alone.
 
-Moments are numbers of events in the journals, drawn with --seed, so that a kill falls where work is done, however busy
-the machine is. Checked: every instance came to an end once, and the two reports differ in nothing but seconds and the
-test runs that a kill cut off, which were paid for and made again: at most one an instance and a kill.
+Moments are numbers of events in the journals, drawn with --seed, so that kills come during work however busy the
+machine is. It checks that every instance ended once, and that the two reports differ only in seconds and in the test
+runs that a kill cut off, which were paid for and repeated: at most one for each instance and kill.
 
     python -m benchmarks.perf.killed SOURCE --out DIR [--slice 0:4] [--kills 3] [--workers 2] [OPTIONS of bench run]
 """
@@ -28,15 +28,15 @@ __all__ = ["Twice", "attempted_twice", "bench", "differences", "events", "interr
 
 _LOOK_S = 0.02
 _WITHIN = ("seconds", "measurements")
-"""What two runs of the same batch may differ in; in the second by so much as there were kills."""
+"""The fields in which two runs of the same batch may differ, the second by as many as there were kills."""
 
 
 @dataclass(frozen=True, slots=True)
 class Twice:
-    """What became of a batch that was killed."""
+    """The course of a batch that was killed."""
 
     kills: tuple[str, ...]
-    """Where each kill fell."""
+    """When each kill came."""
     sessions: int
 
 
@@ -46,17 +46,17 @@ def bench(*arguments: object) -> list[str]:
 
 
 def events(out: Path) -> int:
-    """How many events the journals of a batch hold."""
+    """The number of events in the journals of a batch."""
     return sum(path.read_bytes().count(b"\n") for path in out.glob("*/journal.jsonl"))
 
 
 def moments(total: int, kills: int, rng: Random) -> list[int]:
-    """So many different numbers of events, below the total, in order."""
+    """Different numbers of events below the total, sorted, one for each kill."""
     return sorted(rng.sample(range(1, total), kills))
 
 
 def interrupted(command: Sequence[str], out: Path, at: Sequence[int]) -> Twice:
-    """Run a command until it ends; it is killed whenever the journals hold so many events, and begun again."""
+    """Run a command until it ends. It is killed at each of these numbers of events, and started again."""
     fell: list[str] = []
     for moment in at:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -72,19 +72,19 @@ def interrupted(command: Sequence[str], out: Path, at: Sequence[int]) -> Twice:
 
 
 def attempted_twice(out: Path) -> list[str]:
-    """Instances that came to more than one end."""
+    """Instances that ended more than once."""
     ends = Counter(row["instance_id"] for row in read_lines(out / "results.jsonl", torn=True))
     return sorted(name for name, times in ends.items() if times > 1)
 
 
 def repeated(one: Path, other: Path) -> dict[str, int]:
-    """How many more test runs each instance had in the second of two batches, where it had another number of them."""
+    """How many more test runs an instance had in the second of two batches, for instances where that differs."""
     first, second = ({line.instance_id: line.measurements for line in read_report(out)} for out in (one, other))
     return {name: second[name] - first[name] for name in first.keys() & second.keys() if first[name] != second[name]}
 
 
 def differences(one: Path, other: Path, kills: int) -> Iterator[str]:
-    """Where the reports and the predictions of two batches differ, the second of which was killed so often."""
+    """Differences between the reports and the predictions of two batches, the second of which was killed this often."""
     for name, times in sorted(repeated(one, other).items()):
         if not 0 < times <= kills:
             yield f"{name}: {times} more test runs after {kills} kills"
@@ -107,14 +107,14 @@ def _lines(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def main() -> None:
-    """Run both batches and say how they differ; exit code 1 where they do."""
+    """Run both batches and print how they differ; exit code 1 if they do."""
     parser = ArgumentParser(description=__doc__, epilog="Other options are those of `ramify bench run`.")
     parser.add_argument("source", metavar="SOURCE")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the batches are made")
-    parser.add_argument("--slice", default="", metavar="A:B", help="of the source; default: all")
+    parser.add_argument("--slice", default="", metavar="A:B", help="a slice of the source; default: all")
     parser.add_argument("--kills", type=int, default=3, metavar="N")
     parser.add_argument("--workers", type=int, default=1, metavar="N")
-    parser.add_argument("--seed", type=int, default=0, help="of the moments")
+    parser.add_argument("--seed", type=int, default=0, help="the seed for the moments")
     given, others = parser.parse_known_args()
     options = ["--slice", given.slice, "--workers", given.workers, *others]
     alone, killed = given.out / "alone", given.out / "killed"
@@ -131,7 +131,7 @@ def main() -> None:
         differences(alone, killed, given.kills)
     )
     print(f"test runs that a kill cut off: {sum(repeated(alone, killed).values())}")
-    print("\n".join(faults) or "no instance was run twice to its end, none is lost, and the reports are the same")
+    print("\n".join(faults) or "no instance ended twice, none is lost, and the reports are the same")
     sys.exit(1 if faults else 0)
 
 

@@ -1,8 +1,8 @@
-"""What a landscape is: what an expansion would lead to, what it is worth, and what it costs, without a sandbox.
+"""The interface of landscapes, which simulate expansions without a sandbox: where each leads, its value, its cost.
 
-A landscape is a pure function of its seed: the k-th child of a state is the same for whoever asks and however often.
-Every true value is in [0, 1], and an optimum is worth exactly 1. Nothing but the standard library is imported, so that
-other libraries' searches can be driven on the same landscapes.
+A landscape is a pure function of its seed: the k-th child of a state is always the same. Every true value is in [0, 1],
+and an optimum has exactly 1. Only the standard library is imported, so that the searches of other libraries can run on
+the same landscapes.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ State = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One proposal: where it leads, and what the proposal says of itself."""
+    """One proposal: where it leads, and its properties."""
 
     state: State
     """Never the state that it was made in."""
     prior: float = 1.0
-    """In [0, 1]: how likely the policy thinks it to be right."""
+    """How likely the policy thinks it is right, in [0, 1]."""
     cost: float = 1.0
-    """Of proposing and measuring it, above 0, in units of budget."""
+    """The cost of proposing and measuring it, above 0, in units of budget."""
     file: str = ""
-    """What it edits."""
+    """The file that it edits."""
 
 
 class Landscape(Protocol):
-    """States, and the moves between them."""
+    """States and the moves between them."""
 
     @property
     def seed(self) -> int:
-        """All that is random follows from it."""
+        """Determines everything that is random."""
         ...
 
     @property
@@ -46,11 +46,11 @@ class Landscape(Protocol):
 
     @property
     def noise(self) -> float:
-        """The standard deviation of a measured value; 0 where a measurement tells the truth."""
+        """The standard deviation of a measured value; 0 if measurements are exact."""
         ...
 
     def move(self, state: State, index: int) -> Move | None:
-        """The `index`-th proposal for a state, from 0; None when it has no more."""
+        """The `index`-th proposal for a state, from 0; None if there are no more."""
         ...
 
     def value(self, state: State) -> float:
@@ -58,30 +58,30 @@ class Landscape(Protocol):
         ...
 
     def tests(self, state: State) -> Mapping[str, bool]:
-        """Which tests pass, where the landscape has tests."""
+        """Which tests pass, if the landscape has tests."""
         ...
 
     def fused(self, ours: State, theirs: State) -> State | None:
-        """Both states' edits in one state; None when they conflict."""
+        """The state with the edits of both; None if they conflict."""
         ...
 
 
 class Curve:
-    """What a run had found by the time that it had spent so much."""
+    """What a run had found after each amount of budget."""
 
     def __init__(self) -> None:
         self.spent = 0.0
-        """Units of budget, of work that has ended."""
+        """The units of budget spent on work that has ended."""
         self._points: list[tuple[float, float, float]] = []
 
     def spend(self, cost: float, found: float, answer: float) -> None:
-        """Some work has ended. `found` is the best true value of a state that was reached, `answer` that of the state
-        that the run would answer with: it looks best."""
+        """Record that some work has ended. `found` is the best true value of a reached state, `answer` the true value
+        of the state that looks best, which would be the run's answer."""
         self.spent += cost
         self._points.append((self.spent, found, answer))
 
     def at(self, budget: float) -> tuple[float, float]:
-        """What was found, and what would be answered, when `budget` was spent."""
+        """The values `found` and `answer` when `budget` was spent."""
         return max((point for point in self._points if point[0] <= budget + 1e-9), default=(0.0, 0.0, 0.0))[1:]
 
 
@@ -91,9 +91,9 @@ def digest(state: State) -> str:
 
 
 def measured(landscape: Landscape, state: State, time: int = 0) -> float:
-    """What the `time`-th measurement of a state says, in [0, 1]; another one says something else where there is noise.
+    """The result of the `time`-th measurement of a state, in [0, 1]. With noise, measurements differ.
 
-    A measurement with noise is never 1: it cannot show that a state is an optimum.
+    A measurement with noise is never 1, as it cannot show that a state is an optimum.
     """
     if not landscape.noise:
         return landscape.value(state)
@@ -102,5 +102,5 @@ def measured(landscape: Landscape, state: State, time: int = 0) -> float:
 
 
 def rng_of(*key: object) -> Random:
-    """A generator of its own for every key, the same each time."""
+    """A random generator for a key, the same each time."""
     return Random(repr(key))

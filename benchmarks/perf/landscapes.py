@@ -1,4 +1,4 @@
-"""Landscapes with known optima: deceptive ways, long climbs, near-duplicate moves and programs to repair."""
+"""Landscapes with known optima: deceptive paths, long climbs, near-duplicate moves and programs to repair."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ __all__ = ["LANDSCAPES", "Bug", "Climb", "Duplicates", "Repair", "Ways", "plante
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """Deceptive first branches. A child of the root begins a way, a child of any other state goes on along it or, more
-    often, not. A lure begins well and ends soon; the first way is one, and most others are. The way to the optimum
-    begins badly.
+    """Deceptive first branches. A child of the root begins a path; a child of any other state advances along it or,
+    more often, does not. A lure begins well and soon ends; the first path and most others are lures. The path to the
+    optimum begins badly.
 
-    A state is (start, end, level, serial), the first two in thousandths: the values of the way's first and last level.
+    A state is (start, end, level, serial). The first two are the values of the path's first and last level, in
+    thousandths.
     """
 
     seed: int
     lures: float = 0.8
-    """Share of the ways after the first that are lures."""
+    """The share of lures among the paths after the first."""
     levels: int = 6
     climbs: float = 0.4
     """The probability that a child is one level higher."""
@@ -31,7 +32,7 @@ class Ways:
     start: State = (100, 100, 0, 0)
 
     def move(self, state: State, index: int) -> Move:
-        """There is always one more."""
+        """There is always another move."""
         rng = rng_of("ways", self.seed, state, index)
         if state == self.start:
             lure = index == 0 or rng.random() < self.lures
@@ -47,32 +48,33 @@ class Ways:
         return (start + (end - start) * level / self.levels) / 1000
 
     def tests(self, state: State) -> Mapping[str, bool]:
-        """None."""
+        """This landscape has no tests."""
         return {}
 
     def fused(self, ours: State, theirs: State) -> State | None:
-        """Ways do not meet."""
+        """Paths do not meet."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Climb:
     """A long climb of many small steps, most of which lead down. How often a state's children are better is inherited
-    with changes, and how dear they are is inherited too: a child of the root is the first of a line.
+    with changes, and so is how expensive they are. A child of the root founds a line.
 
-    A state is (height, fertility, dearness, serial), all in thousandths: the value, the probability that a child is
-    better, and the scale of its costs.
+    A state is (height, fertility, dearness, serial), the first three in thousandths: the value, the probability that a
+    child is better, and the scale of its costs.
     """
 
     seed: int
     noise: float = 0.0
     tail: float = 0.0
-    """The shape of the Pareto distribution of costs, above 1: the less, the heavier; 0: every move costs 1."""
+    """The shape of the Pareto distribution of costs, above 1 (a lower value means a heavier tail); 0: every move costs
+    1."""
 
     start: State = (200, 150, 1000, 0)
 
     def move(self, state: State, index: int) -> Move:
-        """There is always one more."""
+        """There is always another move."""
         rng = rng_of("climb", self.seed, state, index)
         height, fertility, dearness, _ = state
         if state == self.start:
@@ -90,7 +92,7 @@ class Climb:
         return state[0] / 1000
 
     def tests(self, state: State) -> Mapping[str, bool]:
-        """None."""
+        """This landscape has no tests."""
         return {}
 
     def fused(self, ours: State, theirs: State) -> State | None:
@@ -100,10 +102,11 @@ class Climb:
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """Near-duplicate moves: few edits in any order, a few of them proposed again and again. Half of them change nothing
-    that is measured, so that many states are almost the same, and two orders of the same edits are one state.
+    """Near-duplicate moves: few edits in any order, some of which are proposed again and again. Half of the edits
+    change nothing that is measured, so many states are almost the same. Two orders of the same edits give one state.
 
-    A state is its edits, sorted. Edits 0 to `keys` - 1 are needed, the `harmful` next ones harm, the others do neither.
+    A state is its sorted edits. Edits 0 to `keys` - 1 are needed, the next `harmful` ones do harm, and the others do
+    neither.
     """
 
     seed: int
@@ -115,7 +118,8 @@ class Duplicates:
     start: State = ()
 
     def move(self, state: State, index: int) -> Move | None:
-        """Drawn anew each time: the edit of rank r, in an order of the seed's own, r ** -1.5 as likely as the first."""
+        """A random edit: in an order that the seed determines, the edit of rank r is r ** -1.5 times as likely as the
+        first."""
         order = rng_of("duplicates", self.seed).sample(range(self.edits), self.edits)
         weights = [0.0 if edit in state else (rank + 1) ** -1.5 for rank, edit in enumerate(order)]
         if not any(weights):
@@ -124,12 +128,12 @@ class Duplicates:
         return Move(_with(state, edit), file=f"part{edit % 6}.py")
 
     def value(self, state: State) -> float:
-        """The share of the needed edits, less a tenth for each harmful one."""
+        """The share of the needed edits, minus a tenth for each harmful one."""
         harm = sum(self.keys <= edit < self.keys + self.harmful for edit in state)
         return max(0.0, sum(edit < self.keys for edit in state) / self.keys - 0.1 * harm)
 
     def tests(self, state: State) -> Mapping[str, bool]:
-        """One for every needed edit."""
+        """A test for every needed edit."""
         return {f"test_{key}": key in state for key in range(self.keys)}
 
     def fused(self, ours: State, theirs: State) -> State | None:
@@ -141,16 +145,17 @@ class Duplicates:
 class Repair:
     """Program repair without a model: `goals` failing tests, `sites` places to edit, `variants` edits for each place.
 
-    Most edits change nothing that a test sees, a fifth of the others breaks tests. Every goal but the last needs one
-    edit, the last needs two, of which one alone shows nothing. One place takes one edit: what is edited wrongly is not
-    repaired below. A state proposes its edits in the order of their suspicion, disturbed, and at most `limit` of them.
+    Most edits change nothing that a test sees; a fifth of the others breaks tests. Every goal needs one edit, except
+    the last, which needs two that have no effect alone. A place takes only one edit, so that a wrong edit cannot be
+    undone in descendants. A state proposes at most `limit` edits, in the order of their suspicion with random
+    disturbance.
 
-    A state is its edits, sorted; edit e is at place e // variants.
+    A state is its sorted edits; edit e is at place e // variants.
     """
 
     seed: int
     informed: bool = True
-    """Whether priors and the order of proposals favour the edits that are needed, or the others."""
+    """Whether priors and the order of proposals favour the needed edits, rather than the others."""
     goals: int = 4
     sites: int = 30
     variants: int = 3
@@ -160,7 +165,7 @@ class Repair:
     start: State = ()
 
     def move(self, state: State, index: int) -> Move | None:
-        """The next edit of a free place."""
+        """The next edit at a free place."""
         order = _order(self, state)
         if index >= len(order):
             return None
@@ -168,7 +173,7 @@ class Repair:
         return Move(_with(state, edit), planted(self).priors[edit], file=f"module{edit // self.variants % 8}.py")
 
     def value(self, state: State) -> float:
-        """As `agent.evaluate.value.tests` counts: (0.1 + 0.8 * goals that pass) * (1 - harm), and 1 when solved."""
+        """As in `agent.evaluate.value.tests`: (0.1 + 0.8 * goals that pass) * (1 - harm), and 1 if solved."""
         passes = self.tests(state)
         progress = sum(passes[f"goal_{goal}"] for goal in range(self.goals)) / self.goals
         broken = sum(not passed for test, passed in passes.items() if test.startswith("test_"))
@@ -184,26 +189,26 @@ class Repair:
         return goals | {f"test_{test}": test not in broken for test in range(20)}
 
     def fused(self, ours: State, theirs: State) -> State | None:
-        """They conflict where they edit one place differently."""
+        """States conflict if they edit one place differently."""
         both = {*ours, *theirs}
         return None if len({edit // self.variants for edit in both}) < len(both) else tuple(sorted(both))
 
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """What is wrong in one program, and what a policy believes."""
+    """The defect of one program, and what a policy believes."""
 
     needed: tuple[frozenset[int], ...]
     """The edits that make each goal pass."""
     breaks: Mapping[int, int]
     """The test that a harmful edit breaks."""
     priors: tuple[float, ...]
-    """Of every edit, in [0, 1]."""
+    """The prior of every edit, in [0, 1]."""
 
 
 @lru_cache(maxsize=64)
 def planted(program: Repair) -> Bug:
-    """What is wrong with it."""
+    """The defect of a program."""
     rng = rng_of("repair", program.seed, program.goals, program.sites, program.variants)
     places = rng.sample(range(program.sites), program.goals + 1)
     right = [place * program.variants + rng.randrange(program.variants) for place in places]
@@ -217,7 +222,7 @@ def planted(program: Repair) -> Bug:
 
 @lru_cache(maxsize=4096)
 def _order(program: Repair, state: State) -> tuple[int, ...]:
-    """Drawn without replacement, an edit as often as its prior is high: the largest u ** (1 / prior) first."""
+    """Edits drawn without replacement, in proportion to their priors: by descending u ** (1 / prior)."""
     rng, priors = rng_of("repair", program.seed, state), planted(program).priors
     taken = {edit // program.variants for edit in state}
     keys = [rng.random() ** (1 / (0.05 + prior)) for prior in priors]
@@ -237,4 +242,4 @@ LANDSCAPES: dict[str, Callable[[int], Landscape]] = {
     "repair": Repair,
     "repair_misled": lambda seed: Repair(seed, informed=False),
 }
-"""By name, made of a seed."""
+"""Landscapes by name; each is made from a seed."""

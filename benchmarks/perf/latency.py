@@ -1,6 +1,9 @@
-"""Candidates a second of eight workers beside one, where each proposal takes a second to come: the engine's own part of
-a search with a model. States are made, forked, measured and recorded as in any search for a patch: a test fails, and
-fails still with each candidate. The first rounds, in which the warm session starts, do not count."""
+"""Candidates per second with eight workers, compared with one, if each proposal takes a second to arrive: the engine's
+own share of a search with a model.
+
+States are made, forked, measured and recorded as in any search for a patch. A test fails, and still fails with each
+candidate. The first rounds, in which the warm session starts, do not count.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +37,14 @@ WORKERS = 8
 N = 8
 """Candidates of each worker that count."""
 WARM_UP = 2
-"""Candidates of each worker before them."""
+"""Candidates of each worker before those."""
 GOAL = 7.0
 FAILING = "test_that_fails.py"
 
 
 @dataclass(frozen=True)
 class Slow:
-    """Proposes a comment of its own each time, after a while."""
+    """Proposes a different comment each time, after a delay."""
 
     path: str
     source: bytes
@@ -50,31 +53,30 @@ class Slow:
     policy_id: str = "slow/1"
 
     def propose(self, position: Position, rng: Random) -> Proposal:
-        """As a model would: the time goes by in a call to elsewhere."""
+        """Wait, as for a model, then propose."""
         time.sleep(self.latency_s)
         number = next(self.numbers)
         return Proposal((Write(self.path, f"{self.source.decode()}\n# candidate {number}\n"),), label=str(number))
 
 
 def options(parser: ArgumentParser) -> None:
-    """Of this script."""
-    parser.add_argument("--latency", type=float, default=1.0, metavar="S", help="of a proposal; default: 1")
-    parser.add_argument("--workers", type=int, default=WORKERS, metavar="N", help=f"beside one; default: {WORKERS}")
+    parser.add_argument("--latency", type=float, default=1.0, metavar="S", help="seconds per proposal; default: 1")
+    parser.add_argument("--workers", type=int, default=WORKERS, metavar="N", help=f"default: {WORKERS}")
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
     """One row, on the first repository."""
     repository = chosen(given.repositories)[0]
-    each = given.n or N
-    one = rate(bench, repository, 1, each, given.latency)
-    many = rate(bench, repository, given.workers, each, given.latency)
+    count = given.n or N
+    one = rate(bench, repository, 1, count, given.latency)
+    many = rate(bench, repository, given.workers, count, given.latency)
     what = f"candidates a second, {given.workers} workers beside 1, {given.latency:g} s a proposal ({repository.name})"
-    yield at_least(what, f"{many:.2f} beside {one:.2f} a second", each, many / one, GOAL, "x as many")
+    yield at_least(what, f"{many:.2f} beside {one:.2f} a second", count, many / one, GOAL, "x as many")
 
 
-def rate(bench: Bench, repository: Repository, workers: int, each: int, latency_s: float) -> float:
-    """Candidates a second of a search from its root on."""
-    candidates = workers * (WARM_UP + each)
+def rate(bench: Bench, repository: Repository, workers: int, per_worker: int, latency_s: float) -> float:
+    """Candidates per second of a new search."""
+    candidates = workers * (WARM_UP + per_worker)
     say(f"{repository.name}: {candidates} candidates by {workers} workers")
     policy = Slow(repository.edited, (bench.path(repository) / repository.edited).read_bytes(), latency_s, count())
     with TemporaryDirectory(prefix="latency-") as folder, Run.open(Path(folder, "run")) as run:
@@ -86,11 +88,11 @@ def rate(bench: Bench, repository: Repository, workers: int, each: int, latency_
         moments = [event.elapsed_s for event in read_events(run.journal.path) if isinstance(event, Added)]
     if len(moments) <= candidates:
         raise RuntimeError(f"fewer than {candidates} candidates were recorded")
-    return workers * each / (moments[-1] - moments[workers * WARM_UP])
+    return workers * per_worker / (moments[-1] - moments[workers * WARM_UP])
 
 
 def unsolvable(repository: Repository, checkout: Path, copy: Path) -> Task:
-    """A task of a repository, copied there, in which a test fails whatever is edited."""
+    """A task in a copy of a repository, in which a test fails whatever is edited."""
     broken = shutil.copytree(checkout, copy, symlinks=True)
     (broken / FAILING).write_text("def test_it():\n    raise AssertionError\n")
     command = f"python3 -m pytest -q {repository.tests} {FAILING}"

@@ -1,12 +1,12 @@
-"""What a search with a model costs beside the model: against a server that answers at once, how many calls a second
-eight workers make, and where their time goes.
+"""The cost of a search with a model apart from the model: how many calls per second eight workers make to a server that
+answers at once, and where their time goes.
 
     python -m benchmarks.perf.machinery --repositories tiny
 
-A branch is eight turns: a file is looked at, some are made, a command is run, and the tests at its end. The stacks of
-the workers are looked at many times a second; a moment belongs to the innermost part of ours that a worker is in, and
-waits for whatever that waits for. The server is a process of its own, which shares the machine. The first branches, in
-which sandboxes are started and libraries loaded, do not count.
+A branch has eight turns: view a file, make some files, run a command, and run the tests at the end. The workers' stacks
+are sampled many times a second; a sample counts for the innermost part of our code on the stack, including what that
+waits for. The server is a separate process on the same machine. The first branches, in which sandboxes start and
+libraries are loaded, do not count.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["Watch", "part"]
 
 WORKERS = 8
 N, WARM_UP = 5, 1
-"""Branches of each worker that count, and those before them."""
+"""Branches of each worker that count, and those before."""
 INTERVAL_S = 0.02
 PLACES = {
     "agent/measure/": "tests",
@@ -58,24 +58,24 @@ PLACES = {
     "sandboxes/": "sandbox",
     "agent/": "engine",
 }
-"""Where our code is, and what it is about; the first that fits. Measuring goes before what it uses."""
+"""The names of parts of our code by path; the first match counts. Measuring takes precedence over what it uses."""
 
 
 def options(parser: ArgumentParser) -> None:
-    """Of this script: none."""
+    """This script has no options of its own."""
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
-    """The rate, a row a part, and the room in the journal."""
-    repository, each = chosen(given.repositories)[0], given.n or N
-    say(f"{repository.name}: {WORKERS} workers, {each} branches each, {len(TURNS)} turns a branch")
+    """The rate, a row for each part, and the size of the journal."""
+    repository, count = chosen(given.repositories)[0], given.n or N
+    say(f"{repository.name}: {WORKERS} workers, {count} branches each, {len(TURNS)} turns a branch")
     with (
         server(repository.edited) as url,
         TemporaryDirectory(prefix="machinery-") as folder,
         Run.open(Path(folder, "run")) as run,
         Watch(WORKERS * WARM_UP) as watch,
     ):
-        _search(bench, repository, url, run, WORKERS * (WARM_UP + each), watch)
+        _search(bench, repository, url, run, WORKERS * (WARM_UP + count), watch)
         size, calls = run.journal.path.stat().st_size, run.usage.model_calls
     yield from watch.findings()
     yield Row("the journal", f"{size / 1024:.0f} KiB", "", calls, f"{size / calls / 1024:.1f} KiB a call")
@@ -103,7 +103,7 @@ def _search(bench: Bench, repository: Repository, url: str, run: Run, branches: 
 
 
 class Watch:
-    """Counts calls and looks at the workers, from the end of the first branches to the end of the block."""
+    """Counts calls and samples the workers, from the end of the first branches to the end of the block."""
 
     def __init__(self, warm_up: int) -> None:
         self.moments: Counter[str] = Counter()
@@ -127,7 +127,7 @@ class Watch:
         self._thread.join()
 
     def hear(self, event: Event) -> None:
-        """An event of the run; of the base state and the first branches only that they were."""
+        """Count an event of the run; for the base state and the first branches, only that they exist."""
         with self._lock:
             if self._begun.is_set():
                 self.calls += isinstance(event, Asked)
@@ -138,7 +138,7 @@ class Watch:
                     self._begun.set()
 
     def findings(self) -> Iterator[Row]:
-        """The rate, and a row a part."""
+        """The rate, and a row for each part."""
         rate, cpu = f"{self.calls / self.seconds:.1f} a second", f"{1000 * self.cpu_s / self.calls:.1f} ms"
         yield Row(
             f"calls of a model that answers at once, {WORKERS} workers", rate, "", self.calls, f"{cpu} of CPU a call"
@@ -158,7 +158,7 @@ class Watch:
 
 
 def part(frame: FrameType | None) -> str:
-    """What the innermost part of ours in a stack is about; "idle" where a worker has nothing to begin."""
+    """The name of the innermost part of our code in a stack; "idle" if a worker has nothing to begin."""
     found = ""
     while frame is not None:
         place = _place(frame.f_code.co_filename, frame.f_code.co_qualname)

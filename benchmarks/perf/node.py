@@ -1,4 +1,4 @@
-"""A node of a search tree: an edit, one test, and back to the state before, beside the usual way: edit, pytest,
+"""A node of a search tree (an edit, one test, and back to the state before), compared with the usual way: edit, pytest,
 `git add`, `git commit`, `git checkout` and `git clean`, each by `docker exec` in one container."""
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 N = 6
 WARM_UP = 3
-"""Rounds: the second run of the same test on our side stops a session, from which later ones are copied."""
+"""Rounds that do not count: from the second run of a test on, our side copies runs from a stopped session."""
 GOALS = {"large": 4.0, "large-late": 4.0}
 GOAL = 7.0
 
 
 def options(parser: ArgumentParser) -> None:
-    """Of this script: none."""
+    """This script has no options of its own."""
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
-    """A row a repository; the ways of all repositories are interleaved."""
+    """A row for each repository; the ways of all repositories are interleaved."""
     repositories = chosen(given.repositories)
     ways: dict[str, Way] = {}
     with ExitStack() as held:
@@ -47,12 +47,12 @@ def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
 
 
 def timed_each(examine: Callable[[int], None]) -> Way:
-    """A way that is called with a number of its own each time."""
+    """A way that times `examine` with a new number each time."""
     return lambda: timed(lambda: examine(unused()))
 
 
 class Usual:
-    """Candidates in one container that goes back by git."""
+    """Candidates in one container that is reset by git."""
 
     def __init__(self, box: Container, candidates: Candidates) -> None:
         self._box = str(box.id)
@@ -64,7 +64,7 @@ class Usual:
         return peer.docker("exec", "-w", MOUNT, self._box, *command)
 
     def examine(self, number: int) -> None:
-        """Edit, run the test, keep the state as a commit, go back."""
+        """Edit, run the test, commit the state, and go back."""
         repository = self._candidates.repository
         peer.put(self._container, repository.edited, self._candidates.edit(number))
         self._do("python3", "-m", "pytest", "-q", repository.test)

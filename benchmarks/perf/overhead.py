@@ -1,12 +1,12 @@
-"""What a batch costs beside the models and the tests: instances that a scripted answer solves at once, and how the
-seconds an instance grow from few to many.
+"""The cost of a batch apart from models and tests, with instances that a scripted answer solves at once, and how the
+seconds per instance grow with their number.
 
     python -m benchmarks.perf.overhead [--counts 50,500] [--runs 50,500] [--sandbox namespace] [--workers 1]
 
 Every instance is a whole run: a clone, a sandbox, a journal, two states measured (by `grep`, in a few milliseconds), a
-patch verified and recorded. `the batch alone` is the same with a solver that does nothing at all: what is left is the
-ledger, the predictions and the report of progress. Growth compares CPU seconds an instance of the second and the
-last tenth of the largest batch: nothing that the batch keeps may make its later instances dearer.
+patch verified and recorded. `the batch alone` has a solver that does nothing: what remains is the ledger, the
+predictions and the progress display. Growth compares the CPU seconds per instance in the second and the last tenth of
+the largest batch: nothing that the batch keeps may make its later instances more expensive.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ PLACES = {
     "agent/": "the search",
     "benchmarks/": "the batch",
 }
-"""What a file of ours is about; the first that fits."""
+"""The names of parts of our code by path; the first match counts."""
 _FILES = {"note.txt": "wrong\n", "check.sh": "grep -q right note.txt\n"}
 _GIT = ("git", "-c", "user.name=ramify", "-c", "user.email=ramify@localhost", "-c", "init.defaultBranch=main")
 
 
 def synthetic(folder: Path, count: int) -> Path:
-    """A set of so many instances, all of one small repository."""
+    """A set of `count` instances, all of one small repository."""
     repository = folder / "repository"
     repository.mkdir(parents=True)
     for name, text in _FILES.items():
@@ -79,7 +79,7 @@ def synthetic(folder: Path, count: int) -> Path:
 
 
 def scripted(source: Source, sandbox: str) -> Solve:
-    """Solves an instance by an answer that a script gives at once."""
+    """A `Solve` whose model is a script that answers at once."""
     settings = load(flags={"policy.name": "scripted/instant", "sandbox.kind": sandbox, "budget.max_tokens": 10**9})
 
     def reply(messages: object) -> Completion:
@@ -96,7 +96,7 @@ def scripted(source: Source, sandbox: str) -> Solve:
 
 
 def idle(instance: Instance, run_dir: Path, cancel: threading.Event, on_event: OnEvent) -> Result:
-    """Solves nothing, at once."""
+    """A `Solve` that does nothing."""
     return Result(
         status="no_patch", patch=b"x" * 2000, verified=False, stop=Stop.EXHAUSTED, usage=Usage(), best_node=None,
         run_dir=run_dir, nodes=1, seconds=0.0, baseline={}, final={},
@@ -105,12 +105,12 @@ def idle(instance: Instance, run_dir: Path, cancel: threading.Event, on_event: O
 
 @dataclass(slots=True)
 class Costs:
-    """What a batch took; an observer of it."""
+    """An observer that notes what a batch takes."""
 
     wall: list[float] = field(default_factory=list)
-    """The moment at which each instance ended."""
+    """When each instance ended."""
     cpu: list[float] = field(default_factory=list)
-    """CPU seconds of this process and of what it waited for until then."""
+    """CPU seconds of this process and its children by then."""
     solved: int = 0
 
     def started(self, instance: Instance) -> None:
@@ -120,7 +120,7 @@ class Costs:
         """Nothing to note."""
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
-        """Look at the clocks."""
+        """Note the times."""
         self.solved += attempt is not None and attempt.facts.get("status") == "solved"
         self._look()
 
@@ -129,11 +129,11 @@ class Costs:
         self.cpu.append(sum(os.times()[:4]))
 
     def each(self, moments: list[float]) -> float:
-        """Seconds an instance; the first, which loads libraries, does not count."""
+        """Seconds per instance, without the first, which loads libraries."""
         return (moments[-1] - moments[0]) / (len(moments) - 1)
 
     def growth(self) -> float:
-        """How many times as dear an instance of the last tenth is as one of the tenth after the first, in CPU."""
+        """The CPU seconds per instance in the last tenth, as a multiple of those in the second tenth."""
         tenth = max(2, len(self.cpu) // 10)
         return self.each(self.cpu[-tenth:]) / max(self.each(self.cpu[tenth : 2 * tenth]), 1e-9)
 
@@ -156,27 +156,27 @@ def measured(source: Source, solve: Solve, out: Path, workers: int = 1) -> Costs
 
 @contextmanager
 def sampled() -> Iterator[Counter[str]]:
-    """Where the threads of a batch are, looked at many times a second while the block runs."""
-    found: Counter[str] = Counter()
+    """Yield a counter of where the threads of a batch are, sampled many times a second during the block."""
+    samples: Counter[str] = Counter()
     over = threading.Event()
 
     def look() -> None:
         while not over.wait(INTERVAL_S):
             named = {thread.ident for thread in threading.enumerate() if thread.name.startswith("instance")}
             frames = sys._current_frames()  # noqa: SLF001  # there is no public name
-            found.update(place(frame) for ident, frame in frames.items() if ident in named)
+            samples.update(place(frame) for ident, frame in frames.items() if ident in named)
 
     thread = threading.Thread(target=look)
     thread.start()
     try:
-        yield found
+        yield samples
     finally:
         over.set()
         thread.join()
 
 
 def place(frame: FrameType | None) -> str:
-    """What the innermost part of ours in a stack is about."""
+    """The name of the innermost part of our code in a stack."""
     while frame is not None:
         file = frame.f_code.co_filename
         if name := next((name for path, name in PLACES.items() if path in file), ""):
@@ -204,7 +204,7 @@ def main() -> None:
     """Read the command line, print the table."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--counts", default=",".join(map(str, COUNTS)), metavar="N,N")
-    parser.add_argument("--runs", default="", metavar="N,N", help="of whole runs; default: as --counts")
+    parser.add_argument("--runs", default="", metavar="N,N", help="counts for whole runs; default: as --counts")
     parser.add_argument("--sandbox", default="namespace", choices=["docker", "namespace"])
     parser.add_argument("--workers", type=int, default=1, metavar="N")
     given = parser.parse_args()

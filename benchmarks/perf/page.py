@@ -1,11 +1,10 @@
-"""How fluent the page of a big run is: what making it costs, and how long a frame takes while a person uses it.
+"""How fluent the page of a large run is: the cost of making it, and the time for a frame while a person uses it.
 
     python -m benchmarks.perf.page --states 5000
 
-It needs the package `playwright`, and Chromium (`RAMIFY_CHROMIUM` names it). A frame is fluent within 1/60 s. A browser
-without a window draws on the processor, and a busy machine lets it wait: the figure is what
-the quickest tenth of the frames take.
-"""
+It needs the package `playwright`, and Chromium (`RAMIFY_CHROMIUM` names it). A frame is fluent within 1/60 s. A
+headless browser draws on the CPU and has to wait on a busy machine, so the figure is the time of the quickest tenth of
+the frames."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ ACTIONS = {
     "search while typing": "store.set({ query: String(i % 10), step: history.length })",
     "walk the tree": "store.set({ selected: (i * 37) % facts.nodes.length, query: '' })",
 }
-"""A step of each kind of use, for the i-th frame."""
+"""What a user does in the i-th frame, for each kind of use."""
 
 MEASURE = """async (act) => {
   const { drawing, store, history, facts } = globalThis.ramify;
@@ -80,7 +79,7 @@ def main() -> None:
 
 
 def journal(states: int) -> Iterator[Event]:
-    """A search that goes deep in places, each state with an edit and tests that differ from the base state's."""
+    """A search that goes deep in places; each state has an edit, and tests that differ from the base state's."""
     rng = Random(0)
     tests = [f"tests/test_{n % 7}.py::test_{n}" for n in range(TESTS)]
     base = Snapshot("s", "d")

@@ -1,4 +1,4 @@
-"""The part of a run's states that one algorithm alone would have found, as a tree that it chooses in."""
+"""The part of a run's states that one algorithm alone would have found, as a tree in which it selects."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["Outcome", "Part", "Work"]
 POLICY = "mutate/1"
 
 Work = tuple[NodeId, Act, NodeId | None, int]
-"""At which state of the whole run, what, with which other branch, and its ordinal."""
+"""The node of the whole run, the act, the other node, and the ordinal."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of one piece of work."""
+    """The outcome of one piece of work."""
 
     event: Added | Merged | Failed | Exhausted | Remeasured
     closes: bool = False
-    """Nothing more is done at the state afterwards."""
+    """Whether the node is exhausted afterwards."""
 
 
 class Part:
-    """The tree of one play: what the algorithm alone would have found of the whole run's states."""
+    """The tree of one play: the nodes of the whole run that the algorithm alone would have found."""
 
     def __init__(self, whole: Tree) -> None:
         self._whole = whole
@@ -39,13 +39,14 @@ class Part:
         self._other_way: set[NodeId] = set()
 
     def work(self, choice: Choice) -> Work:
-        """What a choice in the part is in the whole run."""
+        """The work in the whole run that corresponds to a choice in the part."""
         other = None if choice.other is None else self._outer[choice.other]
         begun = self.tree.begun(choice.node, choice.act, choice.other, POLICY if choice.act == "expand" else "")
         return self._outer[choice.node], choice.act, other, begun
 
     def take(self, choice: Choice, outcome: Outcome) -> NodeId | None:
-        """Record what a choice came to; the state of the whole run that is new to the part, if one is."""
+        """Record the outcome of a choice. Returns the node of the whole run that is new to the part, if there is
+        one."""
         event, node, tree = outcome.event, choice.node, self.tree
         policy = POLICY if choice.act == "expand" else ""
         self.other_ways += node in self._other_way

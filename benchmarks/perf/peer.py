@@ -1,6 +1,6 @@
-"""The usual way: containers that are driven by Docker's own commands, with git for going back.
+"""The usual way: containers that are controlled by Docker's own commands, and git for going back.
 
-Whatever is made is removed at the end of its block, and carries the labels by which `ramify clean` knows it.
+Everything that is made is removed at the end of its block, and has the labels by which `ramify clean` recognises it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GIT = {
 
 
 def docker(*arguments: str, stdin: bytes = b"") -> bytes:
-    """Run a docker command to its end; its output.
+    """Run a docker command and return its output.
 
     Raises:
         subprocess.CalledProcessError: it failed.
@@ -45,15 +45,14 @@ def docker(*arguments: str, stdin: bytes = b"") -> bytes:
 
 
 @contextmanager
-def container(client: DockerClient, name: str, env: dict[str, str] | None = None) -> Iterator[Container]:
-    """A container of an image that does nothing, without network, to run commands in."""
+def container(client: DockerClient, name: str) -> Iterator[Container]:
+    """Yield an idle container of an image, without a network, to run commands in."""
     running = client.containers.run(
         name,
         ["sleep", "infinity"],
         detach=True,
         init=True,
         network_mode="none",
-        environment=env or {},
         labels=labels(MARKS),
     )
     try:
@@ -64,7 +63,7 @@ def container(client: DockerClient, name: str, env: dict[str, str] | None = None
 
 @contextmanager
 def image(client: DockerClient, repository: Repository, path: Path) -> Iterator[str]:
-    """An image with a repository in `MOUNT`, what its tests need, and all byte code that running the test leaves."""
+    """Yield an image with a repository in `MOUNT`, the packages for its tests, and the byte code of a test run."""
     with TemporaryDirectory() as lent, _builder(client, repository, Path(lent)) as builder:
         for command in repository.environment:
             _run(builder, ["sh", "-c", command], borrow().env)
@@ -74,16 +73,17 @@ def image(client: DockerClient, repository: Repository, path: Path) -> Iterator[
         builder.put_archive(MOUNT, archive.getvalue())
         tests = " ".join(other.test for other in REPOSITORIES.values() if other.project == repository.project)
         _run(builder, ["sh", "-c", f"cd {MOUNT} && python3 -m pytest -q {tests}"])
-        made = committed(builder)
+        name = committed(builder)
     try:
-        yield made
+        yield name
     finally:
-        removed(client, made)
+        removed(client, name)
 
 
 @contextmanager
 def _builder(client: DockerClient, repository: Repository, lent: Path) -> Iterator[Container]:
-    """A container with this machine's network, and what reaches package indexes, as our set-up commands have them."""
+    """Yield a container with this machine's network and its settings for package indexes, as for our set-up
+    commands."""
     from docker.types import Mount
 
     mounts = []  # not `volumes`, which would become part of the image
@@ -114,15 +114,15 @@ def _run(box: Container, command: Sequence[str], env: dict[str, str] | None = No
 
 
 def committed(box: Container) -> str:
-    """The state of a container as an image; its name, by which `ramify clean` knows it too."""
+    """Commit a container as an image. Returns its name, by which `ramify clean` recognises it."""
     name = f"ramify-perf:{secrets.token_hex(8)}"
     box.commit(*name.split(":"), changes=[f"WORKDIR {MOUNT}"])
     return name
 
 
-def removed(client: DockerClient, made: str) -> None:
-    """Remove an image, and not those below it."""
-    client.images.remove(made, force=True, noprune=True)
+def removed(client: DockerClient, name: str) -> None:
+    """Remove an image, but not its parents."""
+    client.images.remove(name, force=True, noprune=True)
 
 
 def put(box: Container, path: str, data: bytes) -> None:

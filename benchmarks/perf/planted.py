@@ -1,9 +1,9 @@
-"""Bugs that were planted in a large repository: how long a base state and the states of their fixes take to be measured
-by scopes, and whether the tests that a fix repairs are in its scope.
+"""Planted bugs in a large repository: how long it takes to measure the base state and the fixed states by scopes, and
+whether the tests that a fix repairs are in its scope.
 
     python -m benchmarks.perf.planted --repo DIR --test COMMAND --require PACKAGE==VERSION BRANCH=FIX.patch...
 
-Each branch of the repository holds a bug, and the patch is what repairs it.
+Each branch of the repository has a bug, and the patch repairs it.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from sandboxes.namespace.provider import NamespaceProvider
 __all__ = ["main"]
 
 MORE_STATES = 3
-"""States that are measured besides the fix: the fix and a comment in the file that it changes."""
+"""States that are measured in addition to the fix; each adds a comment to a file that the fix changes."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a line a bug."""
+    """Print a line for each bug."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repo", type=Path, required=True)
     parser.add_argument("--test", required=True, help="the command that runs all tests")
-    parser.add_argument("--require", action="append", default=[], help="a package that it needs")
+    parser.add_argument("--require", action="append", default=[], help="a package that the tests need")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--final-s", type=float, default=0.0, help="seconds for a run of all tests in the end")
+    parser.add_argument("--final-s", type=float, default=0.0, help="seconds for a run of all tests at the end")
     parser.add_argument("bugs", nargs="+", metavar="BRANCH=PATCH")
     given = parser.parse_args(arguments)
     timing = Timing(jobs=given.jobs, final_s=given.final_s)

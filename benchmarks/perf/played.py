@@ -1,16 +1,16 @@
-"""Every search algorithm played on the states of one run a task, so that no state is made and measured twice for them.
+"""Plays every search algorithm on the states of one run for each task, so that no state is made and measured twice.
 
     python -m benchmarks.perf.played SOURCE --out DIR [--searches a,b] [--seeds 0,1] [--measurements 25]
 
-The table is that of `benchmarks.perf.algorithms`, whose batches take many times as long. What `mutate` proposes at a
-state as the n-th follows from the state and n alone, and a state is measured as the same always; so an algorithm that
-asks for what was asked for before is told what that came to, and what is new is done for real, by the engine in the
-task's sandbox. The test runs that a search alone would have made are counted: of the base state, of each state that is
-new to it, and of the verification of what it takes for solved. A task that was played in DIR with as many test runs is
-not played again.
+The table is that of `benchmarks.perf.algorithms`, whose batches take many times as long. The n-th proposal of `mutate`
+at a state depends only on the state and n, and the measurement of a state is always the same. So if an algorithm
+requests work that was done before, it gets the recorded outcome; new work is done by the engine in the task's sandbox.
+The test runs that a search alone would have made are counted: for the base state, for each state that is new to it, and
+for the verification of apparent solutions. A task that was played in DIR with the same number of test runs is not
+played again.
 
-One thing may differ: where two ways lead to one state, `mutate` leaves alone the edits of the way that was gone first,
-and each algorithm has its own first way. How often one went on from such a state is said below the table.
+One thing may differ: if two paths lead to one state, `mutate` does not repeat the edits of the first path, which
+may be another one for each algorithm. The number of expansions of such states is printed below the table.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from benchmarks.perf.part import Outcome, Part, Work
 __all__ = ["DRAWING", "Play", "Played", "Player"]
 
 DRAWING = frozenset({"adaptive", "clade"})
-"""The algorithms that draw; the others choose the same whatever the seed, and are played with the first alone."""
+"""The randomised algorithms. The others do not depend on the seed, and are played with the first seed only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,44 +67,44 @@ class Play:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a play."""
+    """The result of a play."""
 
     solved: bool
     runs: int
-    """Of the tests, all together."""
+    """The total number of test runs."""
     other_ways: int = 0
-    """Expansions of states to which the run that was played on had come by another way."""
+    """Expansions of states that the whole run had reached by another path."""
 
 
 @dataclass
 class Player:
-    """The search of the whole run: asks for what the plays need and the run does not have yet."""
+    """The search of the whole run: it selects the work that the plays need and the run does not have yet."""
 
     plays: Sequence[Play]
     limit: int
-    """Runs of the tests that a play may make."""
+    """The most test runs of a play."""
     found: dict[str, Played] = field(default_factory=dict)
-    """By the play."""
+    """The results by play."""
     answers: CandidatePool | None = None
-    """Of the whole run, once it has begun."""
+    """The candidates of the whole run, once it has begun."""
     _outcomes: dict[Work, Outcome] = field(default_factory=dict)
     _runs: dict[NodeId, int] = field(default_factory=dict)
-    """That measuring a state took."""
+    """The test runs that measuring a state took."""
     _verdicts: dict[NodeId, tuple[bool, int]] = field(default_factory=dict)
-    """Whether a verification says solved, and the runs that it took."""
+    """Whether a verification confirms a solution, and the test runs that it took."""
     _asked: Work | None = None
     _spent: int = 0
     _wanted: Iterator[Choice] | None = None
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """What a play needs next; None when all have been played."""
+        """The work that a play needs next; None after the last play."""
         del rng
         if self._wanted is None:
             self._wanted = self._play_all(tree)
         return next(self._wanted, None)
 
     def heard(self, event: Event) -> None:
-        """Take note of what the run records."""
+        """Note an event that the run records."""
         if isinstance(event, Spent):
             self._spent += event.usage.measurements
         elif isinstance(event, Added | Merged | Failed | Exhausted | Remeasured):
@@ -154,13 +154,13 @@ class Player:
 
 @dataclass
 class _Endless:
-    """Growth that goes on when something is solved."""
+    """A searcher that does not stop when the task is solved."""
 
     growth: Searcher
     error: Exception | None = None
 
     def run(self, cancel: threading.Event, done: Callable[[], Stop | None]) -> Stop:
-        """Until all is played."""
+        """Search until everything is played."""
         del done
         stop = self.growth.run(cancel, lambda: None)
         self.error = self.growth.error
@@ -184,7 +184,7 @@ def play(source: Source, instance: Instance, directory: Path, player: Player, sa
 
 
 def main() -> None:
-    """Play what is not played yet, print the table."""
+    """Play what has not been played yet, and print the table."""
     asked = _asked()
     source = open_source(asked.source, Path(asked.out).absolute() / ".clones", reveal=True)
     instances = select(source.instances(), pattern=asked.filter)
@@ -216,7 +216,7 @@ def _played(
         player = Player(plays, asked.measurements)
         play(source, instance, directory, player, asked.sandbox)
         if any(str(each) not in player.found for each in plays):
-            sys.exit(f"{directory} ended before all was played on it")
+            sys.exit(f"{directory} ended before everything was played on it")
         write_atomically(said, json.dumps({name: asdict(each) for name, each in player.found.items()}).encode())
         shutil.rmtree(directory)
     found = {name: Played(**each) for name, each in json.loads(said.read_text()).items()}
@@ -233,11 +233,11 @@ def _batch(tasks: Sequence[Played]) -> Batch:
 def _asked() -> Namespace:
     parser = ArgumentParser(prog="python -m benchmarks.perf.played", description="Searches on the same states.")
     parser.add_argument("source", help="instances; see `ramify bench run --help`")
-    parser.add_argument("--out", required=True, metavar="DIR", help="where what was played is kept")
+    parser.add_argument("--out", required=True, metavar="DIR", help="where the results are kept")
     parser.add_argument("--searches", default=",".join(FOR_MUTATE), metavar="NAMES")
-    parser.add_argument("--filter", default="", metavar="REGEX", help="only instances in whose id it matches")
-    parser.add_argument("--seeds", default="0,1,2,3,4", metavar="NUMBERS", help="of those that draw")
-    parser.add_argument("--measurements", type=int, default=25, metavar="N", help="test runs a task; default: 25")
+    parser.add_argument("--filter", default="", metavar="REGEX", help="only instances whose id it matches")
+    parser.add_argument("--seeds", default="0,1,2,3,4", metavar="NUMBERS", help="seeds of the randomised algorithms")
+    parser.add_argument("--measurements", type=int, default=25, metavar="N", help="test runs per task; default: 25")
     parser.add_argument("--sandbox", default="namespace")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="tasks at the same time")
     return parser.parse_args()

@@ -1,17 +1,17 @@
-"""What a second wave of rollouts is worth, by what is passed on to it.
+"""Simulates the value of a second round of rollouts, by what is passed on to it.
 
     python -m benchmarks.perf.refine_sim --seeds 500
 
-A repair has parts, some of which the tests look at. A rollout finds each part by itself with one probability, and takes
-it up from each prior that has it with another; a prior that has it wrong keeps a rollout from finding it with a third.
-A rollout is right when it has all parts. The tournament and the gate are `agent.solver.tournament.rank` and
-`agent.solver.refine.gates.needed` as they are; the judge of patches that the tests leave equal prefers the one with
-more parts with probability q.
+A repair has parts, some of which the tests check. A rollout finds each part by itself with one probability, and adopts
+it from each prior that has it with a second one; each prior that has the part wrong prevents the rollout from having it
+right with a third one. A rollout is right if it has all parts. The tournament and the gate are the real
+`agent.solver.tournament.rank` and `agent.solver.refine.gates.needed`; the judge of patches that are equal by the tests
+prefers the one with more parts with probability q.
 
-The first table has rollouts that are told of a fixed number of priors, of which so many are right. The second has whole
-runs of two waves: how often the answer of the first wave was right, how often that of the second, how often a right one
-stayed right and a wrong one became right, and how many rollouts the second wave took. What is simulated is assumed:
-that summaries are read as stated. Nothing is timed.
+The first table has rollouts with a fixed number of priors, by the number of right ones. The second has whole runs of
+two rounds: how often the answer of the first and of the second round is right, how often a right answer stays right and
+a wrong one becomes right, and how many rollouts the second round takes. That summaries are read as simulated is an
+assumption. Nothing is timed.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ __all__ = ["EASY", "HARD", "Refined", "Setting", "refined", "told"]
 TASK = Task("simulated", "", Workspace(), "")
 
 Parts = frozenset[int]
-"""What a rollout has of the repair."""
+"""The parts of the repair that a rollout has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is simulated. Probabilities are in [0, 1]."""
+    """The parameters of the simulation. Probabilities are in [0, 1]."""
 
     finds: float
-    """That a rollout finds a part by itself."""
+    """The probability that a rollout finds a part by itself."""
     takes: float = 0.5
-    """That it takes a part up from one prior that has it."""
+    """The probability that it adopts a part from one prior that has it."""
     misled: float = 0.1
-    """That one prior that has a part wrong keeps it from having it right."""
+    """The probability that one prior that has a part wrong prevents it from having the part right."""
     parts: int = 6
     visible: int = 3
-    """Parts without which a test fails."""
+    """The number of parts without which a test fails."""
     rollouts: int = 8
-    """Of a wave."""
+    """The number of rollouts in a round."""
     priors: int = 4
     rounds: int = 2
     q: float = 0.8
-    """That the judge is right about a pair."""
+    """The probability that the judge is right about a pair."""
     votes: int = 8
     gate: bool = True
 
     @property
     def whole(self) -> Parts:
-        """A right repair."""
+        """All parts: the right repair."""
         return frozenset(range(self.parts))
 
 
@@ -72,45 +72,45 @@ HARD = Setting(finds=0.5)
 
 @dataclass(frozen=True, slots=True)
 class Refined:
-    """What a run came to."""
+    """The result of a run."""
 
     answers: tuple[Parts, ...]
-    """After each wave."""
+    """The answer after each round."""
     progress: tuple[float, ...]
-    """The share of the visible parts that each of them has."""
+    """The share of the visible parts in each answer."""
     later: int
-    """Rollouts after the first wave."""
+    """The number of rollouts after the first round."""
     why: str
-    """What the gate said last."""
+    """The gate's last reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """Prefers the patch with more parts, mostly."""
+    """Prefers the patch with more parts with probability `q`."""
 
     q: float
     rng: Random
     name: str = "simulated"
 
     def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
-        """Its preference."""
-        one, other = sorted(group, key=lambda each: len(each.patch))
-        right = other if self.rng.random() < self.q else one
-        return Ballot(tuple(each.node for each in group), right.node, judge=self.name, vote=vote)
+        """A ballot with the judge's preference."""
+        fewer, more = sorted(group, key=lambda candidate: len(candidate.patch))
+        preferred = more if self.rng.random() < self.q else fewer
+        return Ballot(tuple(candidate.node for candidate in group), preferred.node, judge=self.name, vote=vote)
 
 
 def refined(setting: Setting, seed: int) -> Refined:
-    """A whole run."""
+    """Simulate a whole run."""
     rng, ballots = Random(f"refine/{seed}"), list[Ballot]()
     judge, answers, candidates, why = _Judge(setting.q, rng), list[Parts](), list[Candidate](), ""
     told_of: Sequence[Parts] = ()
-    for wave in range(1, setting.rounds + 1):
-        found = [rollout(setting, told_of, rng) for _ in range(setting.rollouts)]
-        candidates += [_candidate(setting, parts, wave, len(candidates) + n) for n, parts in enumerate(found, 1)]
-        order = rank(TASK, candidates, judge, votes=setting.votes, round=wave, known=ballots, record=ballots.append)
+    for number in range(1, setting.rounds + 1):
+        rollouts = [rollout(setting, told_of, rng) for _ in range(setting.rollouts)]
+        candidates += [_candidate(setting, parts, number, len(candidates) + n) for n, parts in enumerate(rollouts, 1)]
+        order = rank(TASK, candidates, judge, votes=setting.votes, round=number, known=ballots, record=ballots.append)
         best_first = [_parts(entrant.candidate) for entrant in order.order]
         answers.append(best_first[0])
-        decision = needed(order, wave, len(candidates) - setting.rollouts + 1, gate=setting.gate)
+        decision = needed(order, number, len(candidates) - setting.rollouts + 1, gate=setting.gate)
         why = decision.why
         if not decision.refine:
             break
@@ -120,7 +120,7 @@ def refined(setting: Setting, seed: int) -> Refined:
 
 
 def told(setting: Setting, right: int, seed: int) -> bool:
-    """Whether a rollout is right that is told of `setting.priors` rollouts, of which so many are right."""
+    """Whether a rollout with `setting.priors` priors, of which `right` are right, is right itself."""
     rng = Random(f"told/{right}/{seed}")
     wrong = (parts for parts in iter(lambda: rollout(setting, (), rng), None) if parts != setting.whole)
     priors = [setting.whole] * right + [next(wrong) for _ in range(setting.priors - right)]
@@ -128,7 +128,7 @@ def told(setting: Setting, right: int, seed: int) -> bool:
 
 
 def rollout(setting: Setting, priors: Sequence[Parts], rng: Random) -> Parts:
-    """What one finds that is told of these."""
+    """The parts that a rollout with these priors has."""
     return frozenset(part for part in range(setting.parts) if rng.random() < _chance(setting, part, priors))
 
 
@@ -142,11 +142,12 @@ def _progress(setting: Setting, parts: Parts) -> float:
     return sum(part < setting.visible for part in parts) / setting.visible
 
 
-def _candidate(setting: Setting, parts: Parts, wave: int, node: int) -> Candidate:
-    """Its patch is one byte a part, so that rollouts that found the same offer the same."""
+def _candidate(setting: Setting, parts: Parts, round_number: int, node: int) -> Candidate:
+    """A candidate whose patch has one byte for each part, so that equal rollouts have equal patches."""
     progress = _progress(setting, parts)
     evaluation = Evaluation(progress, progress == 1.0, {"progress": progress})
-    return Candidate(Rollout((0, node), node, wave), bytes(sorted(parts)), evaluation, Summary(node, "", "improved"))
+    summary = Summary(node, "", "improved")
+    return Candidate(Rollout((0, node), node, round_number), bytes(sorted(parts)), evaluation, summary)
 
 
 def _parts(candidate: Candidate) -> Parts:
@@ -170,7 +171,7 @@ def _by_priors(setting: Setting, seeds: Sequence[int]) -> Iterator[str]:
 
 
 def _runs(given: Namespace, seeds: Sequence[int]) -> Iterator[str]:
-    yield _line("task", "right after wave 1", "in the end", "kept right", "fixed wrong", "later rollouts a run")
+    yield _line("task", "right after round 1", "in the end", "kept right", "fixed wrong", "later rollouts a run")
     yield _line(*["---"] * 6)
     for name, setting in (("easy", EASY), ("hard", HARD)):
         runs = [refined(replace(setting, priors=given.priors, q=given.q), seed) for seed in seeds]
@@ -178,7 +179,7 @@ def _runs(given: Namespace, seeds: Sequence[int]) -> Iterator[str]:
         kept, fixed = ([after for before, after in right if before is was] for was in (True, False))
         later = sum(run.later for run in runs) / len(runs)
         ends = [[before for before, _ in right], [after for _, after in right], kept, fixed]
-        yield _line(name, *(_share(sum(each), len(each)) for each in ends), f"{later:.1f}")
+        yield _line(name, *(_share(sum(flags), len(flags)) for flags in ends), f"{later:.1f}")
 
 
 def _share(times: int, among: int) -> str:

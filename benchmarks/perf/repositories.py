@@ -1,4 +1,4 @@
-"""The repositories that are measured on: published source packages, fetched once, each made a git repository."""
+"""The repositories for measurements: published source packages, fetched once and turned into git repositories."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ class Repository:
 
     name: str
     package: str
-    """As pip names it, with its version; "" for files of our own, which need nothing but the image's Python."""
+    """The package for pip, with its version; "" for our own files, which need only the image's Python."""
     tests: str
-    """The file of tests that the task is about: the baseline runs all of it."""
+    """The file of tests for the task; the baseline runs all of it."""
     test: str
-    """The one test that judges a candidate."""
+    """The test that measures a candidate."""
     edited: str
     """A source file that the test imports."""
     requirements: tuple[str, ...] = ()
-    """What its tests need besides pytest."""
+    """The packages that its tests need in addition to pytest."""
     source: str = ""
     """The folder with its packages; "" for the top."""
 
     @property
     def project(self) -> str:
-        """What it is of: repositories of one project differ in the file and the test only."""
+        """The project. Repositories of one project differ only in the file and the test."""
         return self.package or self.name
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """Shell commands that make the virtual environment of its tests."""
+        """Shell commands that make the virtual environment for its tests."""
         if not self.package:
             return ()
         packages = " ".join((_PYTEST, *self.requirements))
@@ -55,12 +55,12 @@ class Repository:
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment variables of its commands, the same for both sides."""
+        """The environment variables for its commands, the same on both sides."""
         path = f"{ENV}/bin:/usr/local/bin:/usr/bin:/bin"
         return {"PATH": path, "VIRTUAL_ENV": ENV, "PYTHONPATH": f"{MOUNT}/{self.source}".rstrip("/")}
 
     def workspace(self, path: Path) -> Workspace:
-        """What our side makes its base state of."""
+        """The workspace for our side's base state."""
         return Workspace(path=path, mount=MOUNT, environment=self.environment, env=self.env, byte_code=True)
 
 
@@ -112,12 +112,12 @@ REPOSITORIES = {
 
 
 def cache() -> Path:
-    """Where fetched repositories are kept."""
+    """The folder with fetched repositories."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ramify" / "perf"
 
 
 def checkout(repository: Repository, work: Path, say: Callable[[str], None]) -> Path:
-    """A git repository with the project's files in one commit: fetched once, or our own, made in `work`.
+    """A git repository with the project's files in one commit: fetched once, or made in `work` from our own files.
 
     Raises:
         subprocess.CalledProcessError: pip or git failed.
@@ -145,7 +145,7 @@ def _written(folder: Path) -> Path:
 
 
 def _commit(folder: Path) -> None:
-    """Make a folder a git repository that ignores byte code, as real ones do, with all else in one commit."""
+    """Turn a folder into a git repository with one commit, which ignores byte code as real ones do."""
     with (folder / ".gitignore").open("a") as ignores:
         ignores.write(_IGNORED)
     author = ["-c", "user.name=Ramify", "-c", "user.email=ramify@example.org"]
@@ -155,7 +155,7 @@ def _commit(folder: Path) -> None:
 
 
 def _fetch(package: str, folder: Path) -> Path:
-    """The source package, from wherever this machine's pip finds packages."""
+    """Download the source package with this machine's pip."""
     name = package.partition("==")[0]
     pip = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps"]
     subprocess.run([*pip, "--no-binary", name, "-d", str(folder), package], check=True)

@@ -1,12 +1,12 @@
-"""How many of the tests that a change breaks lie in the test files that are said to be nearest to it.
+"""How many of the tests that a change breaks are in the test files that are ranked nearest to it.
 
     python -m benchmarks.perf.scope_recall mutants click==8.2.1 jinja2==3.1.6:trio --count 25
     python -m benchmarks.perf.scope_recall fixes shared/bench/dev/instances.jsonl
     python -m benchmarks.perf.scope_recall ranks REPOSITORY BASE CHANGED TEST_FILE...
 
-`mutants` breaks a published package in so many places, one at a time, and runs all of its tests each time. `fixes` runs
-nothing: what the known fix of an instance repairs, its reverse breaks. `ranks` says where some test files lie in the
-list for what two commits differ in.
+`mutants` breaks a published package in `--count` places, one at a time, and runs all of its tests each time. `fixes`
+runs nothing: what the known fix of an instance repairs, its reverse breaks. `ranks` prints the ranks of some test files
+for the difference between two commits.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from benchmarks.perf.repositories import Repository, checkout
 
 TEST_NAMES = ("test_*.py", "*_test.py", "tests.py")
 PARTS = (5, 10, 25, 50, 100)
-"""Per cent of the tests of a suite."""
+"""Percentages of the tests of a suite."""
 RUN_S = 300
-"""What one run of a suite may take at most, and SLOWER times what it takes unbroken, and SPARE_S."""
+"""The limit for a run of an unbroken suite; for a broken one it is SLOWER times the unbroken time, plus SPARE_S."""
 SLOWER, SPARE_S = 3, 10
 _PYTEST = ("pytest==8.3.5", "pytest-timeout==2.3.1")
 _DJANGO_ID = re.compile(r"\w+ \(([\w.]+)\)")
@@ -50,27 +50,27 @@ _DJANGO_ID = re.compile(r"\w+ \(([\w.]+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A change, what it breaks, and the list for it."""
+    """A change, what it breaks, and the ranked test files."""
 
     name: str
     near: Sequence[Near]
     broken: Mapping[str, int]
-    """How many tests, by their file."""
+    """The number of broken tests by file."""
     sizes: Mapping[str, float]
-    """What each test file counts: its tests, or their seconds."""
+    """The weight of each test file: its number of tests, or their seconds."""
 
     def inside(self, percent: float) -> int:
-        """How many broken tests are in the nearest files that make up so much of the suite, and one file at least."""
-        wanted, taken, found = percent / 100 * sum(self.sizes.values()), 0.0, 0
+        """The number of broken tests in the nearest files that make up this part of the suite, at least one file."""
+        limit, size, count = percent / 100 * sum(self.sizes.values()), 0.0, 0
         for near in self.near:
-            if taken >= wanted:
+            if size >= limit:
                 break
-            taken += self.sizes.get(near.file, 0.0)
-            found += self.broken.get(near.file, 0)
-        return found
+            size += self.sizes.get(near.file, 0.0)
+            count += self.broken.get(near.file, 0)
+        return count
 
     def misses(self) -> list[str]:
-        """The files with broken tests that are not in the list."""
+        """The files with broken tests that are not ranked."""
         return sorted(self.broken.keys() - {near.file for near in self.near})
 
 
@@ -82,20 +82,20 @@ class Tally:
     cases: list[Case] = field(default_factory=list)
 
     def row(self) -> str:
-        """A row of the table: of the broken tests, and in brackets of the changes of which one test at least is found,
-        the shares for each part of the suite."""
+        """A row of the table: for each part of the suite, the share of the broken tests that it has and, in brackets,
+        the share of the changes of which it has at least one broken test."""
         broken = sum(sum(case.broken.values()) for case in self.cases)
         cells = [self.project, str(len(self.cases)), str(broken)]
         for percent in (*PARTS, 1e9):
-            found = [case.inside(percent) for case in self.cases]
-            hit = sum(each > 0 for each in found)
-            cells.append(f"{sum(found) / max(1, broken):.1%} ({hit / max(1, len(found)):.0%})")
+            counts = [case.inside(percent) for case in self.cases]
+            hits = sum(count > 0 for count in counts)
+            cells.append(f"{sum(counts) / max(1, broken):.1%} ({hits / max(1, len(counts)):.0%})")
         listed = sum(sum(case.sizes.get(near.file, 0.0) for near in case.near) for case in self.cases)
         cells.append(f"{listed / max(1e-9, sum(sum(case.sizes.values()) for case in self.cases)):.0%}")
         return f"| {' | '.join(cells)} |"
 
     def report(self) -> None:
-        """Print what is missed, and what is far."""
+        """Print the misses and the far ones."""
         for case in self.cases:
             for file in case.misses():
                 print(f"    {case.name}: {case.broken[file]} broken in {file}, which is not in the list")
@@ -118,10 +118,10 @@ class Run:
 
 
 def tally_mutants(given: Namespace) -> Iterator[Tally]:
-    """A tally a package."""
+    """A tally for each package."""
     with tempfile.TemporaryDirectory() as place:
-        for each in given.packages:
-            package, _, more = each.partition(":")
+        for argument in given.packages:
+            package, _, more = argument.partition(":")
             repository = Repository(package.partition("==")[0], package, "", "", "")
             folder = Path(place, repository.name)
             subprocess.run(["cp", "-r", checkout(repository, Path(place), print), folder], check=True)
@@ -130,7 +130,7 @@ def tally_mutants(given: Namespace) -> Iterator[Tally]:
 
 
 def tally_package(name: str, folder: Path, python: Path, given: Namespace) -> Tally:
-    """Break a package here and there and see what its tests say."""
+    """Break a package in several places and run its tests."""
     began = perf_counter()
     runs = [run for _ in range(2) if (run := run_suite(folder, python, given.tests))]
     limit_s = SPARE_S + SLOWER * (perf_counter() - began) / 2
@@ -158,8 +158,8 @@ def tally_package(name: str, folder: Path, python: Path, given: Namespace) -> Ta
 def broken_by(
     folder: Path, python: Path, tests: str, stable: frozenset[tuple[str, str]], limit_s: float
 ) -> frozenset[tuple[str, str]]:
-    """The tests that do not pass now, nor in a second run: some fail now and then on a busy machine. None of a change
-    that makes the suite take too long: it stands for no single test."""
+    """The tests that fail now and in a second run, as some fail occasionally on a busy machine. Nothing for a change
+    that makes the suite take too long, which tells nothing about single tests."""
     failed = stable
     for _ in range(2):
         run = run_suite(folder, python, tests, limit_s) if failed else None
@@ -170,7 +170,7 @@ def broken_by(
 
 
 def found_mutants(folder: Path, index: Index, tests: Collection[str], rng: Random) -> Iterator[Mutant]:
-    """Mutants of the package's own files, the files in turn, in an order drawn at random."""
+    """Mutants of the package's own files, in random order with the files in turn."""
     packages = {path.removeprefix("src/").split("/")[0] for path in index.files if path.endswith("/__init__.py")}
     packages -= {"tests", "test", "docs", "doc", "examples", "bench"}
     sources = [path for path in index.files if path.removeprefix("src/").split("/")[0] in packages]
@@ -185,7 +185,7 @@ def found_mutants(folder: Path, index: Index, tests: Collection[str], rng: Rando
 
 
 def environment(place: Path, requirements: Sequence[str]) -> Path:
-    """The Python of a new virtual environment."""
+    """Make a virtual environment. Returns its Python."""
     venv.create(place, with_pip=True)
     python = place / "bin" / "python"
     subprocess.run([str(python), "-m", "pip", "install", "-q", *_PYTEST, *requirements], check=True)
@@ -193,7 +193,7 @@ def environment(place: Path, requirements: Sequence[str]) -> Path:
 
 
 def run_suite(folder: Path, python: Path, tests: str, limit_s: float = RUN_S) -> Run | None:
-    """Run all tests of a checkout, and read what pytest wrote of each; None where there was no time for that."""
+    """Run all tests of a checkout and read pytest's report; None if that took too long."""
     with tempfile.TemporaryDirectory() as place:
         report = Path(place, "report.xml")
         command = [
@@ -231,7 +231,7 @@ def read_report(report: Path) -> Run:
 
 
 def tally_fixes(given: Namespace) -> Iterator[Tally]:
-    """A tally a repository, of the known fixes of its instances."""
+    """A tally for each repository, of the known fixes of its instances."""
     with tempfile.TemporaryDirectory() as place:
         source = Bundles(given.source, Path(place), reveal=True)
         tallies: dict[str, Tally] = {}
@@ -251,8 +251,8 @@ def tally_fixes(given: Namespace) -> Iterator[Tally]:
 
 
 def fixed_case(name: str, folder: Path, patch: bytes, hidden: object) -> Case:
-    """What the reverse of a known fix breaks."""
-    paths = [each.path for each in parse(patch)]
+    """The case of the reverse of a known fix."""
+    paths = [file.path for file in parse(patch)]
     before = {path: read_text(folder / path) for path in paths}
     index = Index.from_json(survey(str(folder)))
     subprocess.run(["git", "apply", "-"], cwd=folder, input=patch, check=True)
@@ -263,12 +263,12 @@ def fixed_case(name: str, folder: Path, patch: bytes, hidden: object) -> Case:
 
 
 def test_files(index: Index) -> list[str]:
-    """All that are named as tests are."""
+    """All files with names of test files."""
     return [path for path in index.files if any(fnmatch(basename(path), pattern) for pattern in TEST_NAMES)]
 
 
 def test_file(test: str, files: Collection[str]) -> str:
-    """The file of a test, by its id as pytest or Django writes it."""
+    """The file of a test, by its id from pytest or Django."""
     django = _DJANGO_ID.match(test)
     if not django:
         return file_of(test)
@@ -285,7 +285,7 @@ def read_text(path: Path) -> str | None:
 
 
 def ranks(given: Namespace) -> Iterator[Tally]:
-    """The places of some test files."""
+    """Print the ranks of some test files."""
     git = ["git", "-C", str(given.repository)]
     names = subprocess.run([*git, "diff", "--name-only", given.base, given.changed], capture_output=True, check=True)
     changed = {
@@ -322,21 +322,21 @@ def committed(git: Sequence[str], commit: str, path: str) -> str | None:
 
 
 def main() -> None:
-    """Print what is missed, and a table."""
+    """Print the misses and a table."""
     parser = ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
     ways = parser.add_subparsers(required=True)
-    way = ways.add_parser("mutants", help="of published packages, as pip names them, each :WITH,WHAT,ELSE it needs")
+    way = ways.add_parser("mutants", help="of published packages, PACKAGE==VERSION[:REQUIREMENT,...]")
     way.add_argument("packages", nargs="+")
     way.add_argument("--count", type=int, default=25)
     way.add_argument("--seed", type=int, default=0)
-    way.add_argument("--tests", default="", help="what pytest is given besides, default: nothing")
-    way.add_argument("--by-time", action="store_true", help="parts of the suite are parts of its time")
+    way.add_argument("--tests", default="", help="further arguments for pytest")
+    way.add_argument("--by-time", action="store_true", help="weigh test files by their time, not their tests")
     way.set_defaults(way=tally_mutants)
     way = ways.add_parser("fixes", help="the known fixes of a file of instances with bundles")
     way.add_argument("source", type=Path)
     way.add_argument("--only", default="", help="a pattern of instances")
     way.set_defaults(way=tally_fixes)
-    way = ways.add_parser("ranks", help="where some test files lie")
+    way = ways.add_parser("ranks", help="the ranks of some test files")
     way.add_argument("repository", type=Path)
     way.add_argument("base")
     way.add_argument("changed")

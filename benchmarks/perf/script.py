@@ -1,4 +1,4 @@
-"""How every script is called, and what it prints."""
+"""The command line and the output that all scripts share."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from sandboxes import SandboxError
 __all__ = ["Options", "Rows", "common", "main", "report"]
 
 Options = Callable[[ArgumentParser], None]
-"""Adds what a script takes besides the common options."""
+"""Adds a script's own options."""
 Rows = Callable[[Bench, Namespace], Iterator[Row]]
-"""A script's findings, one by one."""
+"""Yields a script's findings."""
 
 
 def common(parser: ArgumentParser) -> None:
-    """The options of all scripts."""
+    """Add the options of all scripts."""
     parser.add_argument("-n", type=int, default=0, metavar="N", help="rounds; default: each script's own")
     parser.add_argument(
         "--repositories", default="small,medium,large,large-late", metavar="NAMES", help=f"of {', '.join(REPOSITORIES)}"
     )
-    parser.add_argument("--sandbox", default="docker", choices=["docker", "namespace"], help="of our side")
+    parser.add_argument("--sandbox", default="docker", choices=["docker", "namespace"], help="the sandbox on our side")
     parser.add_argument("--cold", action="store_true", help="run our side's tests in new processes only")
-    parser.add_argument("--seed", type=int, default=0, help="of the order")
+    parser.add_argument("--seed", type=int, default=0, help="the seed for the order")
 
 
 def main(description: str | None, options: Options, rows: Rows) -> None:
-    """Be a script: read the command line, print the findings as a table."""
+    """Run a script: read the command line, and print the findings as a table."""
     parser = ArgumentParser(description=description)
     common(parser)
     options(parser)
@@ -43,10 +43,8 @@ def main(description: str | None, options: Options, rows: Rows) -> None:
 
 
 def report(scripts: list[Rows], given: Namespace) -> None:
-    """Print the findings of some scripts as one table, and what they were found on.
-
-    What was found until an interruption is printed too.
-    """
+    """Print the findings of some scripts as one table, with a description of the machine. After an interruption, the
+    findings so far are printed."""
     signal.signal(signal.SIGTERM, _terminated)
     before = os.getloadavg()[0]
     found: list[Row] = []
@@ -67,7 +65,7 @@ def report(scripts: list[Rows], given: Namespace) -> None:
 
 
 def machine() -> str:
-    """What it runs on."""
+    """A description of this machine."""
     return f"{platform.system()} {platform.release()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 

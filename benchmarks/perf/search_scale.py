@@ -1,15 +1,15 @@
-"""What choosing and recording costs on a small tree and on a large one, by algorithm, beside TreeQuest's step.
+"""The cost of selecting and recording in a small and in a large tree, by algorithm, compared with TreeQuest's step.
 
     python -m benchmarks.perf.search_scale --nodes 1000,20000
 
-A step is what the engine does with a tree for each node: select, begin, end, add; values are random, and nothing is
-written to disk. Trees are grown by the algorithm itself. Times are seconds of the processor. The upkeep of a tree is a
-little work for each node above the new one, so that a deep tree costs more: a beam of 64 is 40 levels deep by 20,000
-nodes. `strategies` ends long before a tree is large.
+A step is what the engine does with a tree for each node: select, begin, end, add. Values are random, and nothing is
+written to disk. Trees are grown by the algorithm itself. Times are CPU seconds. A new node costs a little work for each
+of its ancestors, so a deep tree costs more: a beam of 64 is 40 levels deep at 20,000 nodes. `strategies` ends long
+before a tree is large.
 
-The deepest of all trees is a chain, whose values rise. It is grown with a choice of each algorithm at every step, which
-goes all the way down where the algorithm does, and then chosen in once by one that has not seen it, as in a run that is
-resumed. Growing it in a time that grows with its length takes twice as long as growing half of it.
+The deepest tree is a chain with rising values. It is grown with a selection by each algorithm at every step, which
+descends the whole chain if the algorithm does; then an algorithm that has not seen the chain selects in it once, as in
+a resumed run. If the time is proportional to the length, growing a chain takes twice as long as growing half of it.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ ENDLESS: dict[str, Callable[[], Search]] = {
     "mcts, puct": lambda: Mcts(formula="puct"),
     "mcts, max": lambda: Mcts(value="max", prior_visits=0.2),
 }
-"""Searches with settings that let them go on for ever; the defaults where there is nothing about them here."""
+"""Searches with settings that let them continue for ever; otherwise with the defaults."""
 PEERS = {"mcts": "StandardMCTS", "best_first": "BestFirstSearchAlgo"}
-"""What of TreeQuest each is compared with."""
+"""The algorithms of TreeQuest that ours are compared with."""
 CHAINS: dict[str, Callable[[], Search]] = {
     "linear": Linear,
     **ENDLESS,
     "mcts, one child each": lambda: Mcts(widen=0.5, alpha=0, depth=10**6),
     "clade, one child each": lambda: Clade(width=0.01),
 }
-"""Searches that choose in a chain; the last two go down the whole of it by their settings, `adaptive` by its draws."""
+"""Searches that select in a chain. The last two descend all of it because of their settings, `adaptive` at random."""
 STEPS, PEER_STEPS = 100, 10
-"""Of a round."""
+"""Steps in a round."""
 N = 9
 GROWTH, FACTOR = 1.5, 100.0
-"""The goals: how much dearer a step may become, and how much cheaper than TreeQuest's it has to be."""
+"""The goals: how much more expensive a step may become, and how much cheaper than TreeQuest's it has to be."""
 
 
 class Growth:
@@ -77,7 +77,7 @@ class Growth:
         self.grow(nodes - 1)
 
     def grow(self, steps: int) -> float:
-        """Seconds of the processor for each of some steps."""
+        """CPU seconds per step."""
         began = time.process_time()
         for number in range(steps):
             self._step(number)
@@ -105,7 +105,7 @@ def _node(number: int, parents: tuple[int, ...], value: float, prior: float = 1.
 
 
 def rows(given: Namespace) -> Iterator[Row]:
-    """A row an algorithm, and one for each that is compared with TreeQuest."""
+    """A row for each algorithm, and another for each that is compared with TreeQuest."""
     small, large = given.nodes
     names = [name for name in given.searches.split(";") if name]
     with ExitStack() as held:
@@ -137,7 +137,7 @@ def _growth(name: str, few: Sample, many: Sample, small: int, large: int) -> Row
 
 
 def chained(search: Search, nodes: int) -> list[float]:
-    """Seconds of the processor to grow half of a chain, the whole, and to choose in it when it is resumed."""
+    """CPU seconds to grow half of a chain, to grow all of it, and to select in it after a resume."""
     tree, began, seconds = Tree(), time.process_time(), list[float]()
     for number in range(nodes):
         if number:
@@ -148,8 +148,8 @@ def chained(search: Search, nodes: int) -> list[float]:
         if number + 1 in (nodes // 2, nodes):
             seconds.append(time.process_time() - began)
     began, resumed = time.process_time(), Tree()
-    for each in tree:
-        resumed.add(each)
+    for node in tree:
+        resumed.add(node)
     search.select(resumed, Random(0))
     return [*seconds, time.process_time() - began]
 
@@ -163,7 +163,7 @@ def _chain(name: str, nodes: int) -> Iterator[Row]:
 
 
 class _Peer:
-    """A process that holds TreeQuest's trees and makes steps when it is asked to."""
+    """A process that holds TreeQuest's trees and makes steps on request."""
 
     def __init__(self, python: str, nodes: int) -> None:
         say(f"TreeQuest's trees of {nodes} nodes")
@@ -177,7 +177,7 @@ class _Peer:
         self._process.communicate()
 
     def ask(self, algorithm: str) -> float:
-        """Seconds of the processor for a step."""
+        """CPU seconds per step."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{algorithm} {PEER_STEPS}\n")
@@ -191,10 +191,10 @@ def main() -> None:
     parser.add_argument("-n", type=int, default=N, metavar="N", help=f"rounds; default: {N}")
     parser.add_argument("--nodes", type=_sizes, default=(1_000, 20_000), metavar="SMALL,LARGE")
     parser.add_argument("--chain", type=int, default=5_000, metavar="N", help="nodes of the chain; default: 5000")
-    parser.add_argument("--chains", default=";".join(CHAINS), metavar="NAMES", help="of those that choose in the chain")
+    parser.add_argument("--chains", default=";".join(CHAINS), metavar="NAMES", help="searches for the chain")
     parser.add_argument("--searches", default=";".join(ENDLESS), metavar="NAMES", help="separated by semicolons")
-    parser.add_argument("--seed", type=int, default=0, help="of the order")
-    parser.add_argument("--treequest", default="", metavar="VENV", help="has it, or is made; default: in the cache")
+    parser.add_argument("--seed", type=int, default=0, help="the seed for the order")
+    parser.add_argument("--treequest", default="", metavar="VENV", help="made if missing; default: in the cache")
     parser.add_argument("--without-treequest", action="store_true")
     found = list(rows(parser.parse_args()))
     print(f"{markdown(found)}\n\n{machine()}")

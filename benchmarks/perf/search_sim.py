@@ -1,11 +1,11 @@
-"""What every search finds on the same landscapes with the same budget, beside TreeQuest's.
+"""Compares what every search finds on the same landscapes with the same budget, with TreeQuest's beside ours.
 
     python -m benchmarks.perf.search_sim --seeds 200 --at 50,200
 
-A figure is the true value of the state that a run would answer with, in [0, 1], where 1 is the optimum: a mean over the
-seeds and half its 95% interval. The last line is a difference on equal seeds: on each landscape the best of ours less
-the best of TreeQuest's, chosen by the same means that are shown. Nothing is timed, so that a busy machine changes
-nothing. `auto` is left out: it continues conversations, which no landscape has.
+A figure is the true value of the state that a run would answer with, in [0, 1], where 1 is the optimum: the mean over
+the seeds and half of its 95% interval. The last line is a difference on equal seeds: on each landscape the best of ours
+minus the best of TreeQuest's, chosen by the means that are shown. Nothing is timed, so other load on the machine
+changes nothing. `auto` is left out: it continues conversations, which no landscape has.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ TREEQUEST = (
     "BestFirstSearchAlgo, 5 samples",
     "ABMCTSA",
 )
-"""Of `benchmarks.perf.treequest_side`."""
+"""Algorithms of `benchmarks.perf.treequest_side`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """One search on one landscape, once a seed."""
+    """Runs of one search on one landscape, one for each seed."""
 
     search: str
     landscape: str
     seeds: range
     at: tuple[float, ...]
-    """Budgets to report at; the last is what a run may spend."""
+    """The budgets to report at; the last is the limit of a run."""
     python: str = ""
-    """The interpreter that has TreeQuest, where the search is one of its."""
+    """The interpreter that has TreeQuest, if the search is one of TreeQuest's."""
 
 
 Values = tuple[tuple[float, ...], ...]
-"""Of each seed the true values of its answers at the budgets."""
+"""For each seed, the true values of the answers at the budgets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,6 @@ class Figure:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Figure:
-        """The figure of these values."""
         return cls(mean(values), 1.96 * stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0)
 
     def __str__(self) -> str:
@@ -73,7 +72,7 @@ class Figure:
 
 
 def found(runs: Runs) -> Values:
-    """Make the runs."""
+    """Make the runs and return their values."""
     if runs.python:
         return _found_by_treequest(runs)
     values = []
@@ -91,7 +90,7 @@ def _found_by_treequest(runs: Runs) -> Values:
 
 
 class Table:
-    """What was found, as Markdown."""
+    """The results as a Markdown table."""
 
     def __init__(
         self, landscapes: Sequence[str], at: Sequence[float], ours: Sequence[str], theirs: Sequence[str]
@@ -136,7 +135,7 @@ class Table:
 
 
 def main() -> None:
-    """Read the command line, make the runs by a few processes, print the table."""
+    """Read the command line, make the runs in a few processes, and print the table."""
     given = _given()
     ours = given.searches.split(",")
     theirs = () if given.without_treequest else TREEQUEST
@@ -159,11 +158,11 @@ def _given() -> Namespace:
     parser.add_argument("--seeds", type=int, default=200, metavar="N", help="runs of each search on each landscape")
     parser.add_argument("--first-seed", type=int, default=0, metavar="N")
     parser.add_argument(
-        "--at", type=_budgets, default=(50, 200), metavar="BUDGETS", help="the last is what a run spends"
+        "--at", type=_budgets, default=(50, 200), metavar="BUDGETS", help="the last is the limit of a run"
     )
     parser.add_argument("--landscapes", default=",".join(LANDSCAPES), metavar="NAMES")
     parser.add_argument("--searches", default=",".join(name for name in SEARCHES if name != "auto"), metavar="NAMES")
-    parser.add_argument("--treequest", default="", metavar="VENV", help="has it, or is made; default: in the cache")
+    parser.add_argument("--treequest", default="", metavar="VENV", help="made if missing; default: in the cache")
     parser.add_argument("--without-treequest", action="store_true")
     parser.add_argument("--processes", type=int, default=2, metavar="N")
     return parser.parse_args()

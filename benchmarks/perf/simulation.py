@@ -1,7 +1,7 @@
-"""A search on a landscape: a real tree and simulated workers, without a sandbox.
+"""Runs a search on a landscape, with a real tree and simulated workers, without a sandbox.
 
-What the engine does with a choice is done here in the same order: begin, propose, measure, record, merge what is known,
-close what is exhausted. A run ends when an optimum is measured, nothing is chosen any more or the budget is spent.
+Choices are carried out in the same order as by the engine: begin, propose, measure, record, merge known states, close
+exhausted nodes. A run ends when an optimum is measured, the search selects nothing, or the budget is spent.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from sandboxes import Snapshot
 __all__ = ["Simulation"]
 
 EXHAUSTED_COST = 1.0
-"""Of asking a node that has nothing left to propose: as much as a proposal."""
+"""The cost of expanding a node without further proposals: that of a proposal."""
 CONFLICT_COST = 0.1
-"""Of a merge that conflicts: it asks no policy and runs no test."""
+"""The cost of a merge that conflicts, which needs no policy and no test run."""
 MEASURE_COST = 1.0
-"""Of measuring a state once more: as much as proposing and measuring a new one, which is dear for a measurement."""
+"""The cost of measuring a state again: that of proposing and measuring a new one, which is high for a measurement."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Job:
-    """Work in flight, ordered by when it ends, among equals by when it was begun."""
+    """Work in flight, ordered by its end, then by its beginning."""
 
     ends: float
     number: int
     choice: Choice = field(compare=False)
     move: Move | None = field(compare=False)
-    """Where it leads; None when nothing is proposed, a merge conflicts, or a state is measured again."""
+    """Where it leads; None if nothing is proposed, a merge conflicts, or a state is measured again."""
     cost: float = field(compare=False)
 
 
@@ -47,10 +47,10 @@ class Simulation:
     def __init__(self, landscape: Landscape, search: Search, budget: float, *, workers: int = 1, seed: int = 0) -> None:
         self.tree = Tree()
         self.states: list[State] = []
-        """Of every node."""
+        """The state of every node."""
         self.curve = Curve()
         self.merged = 0
-        """Expansions that led to a state that was known."""
+        """The number of expansions that led to a known state."""
         self._landscape = landscape
         self._search = search
         self._left = budget
@@ -64,13 +64,13 @@ class Simulation:
         self._note(0.0)
 
     def run(self) -> Curve:
-        """Until it ends; what was found by then."""
+        """Run to the end. Returns what was found."""
         while self.step():
             pass
         return self.curve
 
     def step(self) -> bool:
-        """Go on until something ends; False when nothing is to be waited for."""
+        """Continue until some work ends; False if there is no work."""
         if self.tree.solved or not self._fill():
             return False
         job = heappop(self._jobs)
@@ -85,7 +85,7 @@ class Simulation:
         self.curve.spend(cost, self._found, answer)
 
     def _fill(self) -> bool:
-        """Give every idle worker something to do; whether any has."""
+        """Give every idle worker something to do. Returns whether any work is in flight."""
         while len(self._jobs) < self._workers:
             number = self.tree.ended_expansions + self.tree.in_flight
             choice = self._search.select(self.tree, Random(f"{self._seed}/select/{number}"))
@@ -153,5 +153,5 @@ class Simulation:
 
 
 def _work(choice: Choice) -> tuple[NodeId, Act, NodeId | None, str]:
-    """As the tree counts it. There is one policy."""
+    """The choice as arguments for the tree. There is only one policy."""
     return choice.node, choice.act, choice.other, ""

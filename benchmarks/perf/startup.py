@@ -1,8 +1,10 @@
-"""Seconds of the processor that `ramify --help` and `import agent` take, beside `mini --help` (mini-swe-agent) and a
-Python that does nothing. All in one run, interleaved; the first round, which writes byte code, does not count. Goals in
-seconds are about the quickest round, since whatever else the machine does slows the others down.
+"""The CPU seconds of `ramify --help` and `import agent`, compared with `mini --help` (mini-swe-agent) and a Python that
+does nothing.
 
     python -m benchmarks.perf.startup
+
+All are interleaved in one run; the first round, which writes byte code, does not count. Goals in seconds apply to the
+quickest round, since other load on the machine slows the others down.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ __all__ = ["cpu_seconds"]
 
 N = 15
 HELP_S, IMPORT_S, FACTOR = 0.4, 0.1, 2.0
-"""The goals: seconds at most of `ramify --help` and of `import agent`, and how many times as long mini's help takes."""
+"""The goals: the most seconds for `ramify --help` and `import agent`, and how many times as long mini's help takes."""
 
 
 def main() -> None:
@@ -40,19 +42,19 @@ def main() -> None:
 
 
 def cpu_seconds(command: Sequence[str | Path]) -> float:
-    """What a command and all that it starts take of the processor, user and system together.
+    """The CPU seconds of a command and its children, user and system together.
 
     Raises:
         subprocess.CalledProcessError: it failed.
     """
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
-    with process.stderr as said:
-        last_words = said.read()
+    with process.stderr as stream:
+        stderr = stream.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, list(command), stderr=last_words)
+        raise subprocess.CalledProcessError(process.returncode, list(command), stderr=stderr)
     return usage.ru_utime + usage.ru_stime
 
 

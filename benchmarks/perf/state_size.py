@@ -1,6 +1,6 @@
-"""What the state of an edit of three files takes on disk, beside the layer that `docker commit` makes of the same.
+"""The size on disk of a state after an edit of three files, compared with the layer that `docker commit` makes.
 
-The files are those of middle size: a state keeps each changed file whole, so the largest would measure the repository.
+The files are of median size: a state keeps each changed file whole, so large files would dominate the figure.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ STATES = ("layers", "states")
 
 
 def options(parser: ArgumentParser) -> None:
-    """Of this script: none."""
+    """This script has no options of its own."""
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
-    """A row a repository: `n` states of the same edit, which share nothing but the base."""
-    for repository in {each.project: each for each in chosen(given.repositories)}.values():
+    """A row for each repository: `n` states of the same edit, which share only the base."""
+    for repository in {r.project: r for r in chosen(given.repositories)}.values():
         edit = typical(bench.path(repository))
         bench.base(repository)
         sizes = [grown_kb(bench, repository, edit) for _ in range(given.n or N)]
@@ -42,7 +42,7 @@ def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
 
 
 def typical(path: Path) -> list[str]:
-    """The Python files of a checkout that are in the middle by size, of those that are not empty; relative to it."""
+    """The relative paths of the non-empty Python files of median size in a checkout."""
     files = sorted(
         (file for file in path.rglob("*.py") if file.stat().st_size), key=lambda file: (file.stat().st_size, file)
     )
@@ -51,7 +51,7 @@ def typical(path: Path) -> list[str]:
 
 
 def grown_kb(bench: Bench, repository: Repository, edit: list[str]) -> float:
-    """What the store grew by, in blocks of the file system, when these files were appended to and the state frozen."""
+    """How much the store grows, in blocks of the file system, by a snapshot after a change to each of these files."""
     before = used_kb(bench, repository)
     with bench.provider(repository).at(bench.base(repository)) as box:
         for path in edit:
@@ -61,31 +61,31 @@ def grown_kb(bench: Bench, repository: Repository, edit: list[str]) -> float:
 
 
 def used_kb(bench: Bench, repository: Repository) -> float:
-    """What all states take."""
+    """The size of all states."""
     if bench.kind == "namespace":
         places = [str(bench.store(repository) / name) for name in STATES]
-        said = subprocess.run(["du", "-sck", *places], capture_output=True, check=True).stdout
+        output = subprocess.run(["du", "-sck", *places], capture_output=True, check=True).stdout
     else:
         volume = (bench.store(repository) / "volume").read_text()
         inside = [f"/states/{name}" for name in STATES]
-        said = peer.docker(
+        output = peer.docker(
             "run", "--rm", "--network", "none", "-v", f"{volume}:/states:ro", BASE_IMAGE, "du", "-sck", *inside
         )
-    return float(said.split()[-2])
+    return float(output.split()[-2])
 
 
 def layer_kb(bench: Bench, repository: Repository, edit: list[str]) -> float:
-    """What `docker commit` adds when the same files were appended to and the test was run once."""
+    """The size of the layer of `docker commit` after a change to the same files and one run of the test."""
     image = bench.image(repository)
     with peer.container(bench.client, image) as box:
         for path in edit:
             peer.docker("exec", "-w", MOUNT, str(box.id), "sh", "-c", f"echo '# edited' >> {path}")
         peer.docker("exec", "-w", MOUNT, str(box.id), "python3", "-m", "pytest", "-q", repository.test)
-        made = peer.committed(box)
+        changed = peer.committed(box)
     try:
-        sizes = [int(bench.client.images.get(name).attrs["Size"]) for name in (image, made)]
+        sizes = [int(bench.client.images.get(name).attrs["Size"]) for name in (image, changed)]
     finally:
-        peer.removed(bench.client, made)
+        peer.removed(bench.client, changed)
     return (sizes[1] - sizes[0]) / 1024
 
 

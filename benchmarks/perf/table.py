@@ -1,4 +1,4 @@
-"""Findings, each beside its goal, as a table in Markdown."""
+"""Findings and their goals, as a Markdown table."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Row:
     what: str
     ours: str
     usual: str
-    """As `ours`, of the usual way; "" where there is none."""
+    """As `ours`, for the usual way; "" if there is none."""
     n: int
     figure: str
-    """What the goal is about."""
+    """The figure that the goal applies to."""
     goal: str = ""
     met: bool | None = None
-    """None: there is no goal, or it could not be tried."""
+    """None: there is no goal, or it could not be tested."""
 
     def cells(self) -> tuple[str, ...]:
         """In the order of the headings."""
@@ -35,31 +35,31 @@ class Row:
 
 
 def less(what: str, ours: Sample, usual: Sample, goal: float) -> Row:
-    """Ours has to take at most one `goal`-th of the usual way's time."""
+    """A row with the goal that ours takes at most one `goal`-th of the usual way's time."""
     factor = ratio(usual, ours)
     figure = f"{shortened(factor)}x less"
     return Row(what, str(ours), str(usual), len(ours.seconds), figure, f"{goal:g}x less", factor >= goal)
 
 
 def at_most(what: str, ours: str, n: int, value: float, goal: float, unit: str, usual: str = "") -> Row:
-    """A value that may not exceed its goal."""
+    """A row whose value may not exceed its goal."""
     figure = shortened(value, up=True)
     return Row(what, ours, usual, n, f"{figure}{unit}", f"at most {goal:g}{unit}", value <= goal)
 
 
-def at_least(what: str, ours: str, n: int, value: float, goal: float, unit: str, usual: str = "") -> Row:
-    """A value that has to reach its goal."""
-    return Row(what, ours, usual, n, f"{shortened(value)}{unit}", f"at least {goal:g}{unit}", value >= goal)
+def at_least(what: str, ours: str, n: int, value: float, goal: float, unit: str) -> Row:
+    """A row whose value has to reach its goal."""
+    return Row(what, ours, "", n, f"{shortened(value)}{unit}", f"at least {goal:g}{unit}", value >= goal)
 
 
 def shortened(value: float, *, up: bool = False) -> str:
-    """The digits that mean something, cut or rounded up: never towards a goal. 19.96 is 19.9, or 20.0."""
+    """The significant digits, rounded down or up, never towards a goal: 19.96 becomes 19.9, or 20.0."""
     digits = 0 if value >= 100 or value == int(value) else 1 if value >= 10 else 2
     whole = math.ceil if up else math.floor
     return f"{whole(round(value * 10**digits, 6)) / 10**digits:.{digits}f}"
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """The table."""
+    """The rows as a table."""
     lines = [HEADINGS, tuple("---" for _ in HEADINGS), *(row.cells() for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -1,4 +1,4 @@
-"""Ways of doing things, timed side by side."""
+"""Times several ways of doing the same, side by side."""
 
 from __future__ import annotations
 
@@ -11,28 +11,25 @@ from statistics import median
 __all__ = ["Sample", "Way", "interleave", "ratio", "timed"]
 
 Way = Callable[[], float]
-"""Does a thing once, and what has to be done before and after; the seconds that count."""
+"""Does something once, including preparation and cleanup. Returns the seconds that count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Seconds that one way took, a value a round."""
+    """The seconds that one way took, with a value for each round."""
 
     seconds: tuple[float, ...]
 
     @property
     def median(self) -> float:
-        """Seconds."""
         return median(self.seconds)
 
     @property
     def least(self) -> float:
-        """Seconds."""
         return min(self.seconds)
 
     @property
     def most(self) -> float:
-        """Seconds."""
         return max(self.seconds)
 
     def __str__(self) -> str:
@@ -41,8 +38,8 @@ class Sample:
 
 
 def interleave(ways: Mapping[str, Way], n: int, rng: Random, *, warm_up: int = 1) -> dict[str, Sample]:
-    """Time each way `n` times: round after round, in each round all ways in an order of its own. The first `warm_up`
-    rounds do not count."""
+    """Time each way `n` times, in rounds that each have all ways in random order. The first `warm_up` rounds do not
+    count."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(warm_up + n):
         for name in rng.sample(sorted(ways), len(ways)):
@@ -53,18 +50,18 @@ def interleave(ways: Mapping[str, Way], n: int, rng: Random, *, warm_up: int = 1
 
 
 def timed(do: Callable[[], object]) -> float:
-    """Seconds that a call takes."""
+    """The seconds that a call takes."""
     began = time.perf_counter()
     do()
     return time.perf_counter() - began
 
 
 def ratio(more: Sample, less: Sample) -> float:
-    """How many times as long the one takes as the other, by their medians."""
+    """How many times as long `more` takes as `less`, by their medians."""
     return more.median / less.median
 
 
 def milliseconds(seconds: float) -> str:
-    """Three digits, or whole milliseconds."""
+    """The time in milliseconds, with three digits or without a fraction."""
     value = seconds * 1000
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

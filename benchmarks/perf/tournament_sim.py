@@ -1,24 +1,24 @@
-"""How often a tournament finds the best of N candidates, beside one flat vote and the best of N by a noisy score.
+"""How often a tournament finds the best of N candidates, compared with a flat vote and with the best noisy score.
 
     python -m benchmarks.perf.tournament_sim --seeds 500
 
-The judge can do one thing: of two it says which is better, and is right with probability q, independently each time and
-however close the two are. Qualities are ranks, dealt at random.
+The judge compares two candidates and is right with probability q, independently each time and however close they are.
+Qualities are random ranks.
 
-- The tournament is `agent.solver.tournament.rank` as it is: n - 1 pairs, `votes` ballots each. Ties go by a rule that
-  knows nothing of quality.
-- A flat vote is on one group of all, most votes win. A ballot on all is made by comparing them one after another, in
-  the order shown (rotated from vote to vote), with the one preferred so far: n - 1 comparisons, where a ballot on a
-  pair is one. So three exchange rates are shown: the same number of votes on the one group as on each of the
-  tournament's (the same number of comparisons); the same number of candidates read (what a model is paid for); the same
-  number of ballots, each of which reads n / 2 times as much as one of the tournament. `--edge` says how much better
-  than chance a comparison among all still is, as a share of that in a pair: 1 is no worse.
-- A score is a number for one candidate alone: its rank and normal noise, so that two single scores put two candidates
-  drawn at random in the right order with probability q. Votes are shared equally; the highest mean wins.
-- `close` is a tournament whose judge finds near ties as hard as a score does: of two it prefers what it perceives as
-  better, with the noise of that score.
+- The tournament is the real `agent.solver.tournament.rank`: n - 1 pairs with `votes` ballots each. Ties are broken by a
+  rule that is independent of quality.
+- A flat vote is on one group of all candidates, and most votes win. A ballot on all compares them one after another, in
+  the order shown (rotated from vote to vote), with the one preferred so far: n - 1 comparisons, while a ballot on a
+  pair is one. So three exchange rates are shown: as many votes on the group as on each pair of the tournament (the same
+  number of comparisons); the same number of candidates read (what a model is paid for); the same number of ballots,
+  each of which reads n / 2 times as much as one of the tournament. `--edge` is how much better than chance a comparison
+  among all is, as a share of the same in a pair: 1 means no worse.
+- A score is a number for a single candidate: its rank plus normal noise, such that two scores put two random candidates
+  in the right order with probability q. Votes are shared equally; the highest mean wins.
+- `close` is a tournament whose judge finds near ties as hard as a score does: it perceives both candidates with the
+  noise of that score and prefers the better one.
 
-Nothing is timed, so that a busy machine changes nothing.
+Nothing is timed, so other load on the machine changes nothing.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ __all__ = ["WAYS", "Setting", "found", "noise"]
 TASK = Task("simulated", "", Workspace(), "")
 
 _Prefers = Callable[[int, int], int]
-"""Which of two nodes a judge says is better."""
+"""Returns which of two nodes a judge prefers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is simulated."""
+    """The parameters of the simulation."""
 
     n: int = 16
     votes: int = 8
-    """On each pair."""
+    """The number of votes on each pair."""
     q: float = 0.8
-    """How likely the judge is right about a pair."""
+    """The probability that the judge is right about a pair."""
     edge: float = 1.0
-    """What remains of `q - 1/2` when all candidates are before the judge at once."""
+    """The share of `q - 1/2` that remains when the judge sees all candidates at once."""
 
     @property
     def ballots(self) -> int:
-        """Of the tournament."""
+        """The number of ballots in the tournament."""
         return self.votes * comparisons(self.n, 2)
 
 
@@ -74,13 +74,13 @@ class Simulated:
     name: str = "simulated"
 
     def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
-        """Its preference."""
-        one, other = (each.node for each in group)
+        """A ballot with the judge's preference."""
+        one, other = (candidate.node for candidate in group)
         return Ballot((one, other), self.prefers(one, other))
 
 
 def found(way: str, setting: Setting, seed: int) -> bool:
-    """Whether the best was found."""
+    """Whether the best candidate is found."""
     rng = Random(f"{seed}/{setting.n}")
     nodes = list(range(1, setting.n + 1))
     rng.shuffle(nodes)
@@ -114,8 +114,8 @@ def _flat(ballots: Callable[[Setting], int]) -> _Way:
 
 def _scored(scores: Callable[[Setting], int]) -> _Way:
     def way(setting: Setting, qualities: Mapping[int, int], rng: Random) -> int:
-        sigma, each = noise(setting.n, setting.q), scores(setting) / setting.n
-        return max(qualities, key=lambda node: rng.gauss(qualities[node], sigma / sqrt(each)))
+        sigma, per_candidate = noise(setting.n, setting.q), scores(setting) / setting.n
+        return max(qualities, key=lambda node: rng.gauss(qualities[node], sigma / sqrt(per_candidate)))
 
     return way
 
@@ -150,13 +150,13 @@ def _winner(nodes: Mapping[int, int], prefers: _Prefers, votes: int) -> int:
 
 @cache
 def _candidate(node: int) -> Candidate:
-    """One of many that facts leave equal."""
+    """A candidate that is equal to all others by the facts."""
     return Candidate(Rollout((0, node), node, 1), b"%9d" % node, Evaluation(1.0, True), Summary(node, "", "solved"))
 
 
 @cache
 def noise(n: int, q: float) -> float:
-    """The deviation of scores of the ranks 0 to n - 1 with which two scores put two candidates drawn at random in the
+    """The standard deviation of scores of the ranks 0 to n - 1 for which two scores put two random candidates in the
     right order with probability `q`, in (0.5, 1)."""
     low, high = 1e-3, 1e3
     for _ in range(60):
@@ -199,7 +199,7 @@ def _given() -> Namespace:
     parser.add_argument("-n", type=int, default=16, metavar="N", help="candidates")
     parser.add_argument("--votes", type=int, default=8, metavar="N", help="on each pair of the tournament")
     parser.add_argument("--q", type=_numbers, default=(0.6, 0.7, 0.8, 0.9), metavar="LIST", help="each in (0.5, 1)")
-    parser.add_argument("--edge", type=float, default=1.0, metavar="SHARE", help="of the judge's in a flat ballot")
+    parser.add_argument("--edge", type=float, default=1.0, metavar="SHARE", help="of the judge, in a flat ballot")
     return parser.parse_args()
 
 

@@ -1,11 +1,11 @@
-"""TreeQuest's searches on our landscapes. This program runs in an environment of its own, with `treequest` installed.
+"""Runs TreeQuest's searches on our landscapes, in a separate environment with `treequest` installed.
 
     python -m benchmarks.perf.treequest_side < asked.json > found.json
 
-Asked: the budgets to report at, of which the last may be spent, and runs as [algorithm, landscape, seed]. Found: for
-each run the pairs of `Curve.at`. TreeQuest is told what its interface takes, states and values: it has no place for
-priors, costs, merges or exhausted nodes. A state that was reached twice goes on with its next proposal, and one without
-proposals begins anew.
+The input has the budgets to report at, the last of which is the limit, and runs as [algorithm, landscape, seed]. The
+output has the pairs of `Curve.at` for each run. TreeQuest gets what its interface takes, which is states and values; it
+has no place for priors, costs, merges or exhausted nodes. A state that is reached twice continues with its next
+proposal, and one without further proposals starts again with the first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ALGORITHMS: dict[str, Callable[[], Any]] = {
     "BestFirstSearchAlgo, 5 samples": lambda: BestFirstSearchAlgo(num_samples=5),
     "ABMCTSA": tq.ABMCTSA,
 }
-"""With the library's defaults, and the two whose width is fixed with a wider one too."""
+"""Algorithms with the library's defaults; the two with a fixed width also with a larger one."""
 
 
 class Run:
@@ -47,7 +47,7 @@ class Run:
         self.curve.spend(0.0, self._found, self._found)
 
     def grow(self, algorithm: Any) -> Curve:
-        """Until an optimum is measured or the budget is spent."""
+        """Run until an optimum is measured or the budget is spent."""
         tree = algorithm.init_tree()
         try:
             while self._answer[0] < 1.0:
@@ -80,15 +80,15 @@ class _Spent(Exception):
 
 
 def main() -> None:
-    """Answer what is asked on stdin."""
-    asked = json.load(sys.stdin)
-    found = []
-    for name, landscape, seed in asked["runs"]:
+    """Make the runs requested on stdin, and print the results."""
+    request = json.load(sys.stdin)
+    results = []
+    for name, landscape, seed in request["runs"]:
         np.random.seed(seed)
         random.seed(seed)
-        curve = Run(LANDSCAPES[landscape](seed), asked["at"][-1]).grow(ALGORITHMS[name]())
-        found.append([curve.at(budget) for budget in asked["at"]])
-    json.dump(found, sys.stdout)
+        curve = Run(LANDSCAPES[landscape](seed), request["at"][-1]).grow(ALGORITHMS[name]())
+        results.append([curve.at(budget) for budget in request["at"]])
+    json.dump(results, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Steps of TreeQuest on trees of a given size. This program runs in an environment of its own, with `treequest`.
+"""Times steps of TreeQuest on trees of a given size, in a separate environment with `treequest` installed.
 
     python -m benchmarks.perf.treequest_steps NODES
 
-It builds a tree of so many nodes with each algorithm, then answers each line on stdin, `ALGORITHM STEPS`, by the
-seconds of the processor that a step took, copying switched off. Trees are built with an index in place of `get_node`,
-which finds the same node without sorting all of them; the steps that are timed are the library's own.
+It builds a tree of this many nodes with each algorithm, then answers each line on stdin, `ALGORITHM STEPS`, with the
+CPU seconds per step, with copying switched off. While trees are built, an index replaces `get_node`, which finds the
+same node without sorting all of them; the timed steps are the library's own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Growth:
         Tree.get_node, Tree.add_node = get_node, add_node
 
     def grow(self, steps: int) -> float:
-        """Seconds of the processor for each of some steps."""
+        """CPU seconds per step."""
         began = time.process_time()
         for _ in range(steps):
             self._state = self._algorithm.step(self._state, {"expand": lambda _: (0, random.random())}, inplace=True)
@@ -49,7 +49,7 @@ class Growth:
 
 
 def main() -> None:
-    """Build, then answer until stdin ends."""
+    """Build the trees, then answer requests until stdin ends."""
     np.random.seed(0)
     random.seed(0)
     trees = {name: Growth(name, int(sys.argv[1])) for name in ALGORITHMS}

@@ -1,4 +1,4 @@
-"""Other people's tools, each in an environment of its own: what ours is compared with, and no dependency of ours."""
+"""Virtual environments for the tools of others that ours is compared with, which are not dependencies of ours."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MINI_SWE_AGENT = "mini-swe-agent==2.4.6"
 
 
 def interpreter(requirement: str, folder: str = "") -> Path:
-    """The Python of an environment that has `requirement` (NAME==VERSION), made where there is none: in `folder`, or in
-    our cache.
+    """The Python of an environment that has `requirement` (NAME==VERSION), in `folder` or in our cache. The environment
+    is made if it is missing.
 
     Raises:
         subprocess.CalledProcessError: pip failed.

@@ -1,8 +1,9 @@
-"""Runs of tests from their beginning against runs copied from a template: the same outcomes, and how much sooner.
+"""Compares cold test runs with runs copied from a warm template: whether the outcomes are the same, and how much faster
+the copied runs are.
 
 Each instance's base state, its known patch, and random edits of the files that the patch touches are measured both
-ways. Where the outcomes differ, the cold run is made again: a test that then differs from its first cold run is flaky,
-and counted apart. Exit code 1 when a difference is left.
+ways. If the outcomes differ, the cold run is repeated: a test that differs between the two cold runs is flaky, and is
+counted separately. The exit code is 1 if a difference remains.
 
     python -m benchmarks.perf.warm shared/bench/dev/instances.jsonl --edits 3
 """
@@ -33,7 +34,7 @@ SWAPS = (("+", "-"), ("<", "<="), ("==", "!="), (" and ", " or "), ("return ", "
 
 
 def states(provider: Provider, instance: Instance, base: Snapshot, edits: int) -> Iterator[tuple[str, Snapshot]]:
-    """What is measured: the base, the known patch, and edits."""
+    """The states to measure: the base, the known patch, and edits."""
     yield "base", base
     patched, _ = apply_patch(provider, base, instance.hidden.patch)
     if patched is not None:
@@ -48,7 +49,7 @@ def states(provider: Provider, instance: Instance, base: Snapshot, edits: int) -
 
 
 def edited(text: str, rng: Random) -> str:
-    """The text with one line changed."""
+    """The text with one random line changed."""
     lines = text.split("\n")
     choices = [(number, old, new) for number, line in enumerate(lines) for old, new in SWAPS if old in line]
     number, old, new = rng.choice(choices)
@@ -63,7 +64,7 @@ def differences(one: SuiteReport, other: SuiteReport) -> list[str]:
 
 
 class Comparison:
-    """Both ways over one instance."""
+    """Compares both ways on one instance."""
 
     def __init__(self, provider: Provider, task: Task, base: Snapshot, rules: Rules) -> None:
         self.provider, self.task, self.base, self.rules = provider, task, base, rules
@@ -80,18 +81,20 @@ class Comparison:
         self.starts[warm.start] += 1
         self.cold_s.append(cold.duration_s)
         self.warm_s.append(warm.duration_s)
-        found = differences(cold, warm) + ([f"valid: {cold.problem!r}, {warm.problem!r}"] * (cold.valid != warm.valid))
-        if found:
+        differing = differences(cold, warm)
+        if cold.valid != warm.valid:
+            differing.append(f"valid: {cold.problem!r}, {warm.problem!r}")
+        if differing:
             again = differences(cold, self._cold(snapshot, tests))
-            self.flaky += [test for test in found if test in again]
-            self.differing += [f"{name}: {test}" for test in found if test not in again]
+            self.flaky += [test for test in differing if test in again]
+            self.differing += [f"{name}: {test}" for test in differing if test not in again]
 
     def _cold(self, snapshot: Snapshot, tests: tuple[str, ...]) -> SuiteReport:
         return run_suite(self.provider, self.task, snapshot, self.base, tests, self.rules)
 
 
 def compared(provider: Provider, instance: Instance, edits: int) -> Comparison:
-    """All states of an instance, with the goal tests and with the whole suite."""
+    """Compare all states of an instance, with the goal tests and with the whole suite."""
     base = provider.create(instance.task.workspace)
     baseline = find_baseline(provider, instance.task, base)
     comparison = Comparison(provider, instance.task, base, rules_for(provider, instance.task, base, baseline))
@@ -102,7 +105,7 @@ def compared(provider: Provider, instance: Instance, edits: int) -> Comparison:
 
 
 def main() -> int:
-    """Print a line an instance, and the sum."""
+    """Print a line for each instance, and the total."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path)
     parser.add_argument("--edits", type=int, default=3)

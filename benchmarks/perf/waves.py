@@ -1,12 +1,13 @@
-"""What a second wave of rollouts changes, on real tasks in the sandbox: by `mutate`, and by a simulated developer.
+"""What a second round of rollouts changes on real tasks in the sandbox, by `mutate` and by a simulated developer.
 
     python -m benchmarks.perf.waves SOURCE --out DIR [--policies mutate,developer] [--rollouts 4] [--measurements 60]
 
-Each policy searches every task in two waves, by `ramify bench run`, with the failing tests known. What the first wave
-came to and the final answer are graded by the hidden tests, by `ramify bench grade`. Kept right: of the tasks that the
-first answer resolved, those that the last one resolves; fixed wrong: of the others. The developer
-(`benchmarks.perf.developer`) stands for a model: its summaries, votes and attempts go the way of a model's, and what it
-finds is drawn by lot. Counts test runs, so that a busy machine changes nothing. A batch in DIR is resumed.
+Each policy searches every task in two rounds, by `ramify bench run`, with the failing tests known. The answer of the
+first round and the final answer are graded by the hidden tests, by `ramify bench grade`. "Kept right" is the share of
+tasks that the final answer resolves among those that the first answer resolved, "fixed wrong" among the others. The
+developer (`benchmarks.perf.developer`) replaces a model: its summaries, votes and attempts are processed like a
+model's, and what it finds is random. It counts test runs, so other load on the machine changes nothing. A batch in DIR
+is resumed.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ __all__ = ["cells"]
 
 HEADINGS = (
     "policy",
-    "tasks with a second wave",
+    "tasks with a second round",
     "kept right (hidden tests)",
     "fixed wrong (hidden tests)",
-    "kept right, wave by wave (visible)",
-    "fixed wrong, wave by wave (visible)",
-    "test runs of the first waves, of the second",
+    "kept right, by round (visible)",
+    "fixed wrong, by round (visible)",
+    "test runs of the first rounds, of the second",
 )
 POLICIES = ("mutate", "developer")
 
 
 def main() -> None:
-    """Fill the batches that are missing and print the table."""
+    """Fill the missing batches and print the table."""
     given = _given()
     lines = [HEADINGS, ("---",) * len(HEADINGS)]
     lines += [cells(policy, _refinement(given, policy)) for policy in given.policies.split(",")]
@@ -49,12 +50,11 @@ def main() -> None:
 
 
 def cells(policy: str, refinement: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """A line of the table, from what `ramify bench report --json` says of refinement; None: no task had a second
-    wave."""
+    """A line of the table, from the refinement in `ramify bench report --json`; None: no task had a second round."""
     if refinement is None:
         return (f"`{policy}`", "0", *[""] * (len(HEADINGS) - 2))
     hidden, visible = (_changes(refinement[by]) for by in ("hidden", "visible"))
-    spent = ", ".join(str(wave["measurements"]) for wave in refinement["waves"])
+    spent = ", ".join(str(cost["measurements"]) for cost in refinement["waves"])
     return (f"`{policy}`", str(refinement["waves"][1]["instances"]), *_rates(hidden), *_rates(visible), spent)
 
 
@@ -91,27 +91,27 @@ def _choice(given: Namespace, url: str) -> Iterator[str]:
 
 
 def _ramify(*arguments: str) -> str:
-    """What a command of `ramify bench` prints."""
+    """Run a command of `ramify bench` and return its output."""
     command: Sequence[str] = [sys.executable, "-m", "agent", "bench", *arguments]
     keys = {"OPENAI_API_KEY": os.environ.get("OPENAI_API_KEY", "none")}
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, env={**os.environ, **keys})
     if done.returncode:
-        sys.exit(f"`ramify bench {arguments[0]}` ended with exit code {done.returncode}; the same command goes on")
+        sys.exit(f"`ramify bench {arguments[0]}` ended with exit code {done.returncode}; the same command resumes it")
     return done.stdout
 
 
 def _given() -> Namespace:
-    parser = ArgumentParser(prog="python -m benchmarks.perf.waves", description="What a second wave changes.")
+    parser = ArgumentParser(prog="python -m benchmarks.perf.waves", description="What a second round changes.")
     parser.add_argument("source", help="instances; see `ramify bench run --help`")
     parser.add_argument("--out", required=True, metavar="DIR", help="where the batches are kept")
     parser.add_argument("--policies", default=",".join(POLICIES), metavar="NAMES")
-    parser.add_argument("--rollouts", type=int, default=4, metavar="N", help="of a wave")
-    parser.add_argument("--gate", action="store_true", help="no second wave for tasks that the first made easy")
-    parser.add_argument("--measurements", type=int, default=60, metavar="N", help="test runs a task")
-    parser.add_argument("--finds", type=float, default=0.3, metavar="P", help="that the developer finds a part")
-    parser.add_argument("--takes", type=float, default=0.5, metavar="P", help="that it takes one up from one summary")
-    parser.add_argument("--right", type=float, default=0.8, metavar="P", help="that its vote is right")
-    parser.add_argument("--filter", default="", metavar="REGEX", help="only instances in whose id it matches")
+    parser.add_argument("--rollouts", type=int, default=4, metavar="N", help="rollouts per round")
+    parser.add_argument("--gate", action="store_true", help="no second round for tasks that the first shows to be easy")
+    parser.add_argument("--measurements", type=int, default=60, metavar="N", help="test runs per task")
+    parser.add_argument("--finds", type=float, default=0.3, metavar="P", help="probability of finding a part")
+    parser.add_argument("--takes", type=float, default=0.5, metavar="P", help="of adopting one from one summary")
+    parser.add_argument("--right", type=float, default=0.8, metavar="P", help="of a right vote")
+    parser.add_argument("--filter", default="", metavar="REGEX", help="only instances whose id it matches")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--sandbox", default="namespace")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="tasks at the same time")

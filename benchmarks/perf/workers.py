@@ -1,4 +1,4 @@
-"""Candidates a second with two workers beside one."""
+"""Candidates per second with two workers, compared with one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ GOAL = 1.7
 
 
 def options(parser: ArgumentParser) -> None:
-    """Of this script."""
-    parser.add_argument("--seconds", type=float, default=5.0, metavar="S", help="of each count; default: 5")
+    parser.add_argument("--seconds", type=float, default=5.0, metavar="S", help="seconds per count; default: 5")
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
-    """Counts with one and with two workers, in turn, on the first repository."""
+    """One row: counts with one and with two workers, in turn, on the first repository."""
     repository = chosen(given.repositories)[0]
     candidates = bench.candidates(repository)
 
@@ -43,7 +42,7 @@ def _rate(each: Sample) -> str:
 
 
 def rate(candidates: Candidates, workers: int, seconds: float) -> float:
-    """Candidates examined a second by so many workers; what is begun is brought to its end."""
+    """Candidates per second with this many workers; candidates in progress are finished."""
     began = time.perf_counter()
 
     def work() -> int:

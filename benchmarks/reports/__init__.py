@@ -1,4 +1,4 @@
-"""What batches came to: reports, comparisons, curves, leaderboards, sites.
+"""The results of batches: reports, comparisons, curves, leaderboard submissions, sites.
 
 It must not import `benchmarks.self_training` or `benchmarks.cli`.
 """

@@ -1,4 +1,4 @@
-"""Two batches of the same instances, instance by instance: which solver resolves more, and could that be chance?"""
+"""Compares two batches of the same instances, instance by instance: which solver resolves more, and is that chance?"""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = [
 ]
 
 Unit = Literal["measurements", "nodes", "seconds", "cost_usd"]
-"""What cost is counted in."""
+"""The unit of cost."""
 UNITS: tuple[Unit, ...] = get_args(Unit)
 DRAWS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One instance in both batches, graded in both."""
+    """One instance that is graded in both batches."""
 
     first: Line
     second: Line
@@ -42,50 +42,49 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What two batches make of the same instances."""
+    """How many of the same instances two batches resolve."""
 
     both: int
     only_first: int
     only_second: int
     neither: int
     p_value: float
-    """Of `mcnemar`."""
+    """From `mcnemar`."""
     interval: tuple[float, float]
-    """95 % of the difference: percentiles of a bootstrap over instances, pairs kept together."""
+    """The 95 % interval of the difference: percentiles of a bootstrap over instances that keeps pairs together."""
     limit: float | None = None
-    """What an instance may have cost to count as resolved; None: whatever it cost."""
+    """The most that an instance may have cost to count as resolved; None: no limit."""
 
     @property
     def instances(self) -> int:
-        """How many pairs there are."""
+        """The number of pairs."""
         return self.both + self.only_first + self.only_second + self.neither
 
     @property
     def difference(self) -> float:
-        """The rate of the second less that of the first, in [-1, 1]."""
+        """The rate of the second batch minus that of the first, in [-1, 1]."""
         return (self.only_second - self.only_first) / self.instances
 
 
 def read_pairs(first: Path, second: Path) -> tuple[list[Pair], int]:
-    """The instances that are graded in both batches, and how many others there are in either.
+    """The instances that are graded in both batches, and the number of other instances in either.
 
     Raises:
-        UsageError: a folder is no batch, they are of different instances or modes, or nothing is graded in both.
+        UsageError: a folder is not a batch, the batches have different modes, or no instance is graded in both.
     """
     one, other = read_identity(first), read_identity(second)
     if one.mode != other.mode:
         raise UsageError(f"{first} was run with {one.mode} tests, {second} with {other.mode} ones: never compare them")
-    lines = {line.instance_id: line for line in read_report(second)}
-    known = read_report(first)
-    pairs = [Pair(line, lines[line.instance_id]) for line in known if line.instance_id in lines]
+    of_first, of_second = read_report(first), {line.instance_id: line for line in read_report(second)}
+    pairs = [Pair(line, of_second[line.instance_id]) for line in of_first if line.instance_id in of_second]
     graded = [pair for pair in pairs if pair.first.resolved is not None and pair.second.resolved is not None]
     if not graded:
         raise UsageError(f"no instance is graded in both {first} and {second}: ramify bench grade DIR --source SOURCE")
-    return graded, len({line.instance_id for line in known} | lines.keys()) - len(graded)
+    return graded, len({line.instance_id for line in of_first} | of_second.keys()) - len(graded)
 
 
 def compare(pairs: Sequence[Pair], unit: Unit = "measurements", limit: float | None = None) -> Comparison:
-    """Compare as it was, or with what cost more than `limit` counted as not resolved."""
+    """Compare two batches. With a `limit`, instances that cost more count as not resolved."""
     won = [(resolved(pair.first, unit, limit), resolved(pair.second, unit, limit)) for pair in pairs]
     only_first, only_second = won.count((True, False)), won.count((False, True))
     return Comparison(
@@ -100,7 +99,7 @@ def compare(pairs: Sequence[Pair], unit: Unit = "measurements", limit: float | N
 
 
 def equal_limit(pairs: Sequence[Pair], unit: Unit) -> float:
-    """The most that an instance cost in the batch in which the dearest instance was cheaper.
+    """The lower of the two batches' highest costs of an instance.
 
     Raises:
         UsageError: the cost of an instance is unknown.
@@ -109,25 +108,25 @@ def equal_limit(pairs: Sequence[Pair], unit: Unit) -> float:
 
 
 def resolved(line: Line, unit: Unit, limit: float | None) -> bool:
-    """Whether it was resolved, at no higher cost than `limit`."""
+    """Whether the instance was resolved at a cost of at most `limit`."""
     return line.resolved is True and (limit is None or spent(line, unit) <= limit)
 
 
 def spent(line: Line, unit: Unit) -> float:
-    """What the instance cost.
+    """The cost of the instance.
 
     Raises:
-        UsageError: that is unknown.
+        UsageError: it is unknown.
     """
     facts: Mapping[str, float | None] = {name: getattr(line, name) for name in UNITS}
     if (cost := facts[unit]) is None:
-        raise UsageError(f"what {line.instance_id} cost in dollars is unknown: compare by another --unit")
+        raise UsageError(f"the cost of {line.instance_id} in dollars is unknown: compare by another --unit")
     return cost
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """The exact two-sided p-value of McNemar's test: how often a fair coin would part the instances that only one of
-    two resolves at least as unevenly (Q. McNemar, Psychometrika 12, 1947, in its binomial form)."""
+    """The exact two-sided p-value of McNemar's test: the probability that a fair coin divides the instances that only
+    one of the two resolves at least as unevenly (Q. McNemar, Psychometrika 12, 1947, in its binomial form)."""
     trials, fewer = only_first + only_second, min(only_first, only_second)
     return min(1.0, 2.0 * sum(comb(trials, k) for k in range(fewer + 1)) / 2.0**trials)
 

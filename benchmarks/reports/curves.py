@@ -1,6 +1,6 @@
-"""Resolved against budget: what a batch would have resolved had it been allowed less, and what repeating it gives.
+"""Curves of resolved instances against budget: what a batch would have resolved with less, and what repeating it gives.
 
-The honest answer to "is the search worth it?": one batch with a large budget beside several with a small one.
+One batch with a large budget beside several with a small one is the honest answer to "is the search worth it?".
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ __all__ = ["Curve", "Point", "as_csv", "pass_at_k", "read_curves"]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a budget for each instance buys."""
+    """The share of instances that is resolved with a budget for each instance."""
 
     budget: float
     rate: float
-    """In [0, 1], of the instances that were graded."""
+    """In [0, 1], of the graded instances."""
     low: float
     high: float
-    """The 95 % score interval of the rate. Of several batches it is that of their mean rate over the instances: how far
-    the repetitions agree is not in it."""
+    """`low` and `high` are the 95 % score interval of the rate. For several batches it is the interval of their mean
+    rate over the instances, and does not reflect how far the repetitions agree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One solver."""
+    """The points of one solver."""
 
     name: str
     mode: str
     instances: int
     points: tuple[Point, ...]
     repeated: bool = False
-    """Its points are of so many attempts each, and not of one that may spend so much."""
+    """Whether each point is for a number of attempts, rather than for one attempt with a limit."""
 
 
 def read_curves(batches: Sequence[Path], unit: Unit) -> list[Curve]:
-    """A curve for each batch; for each solver of which there are several batches with the same settings, also one of
-    resolved by at least one of k of them against what k of them cost.
+    """A curve for each batch. A solver with several batches with the same settings also gets a curve of the instances
+    that at least one of k batches resolves, against the cost of k batches.
 
     Raises:
-        UsageError: a folder is no batch or not graded, the batches are of different modes, two of them have the
-            same settings and seed, or a cost is unknown.
+        UsageError: a folder is not a batch or not graded, the batches have different modes, two of them have the same
+            settings and seed, or a cost is unknown.
     """
     identities = [read_identity(batch) for batch in batches]
     if len(modes := {identity.mode for identity in identities}) > 1:
         raise UsageError(f"these batches were run with {' and '.join(sorted(modes))} tests: never compare them")
-    _see_other_seeds(batches, identities)
+    _require_other_seeds(batches, identities)
     curves: list[Curve] = []
     repeated: defaultdict[tuple[str, str], list[list[Line]]] = defaultdict(list)
     for batch, identity in zip(batches, identities, strict=True):
@@ -72,8 +72,8 @@ def read_curves(batches: Sequence[Path], unit: Unit) -> list[Curve]:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """The chance that of `k` attempts, drawn from `n` of which `c` succeeded, at least one did: without bias
-    1 - C(n - c, k) / C(n, k).
+    """The probability that at least one of `k` attempts succeeded, if they are drawn from `n` attempts of which `c`
+    succeeded: 1 - C(n - c, k) / C(n, k), the unbiased estimator.
 
     Raises:
         ValueError: not 0 <= c <= n or not 1 <= k <= n.
@@ -84,7 +84,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def as_csv(curves: Sequence[Curve]) -> str:
-    """A row for each point."""
+    """The curves as CSV, with a row for each point."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["curve", "mode", "instances", "budget", "resolved_rate", "low_95", "high_95"])
@@ -95,24 +95,24 @@ def as_csv(curves: Sequence[Curve]) -> str:
 
 
 def _steps(lines: Sequence[Line], unit: Unit) -> tuple[Point, ...]:
-    """A point wherever one more instance is resolved, and one at the end."""
+    """A point for each cost at which another instance is resolved, and one at the highest cost."""
     costs = sorted({spent(line, unit) for line in lines if line.resolved} | {max(spent(line, unit) for line in lines)})
     counts = ((cost, sum(resolved(line, unit, cost) for line in lines)) for cost in costs)
     return tuple(Point(cost, count / len(lines), *wilson(count, len(lines))) for cost, count in counts)
 
 
-def _see_other_seeds(batches: Sequence[Path], identities: Sequence[Identity]) -> None:
-    seen: dict[tuple[str, str, int], Path] = {}
+def _require_other_seeds(batches: Sequence[Path], identities: Sequence[Identity]) -> None:
+    by_seed: dict[tuple[str, str, int], Path] = {}
     for batch, identity in zip(batches, identities, strict=True):
         if identity.seed is None:
             continue
         key = identity.model, identity.settings, identity.seed
-        if key in seen:
+        if key in by_seed:
             raise UsageError(
-                f"{seen[key]} and {batch} are one attempt: {identity.model} with the same settings and seed "
+                f"{by_seed[key]} and {batch} are one attempt: {identity.model} with the same settings and seed "
                 f"{identity.seed}; name one of them, or run one again with another --seed"
             )
-        seen[key] = batch
+        by_seed[key] = batch
 
 
 def _solver(model: str, settings: str) -> str:
@@ -124,17 +124,16 @@ def _repeated(model: str, runs: Sequence[Sequence[Line]], unit: Unit) -> Curve:
     for run in runs:
         for line in run:
             attempts[line.instance_id].append(line)
-    whole = [lines for lines in attempts.values() if len(lines) == len(runs)]
-    if not whole:
+    complete = [lines for lines in attempts.values() if len(lines) == len(runs)]
+    if not complete:
         raise UsageError(f"no instance is graded in all batches of {model}")
-    return Curve(
-        f"{model}, best of k batches", runs[0][0].mode, len(whole), tuple(_of_k(whole, len(runs), unit)), repeated=True
-    )
+    points = tuple(_of_k(complete, len(runs), unit))
+    return Curve(f"{model}, best of k batches", runs[0][0].mode, len(complete), points, repeated=True)
 
 
 def _of_k(instances: Sequence[Sequence[Line]], n: int, unit: Unit) -> Iterator[Point]:
     """For each k, what k attempts at each instance resolve and cost on average."""
-    each = fmean(spent(line, unit) for lines in instances for line in lines)
+    mean_cost = fmean(spent(line, unit) for lines in instances for line in lines)
     for k in range(1, n + 1):
         rate = fmean(pass_at_k(n, sum(line.resolved is True for line in lines), k) for lines in instances)
-        yield Point(k * each, rate, *wilson(rate * len(instances), len(instances)))
+        yield Point(k * mean_cost, rate, *wilson(rate * len(instances), len(instances)))

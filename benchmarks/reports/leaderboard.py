@@ -1,7 +1,7 @@
-"""The folder that SWE-bench's leaderboard takes: patches, how they were graded and found, and what they are of.
+"""Writes a submission for SWE-bench's leaderboard: patches, logs of grading, trajectories and a description.
 
-Laws: answers that knew the failing tests are refused, and what is missing is named. Nothing is claimed that the batch
-does not show: what only the person knows is left open, `null` or `[ ]`, and marked.
+Laws: a batch with revealed tests is refused, and missing parts are named. Nothing is claimed that the batch does not
+show: what only the submitter knows is left open, as `null` or `[ ]`, and marked.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ __all__ = ["Submission", "export"]
 
 NAME = re.compile(r"\d{8}_[\w.-]+")
 LOGS = ("report.json", "test_output.txt", "patch.diff", "run_instance.log", "eval.sh")
-"""What of the official harness's folder of an instance is taken along."""
+"""The files that are copied from the official harness's folder of an instance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What was written."""
+    """A submission that was written."""
 
     folder: Path
     model: str
     resolved: int
-    """As the reports among the logs say."""
+    """According to the reports among the logs."""
     instances: int
     ungraded: tuple[str, ...]
-    """Instances with a patch and no report on it."""
+    """Instances with a patch but without a report on it."""
     untold: tuple[str, ...]
-    """Instances of which there is no trajectory."""
+    """Instances without a trajectory."""
 
 
 def export(batch: Path, folder: Path, *, site: str = "", report: str = "", authors: str = "") -> Submission:
-    """Write the submission of a batch to a new folder, whose name has to be like `20261122_ramify`.
+    """Write the submission of a batch to a new folder with a name like `20261122_ramify`.
 
     Raises:
-        UsageError: the folder has another name or is there, the solver saw the failing tests, or nothing was answered.
+        UsageError: the folder has another kind of name or exists, the tests were revealed, or there is no answer.
     """
     model = _model(batch, folder)
     predictions = read_predictions(batch / "preds.json")
@@ -60,32 +60,33 @@ def export(batch: Path, folder: Path, *, site: str = "", report: str = "", autho
     for prediction in predictions:
         verdict = verdicts.get((prediction.instance_id, patch_digest(prediction.patch)))
         _write_logs(batch, work / "logs" / prediction.instance_id, prediction, verdict)
-    said = {p.instance_id: _bytes(work / "logs" / p.instance_id / "report.json") for p in predictions}
-    made = Submission(
+    reports = {p.instance_id: _bytes(work / "logs" / p.instance_id / "report.json") for p in predictions}
+    submission = Submission(
         folder=folder,
         model=model,
-        resolved=sum(bool(report) and json.loads(report)[name]["resolved"] for name, report in said.items()),
+        resolved=sum(bool(report) and json.loads(report)[name]["resolved"] for name, report in reports.items()),
         instances=len(predictions),
-        ungraded=tuple(p.instance_id for p in predictions if p.patch and not said[p.instance_id]),
+        ungraded=tuple(p.instance_id for p in predictions if p.patch and not reports[p.instance_id]),
         untold=_write_trajectories(batch, work / "trajs", [p.instance_id for p in predictions]),
     )
     _write_lines(work / "all_preds.jsonl", predictions)
-    write_atomically(work / "metadata.yaml", _metadata(made, site, report, authors).encode())
-    write_atomically(work / "README.md", _readme(made, report).encode())
+    write_atomically(work / "metadata.yaml", _metadata(submission, site, report, authors).encode())
+    write_atomically(work / "README.md", _readme(submission, report).encode())
     work.rename(folder)
-    return made
+    return submission
 
 
 def _model(batch: Path, folder: Path) -> str:
-    """What the batch's predictions are filed under, where the batch may be submitted in that folder."""
+    """The model name of the batch's predictions, after a check that the batch may be submitted in that folder."""
     identity = read_identity(batch)
     if identity.mode != "hidden":
-        known = "the leaderboard takes no answer that knew the failing tests"
-        raise UsageError(f"{batch} was run with --reveal-tests: {known}")
+        raise UsageError(
+            f"{batch} was run with --reveal-tests: the leaderboard takes no answer that knew the failing tests"
+        )
     if not NAME.fullmatch(folder.name):
         raise UsageError(f"{folder.name} is not like 20261122_name, as the leaderboard calls its folders")
     if folder.exists():
-        raise UsageError(f"{folder} is there already; name a new one")
+        raise UsageError(f"{folder} already exists; name a new one")
     return identity.model
 
 
@@ -96,20 +97,21 @@ def _write_lines(path: Path, predictions: Sequence[Prediction]) -> None:
 
 
 def _write_trajectories(batch: Path, folder: Path, names: Sequence[str]) -> tuple[str, ...]:
-    """The entries that are missing."""
+    """Write the trajectories. Returns the instances that have none."""
     folder.mkdir(parents=True)
-    told = set()
+    written = set()
     for name in names:
         if (batch / name / "journal.jsonl").is_file():
             for path in write_documents([batch / name], "traj", {}, folder):
                 path.rename(folder / path.name)
                 path.parent.rmdir()
-                told.add(name)
-    return tuple(name for name in names if name not in told)
+                written.add(name)
+    return tuple(name for name in names if name not in written)
 
 
 def _write_logs(batch: Path, folder: Path, prediction: Prediction, verdict: Verdict | None) -> None:
-    """The official harness's files on this very patch, where it came to a report; else the same of ours."""
+    """Write the official harness's files for exactly this patch, if it made a report; else the corresponding files of
+    our own grading."""
     folder.mkdir(parents=True)
     official = _official(batch, prediction)
     if official is not None:
@@ -134,7 +136,7 @@ def _official(batch: Path, prediction: Prediction) -> Path | None:
 
 
 def _bundle(evidence: Path, patch: bytes) -> Path | None:
-    """The last evidence that we kept of grading the patch."""
+    """The latest evidence of grading the patch."""
     bundles = sorted(evidence.glob("[0-9]*"), key=lambda path: int(path.name))
     return next((bundle for bundle in reversed(bundles) if _bytes(bundle / "patch.diff") == patch), None)
 
@@ -144,31 +146,31 @@ def _bytes(path: Path) -> bytes:
 
 
 def _report(verdict: Verdict, bundle: Path | None) -> Mapping[str, Any]:
-    """A verdict as the official harness reports it."""
-    said: dict[str, Any] = {
+    """A verdict in the format of the official harness's report."""
+    report: dict[str, Any] = {
         "patch_is_None": False,
         "patch_exists": verdict.status != "empty_patch",
         "patch_successfully_applied": verdict.status in ("resolved", "unresolved"),
         "resolved": verdict.status == "resolved",
     }
-    if bundle and said["patch_successfully_applied"]:
+    if bundle and report["patch_successfully_applied"]:
         facts = json.loads((bundle / "bundle.json").read_bytes())
         tests = {"FAIL_TO_PASS": verdict.failing, "PASS_TO_PASS": verdict.broken}
-        said["tests_status"] = {key: _parted(facts[key.lower()], failed) for key, failed in tests.items()}
-    return {verdict.instance_id: said}
+        report["tests_status"] = {key: _divided(facts[key.lower()], failed) for key, failed in tests.items()}
+    return {verdict.instance_id: report}
 
 
-def _parted(tests: Sequence[str], failed: Sequence[str]) -> dict[str, list[str]]:
+def _divided(tests: Sequence[str], failed: Sequence[str]) -> dict[str, list[str]]:
     return {"success": [test for test in tests if test not in failed], "failure": list(failed)}
 
 
-def _metadata(made: Submission, site: str, report: str, authors: str) -> str:
-    """YAML of which every value is JSON, which is YAML, too; `null` and a mark where only the person knows."""
-    info = {"name": f"Ramify ({made.model})", "site": site, "report": report, "authors": authors}
+def _metadata(submission: Submission, site: str, report: str, authors: str) -> str:
+    """The YAML file, with values as JSON, which is also YAML; `null` and a mark where only the submitter knows."""
+    info = {"name": f"Ramify ({submission.model})", "site": site, "report": report, "authors": authors}
     tags = {"checked": False, "model": None, "org": None, "os_model": None, "os_system": None}
     return "\n".join(
         [
-            "# Hold the keys against the leaderboard's own instructions before you send this.",
+            "# Check the keys against the leaderboard's own instructions before you submit this.",
             "info:",
             *(_entry(key, value or None) for key, value in info.items()),
             "tags:",
@@ -184,26 +186,26 @@ def _entry(key: str, value: str | bool | None) -> str:
     return f"  {key}: {json.dumps(value)}{' # to be filled in' if value is None else ''}"
 
 
-def _readme(made: Submission, report: str) -> str:
-    rate = made.resolved / made.instances
-    missing = [f"- not graded: {', '.join(made.ungraded)}"] if made.ungraded else []
-    missing += [f"- no trajectory: {', '.join(made.untold)}"] if made.untold else []
+def _readme(submission: Submission, report: str) -> str:
+    rate = submission.resolved / submission.instances
+    missing = [f"- not graded: {', '.join(submission.ungraded)}"] if submission.ungraded else []
+    missing += [f"- no trajectory: {', '.join(submission.untold)}"] if submission.untold else []
     lines = [
-        f"# Ramify ({made.model})",
+        f"# Ramify ({submission.model})",
         "",
-        f"Resolved {made.resolved} of {made.instances} instances ({rate:.1%}).",
+        f"Resolved {submission.resolved} of {submission.instances} instances ({rate:.1%}).",
         "",
-        "Ramify searches a tree of sandbox states and returns one patch an instance.",
+        "Ramify searches a tree of sandbox states and returns one patch for each instance.",
         f"Report: {report or 'to be named'}",
         "",
-        "What this batch shows is ticked. Tick the rest yourself, where you know that it is so.",
+        "What this batch shows is ticked. Tick the rest yourself if you know that it is true.",
         "",
-        "- [ ] Is a pass@1 submission: one batch was run, and none was chosen among several",
+        "- [ ] Is a pass@1 submission: only one batch was run, not chosen among several",
         "- [x] Does not use SWE-bench test knowledge (`PASS_TO_PASS`, `FAIL_TO_PASS`): the batch was run with",
         "  the tests hidden",
         "- [ ] Does not use the `hints` field in SWE-bench: Ramify reads no such column; the statements are the set's",
-        "- [ ] Does not look solutions up on the web: commands of the search have no network; set-up commands have",
-        "  one, and so may what a model's provider does on its side",
+        "- [ ] Does not look solutions up on the web: commands of the search have no network; set-up commands do,",
+        "  and so may a model's provider on its side",
         *(["", "Missing:", "", *missing] if missing else []),
         "",
     ]

@@ -1,4 +1,4 @@
-"""Curves as pictures: a PNG, or one HTML file with the drawing and the numbers in it. Needs the extra `[bench]`."""
+"""Draws curves: as a PNG, or as one HTML file with the drawing and a table. Needs the extra `[bench]`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _UNITS: dict[Unit, str] = {
 
 
 def as_picture(curves: Sequence[Curve], unit: Unit, kind: Literal["png", "svg"]) -> bytes:
-    """Steps for a batch, points for repeated ones, each with its 95 % interval. The same curves give the same bytes.
+    """The curves with their 95 % intervals: steps for a batch, points for repeated ones. The same curves give the same
+    bytes.
 
     Raises:
         UsageError: matplotlib is not installed.
@@ -42,7 +43,7 @@ def as_picture(curves: Sequence[Curve], unit: Unit, kind: Literal["png", "svg"])
 
 
 def as_html(curves: Sequence[Curve], unit: Unit) -> str:
-    """One file without a network: the drawing, then a table of its points."""
+    """A self-contained file with the drawing and a table of its points."""
     drawing = as_picture(curves, unit, "svg").decode()
     rows = "\n".join(
         f"<tr><td>{escape(curve.name)}<td>{curve.instances}<td>{point.budget:g}<td>{point.rate:.1%}"
@@ -69,7 +70,7 @@ def _draw(axes: Any, curve: Curve) -> None:
 
 
 def _matplotlib() -> tuple[Any, Any]:
-    """What draws, without the state that `pyplot` keeps."""
+    """The parts of matplotlib that draw, without the global state of `pyplot`."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure

@@ -1,7 +1,7 @@
-"""Publishing: a whole batch as a dataset in the form of the Hugging Face Hub: Parquet tables and a card.
+"""Publishes a whole batch as a dataset in the format of the Hugging Face Hub: Parquet tables and a card.
 
-Laws: as `agent.learning.export`, the same batch gives the same bytes and secrets are taken out; of what a grader knows
-only its verdict is in it, never a hidden test or the reference.
+Laws: as in `agent.learning.export`, the same batch gives the same bytes, and secrets are removed. Of what the grader
+knows, only its verdict is included, never a hidden test or the reference.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from benchmarks.reports.report import read_graded, report
 __all__ = ["publish"]
 
 SPLIT = "train"
-"""What the Hub calls rows that are not divided."""
+"""The Hub's name for the split of rows that are not divided."""
 _TEXTS = {
-    "instances": "a row an instance: how its attempt ended, the patch, what was spent, the verdict where it was graded",
-    "rollouts": "a row a rollout, failed ones too: messages, tools, the patch and the value of each state on the way",
+    "instances": "a row for each instance: how its attempt ended, the patch, what was spent, and any verdict on it",
+    "rollouts": "a row for each rollout, also failed ones: messages, tools, the patch and the value of each state",
 }
 
 
 def publish(batch: Path, out: Path) -> dict[str, int]:
-    """Write the dataset of a batch to a new folder; the rows of each table.
+    """Write the dataset of a batch to a new folder. Returns the number of rows of each table.
 
     Raises:
-        UsageError: the folder is no batch, `out` is not empty, or Parquet cannot be written.
+        UsageError: the folder is not a batch, `out` is not empty, or Parquet cannot be written.
         agent.errors.JournalError: a run cannot be read.
     """
     require()
@@ -71,10 +71,10 @@ def _instances(identity: Identity, attempts: list[Attempt], verdicts: Verdicts) 
 
 
 def _rollouts(batch: Path, attempts: list[Attempt]) -> Iterator[Row]:
-    """Of runs that came to an end, by instance id."""
+    """The rollouts of settled runs, by instance id."""
     settled = {attempt.instance_id for attempt in attempts if attempt.settled}
-    there = any((batch / name / "journal.jsonl").is_file() for name in settled)
-    for path in runs_in([batch]) if there else ():
+    has_runs = any((batch / name / "journal.jsonl").is_file() for name in settled)
+    for path in runs_in([batch]) if has_runs else ():
         if path.name in settled:
             with Run.read(path) as run:
                 rows = Trajectories()(run) if run.started is not None and len(run.tree) else iter(())

@@ -1,4 +1,4 @@
-"""What a batch comes to: a line for every instance, totals, and an interval for the rate."""
+"""The report of a batch: a line for every instance, totals, and an interval for the rate."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Z_95 = 1.959963984540054
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One instance."""
+    """The report on one instance."""
 
     instance_id: str
     mode: str
     state: str
-    """done, limit or infra."""
+    """`done`, `limit` or `infra`."""
     solved: bool
-    """The solver's own claim, from the tests that it could see."""
+    """The solver's own claim, by the tests that it could see."""
     resolved: bool | None
     """The grader's verdict on the hidden tests; None: not graded, or grading failed."""
     nodes: int
@@ -38,10 +38,10 @@ class Line:
     """None: unknown."""
     stop: str
     why: str
-    """Why it is not resolved, where that is known."""
+    """Why the instance is not resolved, if known."""
     tokens: int = 0
     flagged: int = 0
-    """States that the solver refused as a manipulation of the tests."""
+    """The number of states that the solver refused because they manipulate the tests."""
 
 
 def read_report(out: Path) -> list[Line]:
@@ -54,7 +54,7 @@ def read_report(out: Path) -> list[Line]:
 
 
 def read_graded(out: Path) -> tuple[list[Attempt], Verdicts]:
-    """The attempts of a batch in the order of ending, and what grading said so far.
+    """The attempts of a batch in the order in which they ended, and the verdicts so far.
 
     Raises:
         UsageError: the folder is not a batch.
@@ -69,12 +69,12 @@ def report(attempts: Iterable[Attempt], verdicts: Verdicts) -> list[Line]:
 
 
 def verdicts_file(predictions: Path) -> Path:
-    """Where the verdicts on a file of predictions are kept."""
+    """The file with the verdicts on a file of predictions."""
     return predictions.with_suffix(".verdicts.jsonl")
 
 
 def evidence_folder(predictions: Path) -> Path:
-    """Where the evidence for those verdicts is kept."""
+    """The folder with the evidence for those verdicts."""
     return predictions.with_suffix(".evidence")
 
 
@@ -102,7 +102,7 @@ def _line(attempt: Attempt, verdict: Verdict | None) -> Line:
 
 
 def total(lines: Sequence[Line]) -> dict[str, Any]:
-    """Sums over lines of one mode. `graded` is what the rate is of: an instance that the world failed is not in it."""
+    """Sums over lines of one mode. The rate is a share of `graded`, which leaves out instances whose grading failed."""
     graded = [line for line in lines if line.resolved is not None]
     resolved = sum(line.resolved is True for line in graded)
     low, high = wilson(resolved, len(graded))
@@ -141,7 +141,7 @@ def as_json(lines: Sequence[Line]) -> dict[str, Any]:
 
 
 def as_table(lines: Sequence[Line]) -> Table:
-    """The lines for people, the totals as a footer."""
+    """The lines as a table, with the totals in the footer."""
     sums = total(lines)
     table = Table(box=None, padding=(0, 2, 0, 0), show_footer=True, footer_style="bold")
     table.add_column("instance", footer=f"{sums['instances']} instances", no_wrap=True)
@@ -163,9 +163,9 @@ def as_table(lines: Sequence[Line]) -> Table:
 
 def _cells(line: Line) -> tuple[str, ...]:
     resolved = {None: "?", True: "yes", False: "no"}[line.resolved]
-    told = (line.instance_id, line.mode, line.state, "yes" if line.solved else "no", resolved)
+    texts = (line.instance_id, line.mode, line.state, "yes" if line.solved else "no", resolved)
     numbers = (str(line.nodes), str(line.measurements), f"{line.seconds:.0f}", str(line.tokens))
-    return (*told, *numbers, _dollars(line.cost_usd), str(line.flagged), line.stop)
+    return (*texts, *numbers, _dollars(line.cost_usd), str(line.flagged), line.stop)
 
 
 def _dollars(cost_usd: float | None) -> str:
@@ -173,7 +173,7 @@ def _dollars(cost_usd: float | None) -> str:
 
 
 def headline(lines: Sequence[Line]) -> str:
-    """The rate in one sentence, its mode included."""
+    """The rate and the mode in one sentence."""
     sums = total(lines)
     modes = "/".join(sums["modes"])
     states = ", ".join(f"{count} {state}" for state, count in sums["states"].items())

@@ -1,7 +1,7 @@
-"""Refinement: what the later waves of a batch's runs changed, right to wrong and wrong to right, and what they cost.
+"""What the later rounds of a batch's runs changed, from wrong to right and from right to wrong, and what they cost.
 
-Law: visible tests and hidden ones are counted apart. Only instances whose run had a later wave count, and of those by
-the hidden tests only where the first wave's best patch and the final one are both graded.
+Law: visible and hidden tests are counted separately. Only instances whose run had a later round count; by the hidden
+tests, only those for which both the first round's best patch and the final patch are graded.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from agent.solver.refine.worth import Changes
 from benchmarks.batch.batch import Attempt
 from benchmarks.grading.verdicts import Verdicts, patch_digest
 
-__all__ = ["Refinement", "WaveCost", "as_text", "refinement"]
-
+__all__ = ["Refinement", "RoundCost", "as_text", "refinement"]
 
 NOTHING = ("", patch_digest(b""))
+"""Digests for no patch and for an empty one."""
 
 
 @dataclass(frozen=True, slots=True)
-class WaveCost:
-    """All waves of one number together."""
+class RoundCost:
+    """The rounds with one number, of all runs together."""
 
     wave: int
+    """The number of the round; the field's name is a key of the JSON report."""
     instances: int
     first_solved: int
-    """Instances that this wave solved, by the visible tests, and none before it."""
+    """Instances that this round solved, by the visible tests, and no earlier one did."""
     tokens: int
     measurements: int
     seconds: float
@@ -37,28 +38,28 @@ class WaveCost:
     """None: unknown."""
     expansions: int
     repeats: int
-    """Of those, the ones that led to a state that was known."""
+    """The expansions that led to a known state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """What refining came to in a batch."""
+    """The effect of the later rounds in a batch."""
 
     by_visible: Changes
-    """Waves after the first, each by itself against the best of those before it."""
+    """For each round after the first: its result against the best of the earlier rounds."""
     by_hidden: Changes
-    """Instances: the best patch of the first wave against the final one."""
-    costs: tuple[WaveCost, ...]
+    """For each instance: the final patch against the best patch of the first round."""
+    costs: tuple[RoundCost, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """The effect as plain data."""
         rates = {"visible": self.by_visible.to_json(), "hidden": self.by_hidden.to_json()}
         return {**rates, "waves": [asdict(cost) for cost in self.costs]}
 
 
 def refinement(attempts: Iterable[Attempt], verdicts: Verdicts) -> Refinement | None:
-    """That of these attempts; None where none had a later wave."""
-    refined = [attempt for attempt in attempts if len(_waves(attempt)) > 1]
+    """The effect of the later rounds of these attempts; None if no attempt had one."""
+    refined = [attempt for attempt in attempts if len(_rounds(attempt)) > 1]
     if not refined:
         return None
     visible = [pair for attempt in refined for pair in _by_visible(attempt)]
@@ -66,35 +67,36 @@ def refinement(attempts: Iterable[Attempt], verdicts: Verdicts) -> Refinement | 
     return Refinement(Changes.of(visible), Changes.of(hidden), tuple(_costs(refined)))
 
 
-def as_text(found: Refinement) -> str:
-    """For people, a fact a line."""
-    visible, hidden = found.by_visible, found.by_hidden
-    lines = [f"refinement by visible tests, waves: {visible.total}; {visible}"]
+def as_text(effect: Refinement) -> str:
+    """The effect as text, with a line for each fact."""
+    visible, hidden = effect.by_visible, effect.by_hidden
+    lines = [f"refinement by visible tests, rounds: {visible.total}; {visible}"]
     if hidden.total:
         lines.append(f"refinement by hidden tests, instances: {hidden.total}; {hidden}")
-    for cost in found.costs:
+    for cost in effect.costs:
         dollars = "price unknown" if cost.cost_usd is None else f"{cost.cost_usd:.4f} dollars"
         spent = f"{cost.measurements} test runs, {cost.tokens} tokens, {dollars}, {cost.seconds:.0f} s"
         repeats = f"{cost.repeats} of {cost.expansions} attempts were repeats"
         lines.append(
-            f"wave {cost.wave}: {cost.first_solved} of {cost.instances} solved first by it; {spent}; {repeats}"
+            f"round {cost.wave}: {cost.first_solved} of {cost.instances} solved first by it; {spent}; {repeats}"
         )
     return "\n".join(lines)
 
 
-def _waves(attempt: Attempt) -> Sequence[Mapping[str, Any]]:
-    waves: Sequence[Mapping[str, Any]] = attempt.facts.get("waves", ())
-    return waves
+def _rounds(attempt: Attempt) -> Sequence[Mapping[str, Any]]:
+    rounds: Sequence[Mapping[str, Any]] = attempt.facts.get("waves", ())
+    return rounds
 
 
 def _by_visible(attempt: Attempt) -> Iterator[tuple[bool, bool]]:
-    solved = [bool(wave["solved"]) for wave in _waves(attempt)]
+    solved = [bool(facts["solved"]) for facts in _rounds(attempt)]
     return zip(accumulate(solved, max), solved[1:], strict=False)
 
 
 def _by_hidden(attempt: Attempt, verdicts: Verdicts) -> Iterator[tuple[bool, bool]]:
-    """A patch that does not exist, or changes nothing, is wrong; none of which the verdict is unknown is counted."""
-    digests = _waves(attempt)[0]["patch_sha256"], patch_digest(attempt.patch) if attempt.patch else ""
+    """Whether the first and the final patch are right; nothing if a verdict is unknown. No patch, or an empty one, is
+    wrong."""
+    digests = _rounds(attempt)[0]["patch_sha256"], patch_digest(attempt.patch) if attempt.patch else ""
     graded = [verdicts.get((attempt.instance_id, digest)) for digest in digests]
     before, after = (
         False if digest in NOTHING else None if verdict is None else verdict.resolved
@@ -104,24 +106,24 @@ def _by_hidden(attempt: Attempt, verdicts: Verdicts) -> Iterator[tuple[bool, boo
         yield before, after
 
 
-def _costs(refined: Sequence[Attempt]) -> Iterator[WaveCost]:
+def _costs(refined: Sequence[Attempt]) -> Iterator[RoundCost]:
     by_number: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
     first = defaultdict[int, int](int)
     for attempt in refined:
-        solved = [False, *(bool(wave["solved"]) for wave in _waves(attempt))]
-        for wave, (before, now) in zip(_waves(attempt), pairwise(accumulate(solved, max)), strict=True):
-            by_number[wave["wave"]].append(wave)
-            first[wave["wave"]] += now and not before
-    for number, waves in sorted(by_number.items()):
-        prices = [wave["cost_usd"] for wave in waves]
-        yield WaveCost(
+        solved = [False, *(bool(facts["solved"]) for facts in _rounds(attempt))]
+        for facts, (before, now) in zip(_rounds(attempt), pairwise(accumulate(solved, max)), strict=True):
+            by_number[facts["wave"]].append(facts)
+            first[facts["wave"]] += now and not before
+    for number, rounds in sorted(by_number.items()):
+        prices = [facts["cost_usd"] for facts in rounds]
+        yield RoundCost(
             number,
-            len(waves),
+            len(rounds),
             first[number],
-            sum(wave["tokens"] for wave in waves),
-            sum(wave["measurements"] for wave in waves),
-            sum(wave["seconds"] for wave in waves),
+            sum(facts["tokens"] for facts in rounds),
+            sum(facts["measurements"] for facts in rounds),
+            sum(facts["seconds"] for facts in rounds),
             None if None in prices else sum(prices),
-            sum(wave["expansions"] for wave in waves),
-            sum(wave["repeats"] for wave in waves),
+            sum(facts["expansions"] for facts in rounds),
+            sum(facts["repeats"] for facts in rounds),
         )

@@ -1,7 +1,8 @@
-"""What each way to choose among a run's candidates would have resolved: the tournament, the baselines, and an oracle.
+"""Compares ways to choose among a run's candidates by what they would have resolved: the tournament, the baselines, and
+an oracle.
 
-Law: all are compared on the same instances, those whose candidates are all graded; the oracle resolves what any of the
-candidates does, and nobody can do better.
+Law: all are compared on the same instances: those whose candidates are all graded. The oracle resolves an instance if
+any candidate does, which no selector can exceed.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ class Choice:
     run_dir: Path
     candidates: tuple[str, ...]
     picks: Mapping[str, str]
-    """Which each selector picked."""
+    """The pick of each selector."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one selector fares."""
+    """The result of one selector."""
 
     selector: str
     resolved: int
     of: int
-    """Graded instances in which it could pick."""
+    """The number of graded instances in which it could pick."""
 
 
 def read_choices(out: Path, attempts: Iterable[Attempt]) -> list[Choice]:
@@ -48,8 +49,8 @@ def read_choices(out: Path, attempts: Iterable[Attempt]) -> list[Choice]:
     Raises:
         agent.errors.JournalError: a run cannot be read.
     """
-    found = (_choice(each.instance_id, out / each.instance_id) for each in attempts if _may_choose(each))
-    return [choice for choice in found if choice is not None]
+    choices = (_choice(a.instance_id, out / a.instance_id) for a in attempts if _may_choose(a))
+    return [choice for choice in choices if choice is not None]
 
 
 def candidates(out: Path) -> Iterator[Prediction]:
@@ -71,7 +72,7 @@ def candidates(out: Path) -> Iterator[Prediction]:
 
 
 def standings(choices: Iterable[Choice], verdicts: Verdicts) -> list[Standing]:
-    """A line for each selector, the tournament first and the oracle last; none where nothing is graded."""
+    """The standing of each selector, with the tournament first and the oracle last; none if nothing is graded."""
     graded = [choice for choice in choices if _graded(choice, verdicts)]
     resolved = {
         choice.instance_id: {p for p in choice.candidates if verdicts[choice.instance_id, p].resolved}
@@ -86,7 +87,7 @@ def standings(choices: Iterable[Choice], verdicts: Verdicts) -> list[Standing]:
 
 
 def summary(choices: Sequence[Choice], lines: Sequence[Standing]) -> str:
-    """The standings in words, a selector a line; empty where no run had candidates to choose among."""
+    """The standings as text, with a line for each selector; empty if no run had candidates to choose among."""
     if not choices:
         return ""
     if not lines:
@@ -101,7 +102,8 @@ def summary(choices: Sequence[Choice], lines: Sequence[Standing]) -> str:
 
 
 def _may_choose(attempt: Attempt) -> bool:
-    """Whether its run had several rollouts, or does not say how many: what was cut short and old versions do not."""
+    """Whether the run had several rollouts, or does not say how many, as runs that were cut short or of old
+    versions."""
     return attempt.facts.get("rollouts") not in (0, 1)
 
 

@@ -1,6 +1,6 @@
-"""The pages of a folder: one of its batches and runs, and the tree of each run.
+"""The pages for a folder: an index of its batches and runs, and the tree of each run.
 
-Law: nothing outside the folder is read, whatever a link in it or a name in a journal says.
+Law: nothing outside the folder is read, even if a link in it or a name in a journal leads out.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from benchmarks.reports.report import Line, read_report, total
 __all__ = ["Site"]
 
 DEPTH = 2
-"""How far below the folder a run may be: in a batch that is in it."""
+"""How far below the folder a run may be: the folder may hold batches, and a batch holds runs."""
 BATCH_FILES = ("batch.json", "results.jsonl", "preds.verdicts.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A batch, a run, or a folder of such."""
+    """The site of a batch, a run, or a folder of batches and runs."""
 
     folder: Path
     refresh_s: int | None = None
-    """How often a page of what has not ended loads itself anew; None: never, as there is no server."""
+    """How often a page reloads while its run or batch is in progress; None: never, as there is no server."""
 
     def pages(self) -> dict[str, Path]:
-        """The run that each page but the first is of, by the page's name."""
+        """The run of each page other than the index, by the page's name."""
         return {_page(run.relative_to(self.folder)): run for run in self._runs()}
 
     def index(self) -> bytes:
-        """The first page: a line for each run, the rates of batches, and their curves.
+        """The index: a line for each run, the rates of batches, and their curves.
 
         Raises:
             UsageError: there is nothing to show.
         """
         pages, batches = self.pages(), list(self._batches())
         rows = [row for batch in batches for row in self._of_batch(batch, pages)]
-        told = {row["page"] for row in rows}
-        rows += [row for page, run in pages.items() if page not in told and (row := _of_run(page, run))]
+        in_batches = {row["page"] for row in rows}
+        rows += [row for page, run in pages.items() if page not in in_batches and (row := _of_run(page, run))]
         if not rows and not batches:
             raise UsageError(
                 f"{self.folder} holds neither a batch nor a run: give what `bench run --out` or solve made"
@@ -66,7 +66,7 @@ class Site:
         return document("batch", f"Ramify: {facts['title']}", facts)
 
     def tree(self, page: str) -> bytes | None:
-        """The page of one run; None where there is no such page.
+        """The page of one run; None if there is no such page.
 
         Raises:
             agent.errors.JournalError: the run cannot be read.
@@ -87,7 +87,7 @@ class Site:
             yield from sorted(self.folder.glob("*/" * depth + name))
 
     def _holds(self, path: Path) -> bool:
-        """Whether what a path leads to, if it leads anywhere, is in the folder."""
+        """Whether a path, with links resolved, is in the folder."""
         return path.resolve().is_relative_to(self.folder.resolve())
 
     def _of_batch(self, batch: Path, pages: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
@@ -97,7 +97,7 @@ class Site:
 
 
 def _page(run: Path) -> str:
-    """A file's name that no other run has, and that is in no other folder."""
+    """The name of a run's page: unique, and not in another folder."""
     return f"runs/{quote(os.fsencode(run), safe='')}.html" if run.name else "run.html"
 
 
@@ -106,7 +106,7 @@ def _row(line: Line, batch: str, page: str | None) -> dict[str, Any]:
 
 
 def _of_run(page: str, directory: Path) -> dict[str, Any] | None:
-    """A run of no batch; None where its journal cannot be read."""
+    """The row of a run that belongs to no batch; None if its journal cannot be read."""
     try:
         with Run.read(directory) as run:
             usage, ended = run.usage, run.ended
@@ -136,7 +136,7 @@ def _summary(batch: Path) -> dict[str, Any]:
 
 
 def _curves(batches: list[Path]) -> dict[str, Any]:
-    """The curves in each unit in which the cost is known; what forbids to draw them, where something does."""
+    """The curves in each unit, or the reason why they cannot be drawn."""
     drawn: dict[str, Any] = {}
     for unit in UNITS:
         try:

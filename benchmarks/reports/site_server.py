@@ -1,7 +1,7 @@
-"""A site served on this machine alone, read only.
+"""Serves a site on this machine only, read-only.
 
-Law: a request names a page of `benchmarks.reports.site`, never a file; and it comes from this machine under its own
-name, so that no page from elsewhere can have one read (DNS rebinding).
+Law: a request names a page of `benchmarks.reports.site`, never a file. It must come from this machine and name it as
+the host, so that no foreign page can read the site (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def make_server(site: Site, port: int) -> ThreadingHTTPServer:
-    """A server of the site that has its port and waits for `serve_forever`. Port 0: any that is free.
+    """A server for the site that listens on its port until `serve_forever` is called. Port 0: any free port.
 
     Raises:
         OSError: the port is taken.
@@ -39,15 +39,15 @@ class _Handler(BaseHTTPRequestHandler):
     """Seconds that a client may take over a request."""
 
     def do_GET(self) -> None:
-        """The page that is asked for."""
+        """Send the requested page."""
         self._answer(body=True)
 
     def do_HEAD(self) -> None:
-        """The same without the page."""
+        """Send the headers only."""
         self._answer(body=False)
 
     def log_message(self, template: str, *args: object) -> None:
-        """Requests are no news."""
+        """Log requests as debug messages."""
         log.debug(template, *args)
 
     def _answer(self, *, body: bool) -> None:

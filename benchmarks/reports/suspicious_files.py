@@ -1,7 +1,7 @@
-"""Steering: files that runners of tests go by (`conftest.py`, `pytest.ini`), where a patch that is resolved has them.
+"""Finds files that steer test runners (`conftest.py`, `pytest.ini`) in patches that resolve their instances.
 
-Law: it changes no verdict. An eval script runs the tests with such files as the patch left them, and whoever forges
-results does it there: a person has to look.
+Law: no verdict is changed. An eval script runs the tests with such files as the patch left them, and results can be
+forged with them: a person has to look.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _NAMED = re.compile(rb'^(?:\+\+\+|---|rename to|copy to) "?(?:[ab]/)?([^\t\r\n"]
 
 
 def steering(attempts: Iterable[Attempt], verdicts: Verdicts) -> dict[str, tuple[str, ...]]:
-    """Such files by instance, of patches that are resolved; instances without any are left out."""
+    """Such files in the patches that resolve their instances, by instance id; instances without any are left out."""
     graded = ((attempt, verdicts.get((attempt.instance_id, patch_digest(attempt.patch)))) for attempt in attempts)
-    found = {a.instance_id: _files(a.patch) for a, verdict in graded if verdict is not None and verdict.resolved}
-    return {name: files for name, files in sorted(found.items()) if files}
+    files = {a.instance_id: _files(a.patch) for a, verdict in graded if verdict is not None and verdict.resolved}
+    return {name: paths for name, paths in sorted(files.items()) if paths}
 
 
 def _files(patch: bytes) -> tuple[str, ...]:
@@ -31,19 +31,19 @@ def _files(patch: bytes) -> tuple[str, ...]:
 
 
 def _paths(patch: bytes) -> tuple[str, ...]:
-    """As git reads the patch; where it does not, as the lines say that `patch` goes by."""
+    """The paths as git reads them; if it refuses the patch, from the lines that the command `patch` uses."""
     try:
         return paths_of(patch)
     except GitRefused:
-        named: list[bytes] = _NAMED.findall(patch)
-        return tuple(sorted({path.decode("utf-8", "surrogateescape") for path in named}))
+        names: list[bytes] = _NAMED.findall(patch)
+        return tuple(sorted({name.decode("utf-8", "surrogateescape") for name in names}))
 
 
-def as_text(found: Mapping[str, tuple[str, ...]]) -> str:
-    """For people, an instance a line; empty where there is none."""
-    if not found:
+def as_text(files: Mapping[str, tuple[str, ...]]) -> str:
+    """The files as text, with a line for each instance; empty without any."""
+    if not files:
         return ""
-    lines = [f"  {name}: {', '.join(map(_printable, files))}" for name, files in found.items()]
+    lines = [f"  {name}: {', '.join(map(_printable, paths))}" for name, paths in files.items()]
     return "\n".join(["resolved, and the patch has files that runners of tests go by; look at them:", *lines])
 
 

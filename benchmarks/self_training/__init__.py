@@ -1,1 +1,2 @@
-"""Rounds: collect searches with the present policy, learn one from them, and keep it only where it is better."""
+"""Self-training: collect searches with the present policy, learn a new one from them, and keep it only if it is
+better."""

@@ -1,6 +1,7 @@
-"""Apart: nothing is learned from the bugs that policies are compared on, nor from others in the same functions.
+"""Keeps training and evaluation apart: nothing is learned from the bugs that policies are compared on, nor from other
+bugs in the same functions.
 
-Bugs of one function differ in a line of it: a policy that has mended one has seen what mends the next.
+Bugs in one function differ in a line: a policy that has fixed one of them has seen the fix of the next.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ __all__ = ["common_repositories", "require_apart"]
 
 
 def require_apart(tasks: Sequence[Instance], held_out: Sequence[Instance], learned: Iterable[str]) -> None:
-    """`learned` are ids of the bugs that earlier rounds learned from.
+    """Check that no bug is on both sides. `learned` are the ids of the bugs that earlier rounds learned from.
 
     Raises:
-        UsageError: a bug, or a function, as far as the sources tell, is on both sides.
+        UsageError: a bug is on both sides, or a function, as far as the sources tell.
     """
-    known = {each.id for each in tasks} | set(learned)
-    _refuse("are in --tasks, of this round or an earlier one,", [each.id for each in held_out if each.id in known])
-    functions = {_function(each) for each in tasks} - {""}
-    _refuse("are in functions of --tasks", [each.id for each in held_out if _function(each) in functions])
+    used = {bug.id for bug in tasks} | set(learned)
+    _refuse("are in --tasks, of this round or an earlier one,", [bug.id for bug in held_out if bug.id in used])
+    functions = {_function(bug) for bug in tasks} - {""}
+    _refuse("are in functions of --tasks", [bug.id for bug in held_out if _function(bug) in functions])
 
 
 def common_repositories(tasks: Sequence[Instance], held_out: Sequence[Instance]) -> list[str]:
-    """Those that both have bugs of."""
-    return sorted({each.repo for each in tasks} & {each.repo for each in held_out} - {""})
+    """The repositories with bugs on both sides."""
+    return sorted({bug.repo for bug in tasks} & {bug.repo for bug in held_out} - {""})
 
 
 def _refuse(where: str, both: list[str]) -> None:
@@ -39,5 +40,5 @@ def _refuse(where: str, both: list[str]) -> None:
 
 
 def _function(bug: Instance) -> str:
-    """The text of the one that it is in, as synthetic bugs have it (`ramify bench synthesize`)."""
+    """The text of the bug's function, which synthetic bugs have (`ramify bench synthesize`); else empty."""
     return str(bug.hidden.row.get("code", ""))

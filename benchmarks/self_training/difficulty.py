@@ -1,7 +1,8 @@
-"""Difficulty: tasks that teach something are solved sometimes, not never and not at once.
+"""Selects tasks by difficulty: useful tasks are solved sometimes, but neither never nor at once.
 
-The rate of a task is the share of the edits tried on it, in all runs so far, that were right. A rate of 0 teaches an
-imitator nothing, and one above the limit nothing new; what was never tried is not known to be either.
+The rate of a task is the share of right edits among those tried on it, in all runs so far. A policy that imitates right
+edits learns nothing from a task with rate 0, and nothing new from one above the limit. The rate of an untried task is
+unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ __all__ = ["fitting", "rates"]
 
 
 def rates(runs: Iterable[Path]) -> dict[str, float]:
-    """By the name of the run's folder, which in a batch is the task's id. Runs that tried nothing say nothing."""
+    """The rates by the name of the run's folder, which in a batch is the task's id. Runs that tried nothing are left
+    out."""
     tried: dict[str, int] = {}
     right: dict[str, int] = {}
     for path in runs:
@@ -28,6 +30,6 @@ def rates(runs: Iterable[Path]) -> dict[str, float]:
 
 
 def fitting(names: Sequence[str], known: Mapping[str, float], most: float) -> list[str]:
-    """Those with a rate above 0 and below `most`, the easiest first, then those whose rate is not known, in order."""
+    """The tasks with a rate above 0 and below `most`, the easiest first, then those whose rate is unknown, in order."""
     middling = [name for name in names if 0 < known.get(name, 0.0) < most]
     return sorted(middling, key=lambda name: -known[name]) + [name for name in names if name not in known]

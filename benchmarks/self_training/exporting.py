@@ -1,4 +1,4 @@
-"""Exporting: the rows of a round, made once."""
+"""Exports the training rows of a round, once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ __all__ = ["export"]
 
 
 def export(runs: Sequence[Path], form: str, out: Path, near: float | None = 0.9) -> dict[str, Any]:
-    """The manifest of the rows of these runs, of those in `out` where they are there; `near` as of `Duplicates`."""
+    """Export the rows of these runs to `out`, unless they are there already, and return the manifest. `near` is as in
+    `Duplicates`."""
     manifest = out / "manifest.json"
     if manifest.exists():
-        known: dict[str, Any] = json.loads(manifest.read_bytes())
-        return known
-    shutil.rmtree(out, ignore_errors=True)  # what a kill left of an export begun before
+        existing: dict[str, Any] = json.loads(manifest.read_bytes())
+        return existing
+    shutil.rmtree(out, ignore_errors=True)  # the remains of an export that was killed
     return write(runs, Order(form, make(form, {}), hygiene=Hygiene(duplicates=Duplicates(near))), out)

@@ -1,4 +1,4 @@
-"""Playing: the searches of one policy on a source, as a batch of `ramify bench run` that can be resumed."""
+"""Runs the searches of one policy on a source, as a batch of `ramify bench run`, which can be resumed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent.learning.managed_process import gone_after, leaving_by_signals
 __all__ = ["Conditions", "PlayFailed", "SomeFailed", "flags_of", "play"]
 
 SOME_FAILED = 1
-"""What `ramify bench run` ends with where not all instances came to an end."""
+"""The exit code of `ramify bench run` if some instances did not end."""
 
 
 class PlayFailed(RamifyError):
@@ -24,39 +24,39 @@ class PlayFailed(RamifyError):
 
 
 class SomeFailed(PlayFailed):
-    """A batch was run, and some of its searches failed for reasons of the world's."""
+    """A batch was run, and some of its searches failed for outside reasons."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What is the same for all policies that are compared."""
+    """The conditions that are the same for all policies that are compared."""
 
     max_tried: int = 60
-    """States that a search may try."""
+    """The most states that a search may try."""
     width: int = 200
-    """Edits of a state that are ranked."""
+    """The number of edits of a state that are ranked."""
     workers: int = 1
     part: str = ""
-    """Only this part of the source, as `--slice` has it, where no ids are named."""
+    """The part of the source to use, as for `--slice`, unless ids are given."""
     settings: tuple[str, ...] = ()
-    """Further `KEY=VALUE` of all searches."""
+    """Further settings for all searches, as `KEY=VALUE`."""
 
 
-def play(source: Path, out: Path, flags: Sequence[str], given: Conditions, ids: Sequence[str] = ()) -> Path:
-    """The batch, run to its end.
+def play(source: Path, out: Path, flags: Sequence[str], conditions: Conditions, ids: Sequence[str] = ()) -> Path:
+    """Run a batch to its end and return its folder.
 
     Raises:
-        SomeFailed: not all searches came to an end.
-        PlayFailed: `ramify bench run` failed; its words are on stderr.
+        SomeFailed: some searches did not end.
+        PlayFailed: `ramify bench run` failed; its message is on stderr.
     """
     command = [sys.executable, "-m", "agent", "bench", "run", str(source), "--out", str(out), "--reveal-tests"]
-    command += ["--policy", "edit", "--workers", str(given.workers), "--max-nodes", str(given.max_tried + 1)]
-    command += ["--search", "best_first", "-c", f"policy.width={given.width}"]
+    command += ["--policy", "edit", "--workers", str(conditions.workers), "--max-nodes", str(conditions.max_tried + 1)]
+    command += ["--search", "best_first", "-c", f"policy.width={conditions.width}"]
     if ids:
-        command += ["--ids", f"@{_listed(ids, out)}"]
-    elif given.part:
-        command += [f"--slice={given.part}"]
-    for setting in (*given.settings, *flags):
+        command += ["--ids", f"@{_write_ids(ids, out)}"]
+    elif conditions.part:
+        command += [f"--slice={conditions.part}"]
+    for setting in (*conditions.settings, *flags):
         command += ["-c", setting]
     env = {"OPENAI_API_KEY": "none"} | os.environ  # our own server asks for no key, the client for any
     with leaving_by_signals():
@@ -69,16 +69,16 @@ def play(source: Path, out: Path, flags: Sequence[str], given: Conditions, ids: 
     return out
 
 
-def _listed(ids: Sequence[str], out: Path) -> Path:
-    """A file of the ids beside the batch: thousands are more than a command line holds."""
+def _write_ids(ids: Sequence[str], out: Path) -> Path:
+    """Write the ids to a file beside the batch, since a command line may not hold thousands."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    listed = out.with_name(f"{out.name}.ids").absolute()
-    write_atomically(listed, "".join(f"{name}\n" for name in ids).encode())
-    return listed
+    file = out.with_name(f"{out.name}.ids").absolute()
+    write_atomically(file, "".join(f"{name}\n" for name in ids).encode())
+    return file
 
 
 def flags_of(kind: str, path: Path, model: str = "", base_url: str = "") -> list[str]:
-    """The settings that make a version of the policy: of counts the file, of a model its name and server."""
+    """The settings that select a version of the policy: the file of counts, or the name and server of a model."""
     match kind:
         case "counts":
             return [f"policy.counts={path.absolute()}"]

@@ -1,6 +1,7 @@
-"""Policies: the registry of what was learned, from what, and how it did. One JSON line a version, never rewritten.
+"""The registry of policies: what was learned, from what, and how well it did. A JSON line for each version, never
+rewritten.
 
-Law: the present policy is the newest one that was kept; to roll back is to keep nothing new.
+Law: the present policy is the newest one that was kept. A rollback is a version that is not kept.
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ class Policy:
     """`v0`, `v1`, ..."""
     kind: Kind
     path: str = ""
-    """A file of counts, or a folder with a checkpoint; relative to the registry."""
+    """A file of counts or a folder with a checkpoint, relative to the registry."""
     parent: str = ""
-    """The version that the searches were made with which it was learned from."""
+    """The version that made the searches from which this one was learned."""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """Which searches and rows it was learned from."""
+    """The searches and rows that it was learned from."""
     scores: Mapping[str, Any] = field(default_factory=dict)
-    """Beside its parent (`scores.Better.to_json`)."""
+    """The comparison with its parent (`scores.Better.to_json`)."""
     kept: bool = True
 
 
 FIRST = Policy("v0", "mutate")
-"""What there is before anything was learned."""
+"""The policy before anything was learned."""
 
 
 class Registry:
-    """The versions in a folder. One process at a time.
+    """The versions in a folder, for one process at a time.
 
     Raises:
-        UsageError: another process holds it, or it is not as Ramify writes it.
+        UsageError: another process holds the registry, or it is not as Ramify writes it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -60,21 +61,21 @@ class Registry:
             self.versions.append(FIRST)
 
     def close(self) -> None:
-        """Let another process hold it."""
+        """Release the registry for other processes."""
         self._ledger.close()
 
     @property
     def present(self) -> Policy:
         """The newest version that was kept."""
-        return next((each for each in reversed(self.versions) if each.kept), FIRST)
+        return next((policy for policy in reversed(self.versions) if policy.kept), FIRST)
 
     @property
     def next_name(self) -> str:
-        """Of the version that is learned next."""
+        """The name of the next version."""
         return f"v{len(self.versions)}"
 
     def add(self, policy: Policy) -> None:
-        """Record a version. Raises UsageError where its name is not the next one."""
+        """Record a version. Raises UsageError unless it has the next name."""
         if policy.name != self.next_name:
             raise UsageError(f"{self.folder}: {policy.name} is recorded out of order: {self.next_name} is next")
         self._ledger.append(asdict(policy))
@@ -82,12 +83,12 @@ class Registry:
 
 
 def _read(file: Path) -> list[Policy]:
-    """All of them, in turn: a folder is named after each, so that none may be missing."""
-    found = list(read_rows(file, _policy))
-    for number, each in enumerate(found):
-        if each.name != f"v{number}":
-            raise UsageError(f"{file} has {each.name} where v{number} should be: put the lines back as they were")
-    return found
+    """All versions, in order. None may be missing, since folders are named after them."""
+    policies = list(read_rows(file, _policy))
+    for number, policy in enumerate(policies):
+        if policy.name != f"v{number}":
+            raise UsageError(f"{file} has {policy.name} where v{number} should be: restore the lines as they were")
+    return policies
 
 
 def _policy(row: dict[str, Any]) -> Policy:

@@ -1,9 +1,9 @@
-"""Scores: what a policy needed on a set of bugs, and how much less than another one, with intervals.
+"""Scores a policy by what it needs to solve bugs, and compares policies, with confidence intervals.
 
-The unit is a state that was tried: an edit whose tests were run. What a policy needs a solved bug is all states that it
-tried, on bugs that it did not solve, too, by the bugs that it solved. Intervals are percentiles of a bootstrap over
-bugs, in which the policies that are compared keep their bugs together. Of few bugs such an interval is too narrow:
-below `FEWEST` nothing is convincing.
+The unit is a tried state: an edit whose tests were run. The score is the number of states tried, also on unsolved bugs,
+divided by the number of solved bugs. Intervals are percentiles of a bootstrap over bugs that keeps the results of
+compared policies on a bug together. For few bugs such an interval is too narrow: below `FEWEST` no result is
+convincing.
 """
 
 from __future__ import annotations
@@ -24,89 +24,89 @@ __all__ = ["FEWEST", "MOST_FAILED", "Better", "Played", "common", "compare", "ne
 log = logging.getLogger(__name__)
 DRAWS = 2000
 MOST_FAILED = 0.05
-"""The share of searches that may fail for reasons of the world's, as that of a bug which never comes to an end."""
+"""The largest share of searches that may fail for outside reasons, such as a bug that makes the tests hang."""
 FEWEST = 20
-"""Bugs by which one policy is told from another."""
+"""The fewest bugs for a convincing comparison."""
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """How the search for one bug went."""
+    """The result of the search on one bug."""
 
     solved: bool
     tried: int
-    """States, the base state not counted."""
+    """The number of states, without the base state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Better:
-    """One policy beside another on the same bugs."""
+    """A comparison of two policies on the same bugs."""
 
     ratio: float
-    """How many times fewer states the second one tried a solved bug."""
+    """How many times fewer states per solved bug the second policy tried."""
     interval: tuple[float, float]
-    """95 %."""
+    """The 95 % interval of the ratio."""
     lost: int
-    """Bugs that only the first one solved."""
+    """The number of bugs that only the first policy solved."""
     won: int
-    """Bugs that only the second one solved."""
+    """The number of bugs that only the second policy solved."""
     bugs: int
-    """On which both were played."""
+    """The number of bugs that both searched."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data. What is infinite, where one of them solved nothing, is null."""
-        ratio, *interval = (each if isfinite(each) else None for each in (self.ratio, *self.interval))
+        """The comparison as plain data. Infinite values, which occur if a policy solved nothing, become null."""
+        ratio, *interval = (value if isfinite(value) else None for value in (self.ratio, *self.interval))
         return {"ratio": ratio, "interval": interval, "lost": self.lost, "won": self.won, "bugs": self.bugs}
 
     @property
     def convincing(self) -> bool:
-        """Fewer states, with an interval of enough bugs that is all above 1, and no fewer bugs solved."""
+        """Whether the second policy is better: on enough bugs, with an interval above 1, and no fewer bugs solved."""
         return self.bugs >= FEWEST and self.interval[0] > 1 and self.won >= self.lost
 
 
 def read(batch: Path, chosen: Collection[str] | None = None) -> dict[str, Played]:
-    """The bugs of a batch (`ramify bench run`) by their ids; where some are `chosen`, those alone. Bugs whose searches
-    failed for reasons of the world's are left out, as nothing can be said of them.
+    """The results of a batch (`ramify bench run`) by bug id; only those of the bugs in `chosen`, if given. Bugs whose
+    searches failed for outside reasons are left out, as they show nothing.
 
     Raises:
-        UsageError: more than `MOST_FAILED` of the searches failed, or were not begun.
+        UsageError: a share of more than `MOST_FAILED` of the searches failed or was not begun.
     """
     attempts = read_attempts(batch)
-    wanted = list(attempts if chosen is None else chosen)
-    known = {name: attempts[name] for name in wanted if name in attempts}
-    ended = {name: each.facts for name, each in known.items() if each.settled and "nodes" in each.facts}
-    if failed := [name for name in wanted if name not in ended]:
-        first = known.get(failed[0])
+    names = list(attempts if chosen is None else chosen)
+    begun = {name: attempts[name] for name in names if name in attempts}
+    ended = {name: attempt.facts for name, attempt in begun.items() if attempt.settled and "nodes" in attempt.facts}
+    if failed := [name for name in names if name not in ended]:
+        first = begun.get(failed[0])
         why = f"such as {failed[0]}: {(first.error or first.state) if first else 'not begun'}"
-        if len(failed) > MOST_FAILED * len(wanted):
+        if len(failed) > MOST_FAILED * len(names):
             raise UsageError(
-                f"{batch}: {len(failed)} of {len(wanted)} searches did not come to an end, {why}; run it again"
+                f"{batch}: {len(failed)} of {len(names)} searches did not come to an end, {why}; run it again"
             )
-        log.warning("%s: %d of %d searches did not come to an end, %s; left out", batch, len(failed), len(wanted), why)
+        log.warning("%s: %d of %d searches did not come to an end, %s; left out", batch, len(failed), len(names), why)
     return {name: Played(facts["status"] == "solved", int(facts["nodes"]) - 1) for name, facts in ended.items()}
 
 
 def common(first: Mapping[str, Played], second: Mapping[str, Played]) -> tuple[dict[str, Played], dict[str, Played]]:
-    """Both, on the bugs that both have."""
+    """The results of both, reduced to the bugs that both have."""
     names = [name for name in first if name in second]
     return {name: first[name] for name in names}, {name: second[name] for name in names}
 
 
-def needed(played: Sequence[Played]) -> float:
-    """States tried a solved bug; infinite where none was solved."""
-    solved = sum(each.solved for each in played)
-    return sum(each.tried for each in played) / solved if solved else inf
+def needed(results: Sequence[Played]) -> float:
+    """The number of states tried per solved bug; infinite if none was solved."""
+    solved = sum(result.solved for result in results)
+    return sum(result.tried for result in results) / solved if solved else inf
 
 
 def compare(first: Mapping[str, Played], second: Mapping[str, Played]) -> Better:
-    """The second beside the first.
+    """Compare the second policy with the first.
 
     Raises:
-        UsageError: they were not played on the same bugs, or on none.
+        UsageError: the results are for different bugs, or for none.
     """
     if first.keys() != second.keys() or not first:
-        raise UsageError(f"the policies were played on other bugs: {len(first)} and {len(second)}")
+        raise UsageError(f"the policies were run on different bugs: {len(first)} and {len(second)}")
     names = sorted(first)
     pairs = [(first[name], second[name]) for name in names]
     lost = sum(one.solved and not other.solved for one, other in pairs)
@@ -115,14 +115,14 @@ def compare(first: Mapping[str, Played], second: Mapping[str, Played]) -> Better
 
 
 def table(by_policy: Mapping[str, Mapping[str, Played]], baseline: str) -> str:
-    """A line a policy, each beside the baseline."""
+    """A table with a line for each policy, compared with the baseline."""
     lines = [f"{'policy':<28}{'bugs':>6}{'solved':>8}{'states a solved bug':>26}{'times fewer than ' + baseline:>34}"]
-    for name, played in by_policy.items():
-        known = list(played.values())
-        solved = sum(each.solved for each in known)
-        cells = f"{len(known):>6}{solved:>8}{_cell(needed(known), _interval(known, needed)):>26}"
+    for name, by_bug in by_policy.items():
+        results = list(by_bug.values())
+        solved = sum(result.solved for result in results)
+        cells = f"{len(results):>6}{solved:>8}{_cell(needed(results), _interval(results, needed)):>26}"
         if name != baseline:
-            better = compare(by_policy[baseline], played)
+            better = compare(by_policy[baseline], by_bug)
             cells += f"{f'{_cell(better.ratio, better.interval)}, {better.lost} lost':>34}"
         lines.append(f"{name:<28}{cells}")
     return "\n".join(lines) + "\n"

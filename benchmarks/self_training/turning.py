@@ -1,7 +1,9 @@
-"""Turning: one round. Each step leaves its result in the round's folder, so that a round that broke off goes on."""
+"""One round of self-training. Each step leaves its result in the round's folder, so that an interrupted round can be
+resumed."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,14 +25,15 @@ from benchmarks.self_training.difficulty import fitting, rates
 from benchmarks.self_training.exporting import export
 from benchmarks.self_training.playing import Conditions, SomeFailed, flags_of, play
 from benchmarks.self_training.policies import Policy, Registry
-from benchmarks.self_training.ready import require_package
 
 __all__ = ["Learning", "Round", "turn"]
+
+_LOOKS = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
 
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """What is learned, and in which environments."""
+    """What to learn, and in which environments."""
 
     kind: Literal["counts", "model"] = "counts"
     wanted: training.Wanted = field(default_factory=training.Wanted)
@@ -42,75 +45,86 @@ class Learning:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One turn of the wheel."""
+    """The description of one round."""
 
     tasks: Path
-    """A source of bugs to search and learn on."""
+    """A source of bugs to search and learn from."""
     held_out: Path
-    """A source of bugs that nothing is learned from."""
+    """A source of bugs for the comparison, from which nothing is learned."""
     learning: Learning
     conditions: Conditions
     easiest: float = 0.9
-    """Tasks of which this share of the tried edits, or more, is right are left out."""
+    """Tasks are left out if at least this share of the edits tried on them is right."""
 
 
-def turn(wanted: Round, folder: Path, tell: Callable[[str], None] = lambda line: None) -> Policy:
-    """Collect, learn, evaluate against the present version at equal limits, and keep the new one where that is
-    convincing (`benchmarks.self_training.scores`). The new version, kept or not.
+def turn(request: Round, folder: Path, tell: Callable[[str], None] = lambda line: None) -> Policy:
+    """Collect searches, learn from them, compare the new version with the present one at equal limits, and keep it if
+    that is convincing (`benchmarks.self_training.scores`). Returns the new version, kept or not.
 
     Raises:
-        UsageError: the settings say which policy searches; an environment lacks what a model needs; a bug is in both
+        UsageError: the settings select a policy; an environment lacks a package that a model needs; a bug is in both
             sources or was learned from before, or a function is in both; or another process holds the registry.
-        agent.errors.RamifyError: a step failed; the same call resumes it.
+        agent.errors.RamifyError: a step failed; the same call resumes the round.
     """
-    _require_open(wanted.conditions.settings)
-    _require_environments(wanted.learning)
+    _require_open(request.conditions.settings)
+    _require_environments(request.learning)
     registry = Registry(folder)
     try:
-        tasks, held_out = (_bugs(source, folder) for source in (wanted.tasks, wanted.held_out))
+        tasks, held_out = (_bugs(source, folder) for source in (request.tasks, request.held_out))
         require_apart(tasks, held_out, _learned_from(folder))
         now, name = registry.present, registry.next_name
         place = folder / name
-        with _playing(wanted, folder, now) as flags:
-            names = _chosen(wanted, folder, name, tasks)
-            batch = _played(wanted.tasks, place / "tasks", flags, wanted.conditions, names)
+        with _playing(request, folder, now) as flags:
+            names = _chosen(request, folder, name, tasks)
+            batch = _played(request.tasks, place / "tasks", flags, request.conditions, names)
             scores.read(batch, names)
-            before = _played(wanted.held_out, place / "before", flags, wanted.conditions)
+            before = _played(request.held_out, place / "before", flags, request.conditions)
         tell(f"{name}: searched {len(runs_in([batch]))} tasks with {now.name}")
-        new = _learned(wanted.learning, place, batch, Policy(name, wanted.learning.kind, parent=now.name))
-        with _playing(wanted, folder, new) as flags:
-            after = _played(wanted.held_out, place / "after", flags, wanted.conditions)
-        chosen = [each.id for each in select(held_out, part=wanted.conditions.part)]
+        new = _learned(request.learning, place, batch, Policy(name, request.learning.kind, parent=now.name))
+        with _playing(request, folder, new) as flags:
+            after = _played(request.held_out, place / "after", flags, request.conditions)
+        chosen = [bug.id for bug in select(held_out, part=request.conditions.part)]
         first, second = scores.common(scores.read(before, chosen), scores.read(after, chosen))
         better = scores.compare(first, second)
-        new = _judged(wanted, new, better, common_repositories(tasks, held_out))
+        new = _judged(request, new, better, common_repositories(tasks, held_out))
         registry.add(new)
         tell(f"{name}: {_outcome(better, now.name)}")
-        if seen := new.scores["seen_repositories"]:
-            tell(f"{name}: --held-out has bugs of repositories that --tasks has bugs of: {', '.join(seen)}")
+        if shared := new.scores["seen_repositories"]:
+            tell(f"{name}: --held-out and --tasks have bugs of the same repositories: {', '.join(shared)}")
         tell(scores.table({now.name: first, name: second}, now.name))
         return new
     finally:
         registry.close()
 
 
-def _played(source: Path, out: Path, flags: Sequence[str], given: Conditions, ids: Sequence[str] = ()) -> Path:
-    """As `play`, whose searches may have failed: whether too many did is for `scores.read` to say."""
+def _played(source: Path, out: Path, flags: Sequence[str], conditions: Conditions, ids: Sequence[str] = ()) -> Path:
+    """As `play`, but searches may fail: `scores.read` decides whether too many did."""
     with suppress(SomeFailed):
-        play(source, out, flags, given, ids)
+        play(source, out, flags, conditions, ids)
     return out
 
 
 def _require_open(settings: Sequence[str]) -> None:
-    """Which policy searches is left open: a setting would make it the same one on both sides."""
-    if said := sorted({"by", "counts", "model"} & given(settings, {}).policy.options.keys()):
-        raise UsageError(f"policy.{said[0]} is for a round to say: leave it out of the settings")
+    """Check that the settings do not select a policy, which would be the same on both sides of the comparison."""
+    if fixed := sorted({"by", "counts", "model"} & given(settings, {}).policy.options.keys()):
+        raise UsageError(f"policy.{fixed[0]} is chosen by the round itself: leave it out of the settings")
 
 
 def _require_environments(learning: Learning) -> None:
+    """Check, before anything is searched, for the packages that a model needs later."""
     if learning.kind == "model":
-        require_package(str(learning.train_python or sys.executable), "trl", "--train-python")
-        require_package(learning.serve_python, "vllm", "--serve-python")
+        _require_package(str(learning.train_python or sys.executable), "trl", "--train-python")
+        _require_package(learning.serve_python, "vllm", "--serve-python")
+
+
+def _require_package(python: str, package: str, flag: str) -> None:
+    """Raise UsageError if the interpreter, which `flag` selects, cannot import the package."""
+    try:
+        done = subprocess.run([python, "-c", _LOOKS, package], capture_output=True, check=False)
+    except OSError as error:
+        raise UsageError(f"{python} cannot be run ({error.strerror}): name another with {flag}") from error
+    if done.returncode != 0:
+        raise UsageError(f"{python} has no {package}: name an interpreter that has it with {flag}")
 
 
 def _bugs(source: Path, folder: Path) -> list[Instance]:
@@ -118,15 +132,15 @@ def _bugs(source: Path, folder: Path) -> list[Instance]:
 
 
 def _learned_from(folder: Path) -> list[str]:
-    """The ids of all bugs that were searched to learn from them."""
+    """The ids of all bugs that were learned from."""
     return [path.parent.name for path in folder.glob("v*/tasks/*/journal.jsonl")]
 
 
-def _judged(wanted: Round, new: Policy, better: scores.Better, seen: list[str]) -> Policy:
-    """With all that its line in the registry says."""
-    tasks, held_out = (in_full(str(source)) for source in (wanted.tasks, wanted.held_out))
-    told = better.to_json() | {"held_out": held_out, "seen_repositories": seen}
-    return replace(new, data={"tasks": tasks, **new.data}, scores=told, kept=better.convincing)
+def _judged(request: Round, new: Policy, better: scores.Better, shared: list[str]) -> Policy:
+    """The new version with the result of the comparison."""
+    tasks, held_out = (in_full(str(source)) for source in (request.tasks, request.held_out))
+    results = better.to_json() | {"held_out": held_out, "seen_repositories": shared}
+    return replace(new, data={"tasks": tasks, **new.data}, scores=results, kept=better.convincing)
 
 
 def _outcome(better: scores.Better, present: str) -> str:
@@ -136,24 +150,26 @@ def _outcome(better: scores.Better, present: str) -> str:
     return f"rolled back to {present}{few}"
 
 
-def _chosen(wanted: Round, folder: Path, name: str, tasks: Sequence[Instance]) -> list[str]:
-    """Tasks of the right difficulty, as earlier rounds have found it; all where there was none."""
-    names = [each.id for each in select(tasks, part=wanted.conditions.part)]
+def _chosen(request: Round, folder: Path, name: str, tasks: Sequence[Instance]) -> list[str]:
+    """The tasks of the right difficulty by the results of earlier rounds; all tasks in the first round."""
+    names = [task.id for task in select(tasks, part=request.conditions.part)]
     earlier = [path for path in sorted(folder.glob("v*/tasks")) if path.parent.name != name]
     if not earlier:
         return names
-    chosen = fitting(names, rates(runs_in(earlier)), wanted.easiest)
+    chosen = fitting(names, rates(runs_in(earlier)), request.easiest)
     if not chosen:
-        raise UsageError(f"none of the tasks of {wanted.tasks} is solved sometimes: make others, or raise --easiest")
+        raise UsageError(
+            f"no task of {request.tasks} is solved sometimes but not always: make others, or raise --easiest"
+        )
     return chosen
 
 
 @contextmanager
-def _playing(wanted: Round, folder: Path, policy: Policy) -> Iterator[list[str]]:
-    """The settings of a version, whose model is served meanwhile."""
-    learning, path = wanted.learning, folder / policy.path
+def _playing(request: Round, folder: Path, policy: Policy) -> Iterator[list[str]]:
+    """Yield the settings that select a version, and serve its model for the block."""
+    learning, path = request.learning, folder / policy.path
     if policy.path and not path.exists():
-        raise UsageError(f"{path}, which is the policy {policy.name}, is missing: put it back")
+        raise UsageError(f"{path}, which is the policy {policy.name}, is missing: restore it")
     if policy.kind != "model":
         yield flags_of(policy.kind, path)
         return
@@ -166,12 +182,12 @@ def _learned(learning: Learning, place: Path, batch: Path, policy: Policy) -> Po
     runs = runs_in([batch])
     if learning.kind == "counts":
         with ExitStack() as held:
-            found = counted(held.enter_context(Run.read(path)) for path in runs)
-        found.write(place / "counts.json")
-        data: dict[str, Any] = {"runs": found.runs, "edits": found.tried, "right": found.right}
+            counts = counted(held.enter_context(Run.read(path)) for path in runs)
+        counts.write(place / "counts.json")
+        data: dict[str, Any] = {"runs": counts.runs, "edits": counts.tried, "right": counts.right}
         return replace(policy, path=f"{place.name}/counts.json", data=data)
     manifest = export(runs, "edit", place / "rows")
-    chosen = training.plan("sft", [place / "rows"], learning.wanted)
-    metrics = training.train(chosen, place / "training", python=learning.train_python)
-    data = {"rows": manifest["rows"], "files": manifest["files"], "policies": list(chosen.order()["policies"])}
+    plan = training.plan("sft", [place / "rows"], learning.wanted)
+    metrics = training.train(plan, place / "training", python=learning.train_python)
+    data = {"rows": manifest["rows"], "files": manifest["files"], "policies": list(plan.order()["policies"])}
     return replace(policy, path=f"{place.name}/training/model", data=data | {"steps": metrics["steps"]})

@@ -105,7 +105,7 @@ def _array(file: Path) -> Iterator[Row | ValueError]:
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"cannot read instances from {file}: {error}") from error
     if not isinstance(rows, list):
-        raise UsageError(f"{file} is not a JSON array with an object for each instance")
+        raise UsageError(f"{file} is not a JSON array of objects, one for each instance")
     yield from (row if isinstance(row, dict) else ValueError("it is not a JSON object") for row in rows)
 
 

@@ -59,9 +59,9 @@ def checked_out(image: str, mount: str, *setup: str) -> Workspace:
     return Workspace(image=image, mount=mount, setup=(*setup, SEALED))
 
 
-def published(instance_id: str, *, owner: str = "swebench", joint: str = "_1776_", arch: str = "x86_64") -> str:
+def published(instance_id: str, *, owner: str = "swebench", joint: str = "_1776_") -> str:
     """The published name of an instance's image. Docker Hub allows neither `__` nor capital letters."""
-    return f"docker.io/{owner}/sweb.eval.{arch}.{instance_id.lower().replace('__', joint)}:latest"
+    return f"docker.io/{owner}/sweb.eval.x86_64.{instance_id.lower().replace('__', joint)}:latest"
 
 
 def image_of(row: Row, derived: str) -> str:

@@ -1,7 +1,7 @@
-"""SWE-bench's own harness as a sub-process: found by its interpreter, asked in the words of its version.
+"""Runs SWE-bench's own harness as a subprocess, by its interpreter and with the options of its version.
 
-It is never imported: it lives in an environment of its own, with Docker. Its results are kept by the name of a run,
-whatever the patches; so the name that we give a run is the digest of what it is about.
+It is never imported: it is installed in an environment of its own and needs Docker. It files results under the id of a
+run, regardless of the patches, so the id that we give a run is a digest of the rows and predictions.
 """
 
 from __future__ import annotations
@@ -35,38 +35,38 @@ NEEDED: Mapping[int, tuple[str, ...]] = {
     4: ("repo", "version", "base_commit", "test_patch"),
     5: ("image", "repo", "version", "log_parser", "eval_type", "eval_script"),
 }
-"""Fields of a row, by major version, besides the id and the lists of tests."""
+"""The fields of a row that each major version needs, besides the id and the lists of tests."""
 PUBLISHED = re.compile(r"(?:docker\.io/)?(?P<namespace>[\w.-]+)/sweb\.eval\.x86_64\.[\w.-]+?(?::(?P<tag>[\w.-]+))?")
-"""The name that version 4 gives the image of an instance, of which only two parts can be chosen."""
+"""The name of an instance's image in version 4, which lets only two parts of it be chosen."""
 
 
 class HarnessFailed(RamifyError):
-    """The official harness came to no report; the message has the end of what it said."""
+    """The official harness wrote no report; the message has the end of its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Harness:
-    """An installed one."""
+    """An installed harness."""
 
     python: str
     version: str
 
     @property
     def name(self) -> str:
-        """With its version, as files and people know it."""
+        """The name with the version, for files and messages."""
         return f"swebench-{self.version}"
 
     @property
     def major(self) -> int:
-        """What its command line depends on."""
+        """The major version, which determines the command line."""
         return int(self.version.split(".", 1)[0])
 
 
 def find(python: str) -> Harness:
-    """The harness of an interpreter, which is run in other folders than this one later on.
+    """Find the harness of an interpreter. A relative path is made absolute, as the harness runs in other folders.
 
     Raises:
-        UsageError: there is no such interpreter, no swebench in it, or one of another major version than 4 and 5.
+        UsageError: there is no such interpreter, it has no swebench, or the major version is not 4 or 5.
     """
     if os.sep in python:
         python = str(Path(python).absolute())
@@ -75,23 +75,24 @@ def find(python: str) -> Harness:
             [python, "-c", VERSION], capture_output=True, text=True, timeout=FIND_S, env=_environment(), check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(f"{python} cannot be asked for its swebench ({error}); {REMEDY}") from error
+        raise UsageError(f"cannot ask {python} for its swebench ({error}); {REMEDY}") from error
     if done.returncode != 0:
         raise UsageError(f"{python} has no swebench; {REMEDY}")
-    found = Harness(python, done.stdout.strip())
-    if found.major not in NEEDED:
-        raise UsageError(f"{python} has swebench {found.version}; its command line is known of versions 4 and 5")
-    return found
+    harness = Harness(python, done.stdout.strip())
+    if harness.major not in NEEDED:
+        raise UsageError(f"{python} has swebench {harness.version}; only versions 4 and 5 are supported")
+    return harness
 
 
 def run(
     harness: Harness, instances: Sequence[Instance], predictions: Sequence[Prediction], folder: Path, *, workers: int
 ) -> list[Verdict]:
-    """Its verdicts, in the order of the predictions; what it had come to in this folder before is not run again.
+    """Grade with the harness. Returns its verdicts in the order of the predictions; results that it left in this folder
+    before are reused.
 
     Raises:
-        UsageError: the rows of the instances lack what this version needs.
-        HarnessFailed: it ended without its report.
+        UsageError: the rows of the instances lack a field that this version needs.
+        HarnessFailed: it ended without a report.
     """
     if not predictions:
         return []
@@ -103,12 +104,12 @@ def run(
     run_id = _run_id(folder)
     images = [instance.task.workspace.image or "" for instance in instances]
     log = folder / "harness.log"
-    with log.open("ab") as said:
+    with log.open("ab") as output:
         code = subprocess.run(
             command(harness, run_id, images, workers=workers),
-            cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=_environment(), check=False,
+            cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=_environment(), check=False,
         ).returncode  # fmt: skip
-    summary = next(folder.glob(f"*.{run_id}.json"), None)  # it bears the name of one of the models
+    summary = next(folder.glob(f"*.{run_id}.json"), None)  # named after one of the models
     if code != 0 or summary is None:
         tail = log.read_text(errors="replace").strip()[-1000:]
         raise HarnessFailed(f"{harness.name} ended with exit code {code} and no report; the end of {log}:\n{tail}")
@@ -116,10 +117,10 @@ def run(
 
 
 def command(harness: Harness, run_id: str, images: Sequence[str], *, workers: int) -> list[str]:
-    """Its command line, to be run in a folder with dataset.json and preds.json.
+    """The command line of the harness, for a folder with dataset.json and preds.json.
 
     Raises:
-        UsageError: the images have names that this version does not look for.
+        UsageError: this version cannot use images with these names.
     """
     line = [harness.python, "-m", "swebench.harness.run_evaluation", "--dataset_name", "dataset.json"]
     line += ["--predictions_path", "preds.json", "--run_id", run_id]
@@ -128,23 +129,23 @@ def command(harness: Harness, run_id: str, images: Sequence[str], *, workers: in
 
 
 def _images_of_4(images: Sequence[str]) -> list[str]:
-    """Version 4 makes the names of images itself, from a namespace and a tag that are the same for all."""
+    """The options for images in version 4, which forms their names itself, with one namespace and one tag for all."""
     parts = set()
     for image in images:
-        found = PUBLISHED.fullmatch(image) if image else None
-        if image and found is None:
+        name = PUBLISHED.fullmatch(image) if image else None
+        if image and name is None:
             raise UsageError(
-                f"swebench 4 looks for NAMESPACE/sweb.eval.x86_64.ID only, not for {image}; take swebench 5"
+                f"swebench 4 can use only images named NAMESPACE/sweb.eval.x86_64.ID, not {image}; use swebench 5"
             )
-        parts.add((found["namespace"], found["tag"] or "latest") if found else ("swebench", "latest"))
+        parts.add((name["namespace"], name["tag"] or "latest") if name else ("swebench", "latest"))
     if len(parts) > 1:
-        raise UsageError(f"swebench 4 takes images of one namespace and tag, not of {sorted(parts)}; take swebench 5")
+        raise UsageError(f"swebench 4 takes images of one namespace and tag, not of {sorted(parts)}; use swebench 5")
     ((namespace, tag),) = parts
     return ["--namespace", namespace, "--instance_image_tag", tag]
 
 
 def _row(harness: Harness, instance: Instance) -> Mapping[str, object]:
-    """The row of an instance, which has what the harness will read of it."""
+    """The row of an instance, after a check that it has all fields that the harness reads."""
     row = instance.hidden.row
     needed = ("instance_id", "FAIL_TO_PASS", "PASS_TO_PASS", *NEEDED[harness.major])
     if missing := [name for name in needed if name not in row]:
@@ -154,12 +155,12 @@ def _row(harness: Harness, instance: Instance) -> Mapping[str, object]:
 
 
 def _run_id(folder: Path) -> str:
-    """Names what is graded: equal for the same patches and rows, so that their results are found again."""
+    """The id of the run: a digest of the rows and patches, so that their results are found again."""
     content = b"".join((folder / name).read_bytes() for name in ("dataset.json", "preds.json"))
     return f"ramify-{hashlib.sha256(content).hexdigest()[:16]}"
 
 
 def _environment() -> dict[str, str]:
-    """The environment, without what points to our own packages."""
+    """The environment without the variables that point to our own packages."""
     ours = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONSAFEPATH"}
     return {key: value for key, value in os.environ.items() if key not in ours}

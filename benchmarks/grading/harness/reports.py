@@ -1,4 +1,4 @@
-"""The reports of the official harness as verdicts: `<model>.<run>.json`, and `report.json` in a folder an instance."""
+"""Reads the reports of the official harness: `<model>.<run>.json`, and `report.json` in the folder of each instance."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ SCHEMA = 2
 REFUSED = ">>>>> Patch Apply Failed"
 TIMED_OUT = re.compile(r"Test timed out after \d+ seconds")
 RAISED = re.compile(r"^[\w.]*(?:Error|Exception|NotFound)\b.*", re.MULTILINE)
-"""The end of a traceback."""
+"""The last line of a traceback."""
 LOG_BYTES = 1 << 20
 
 
 def read_reports(summary: Path, logs: Path, predictions: Iterable[Prediction]) -> list[Verdict]:
-    """A verdict for each prediction, in their order. An instance that the harness calls an error without saying that
-    the patch is to blame is `error`: nobody knows.
+    """A verdict for each prediction, in order. If the harness reports an error and does not blame the patch, the
+    verdict is `error`.
 
     Raises:
-        ValueError: the summary is of a schema that is not known here.
+        ValueError: the summary has an unknown schema.
     """
-    said = json.loads(summary.read_bytes())
-    if said.get("schema_version") != SCHEMA:
-        raise ValueError(f"{summary} has schema_version {said.get('schema_version')!r}, and {SCHEMA} is what is read")
-    completed, empty = set(said["completed_ids"]), set(said["empty_patch_ids"])
+    report = json.loads(summary.read_bytes())
+    if report.get("schema_version") != SCHEMA:
+        raise ValueError(f"{summary} has schema_version {report.get('schema_version')!r}; only {SCHEMA} is supported")
+    completed, empty = set(report["completed_ids"]), set(report["empty_patch_ids"])
     return [_verdict(p, completed, empty, logs) for p in predictions]
 
 
@@ -48,7 +48,7 @@ def _verdict(prediction: Prediction, completed: set[str], empty: set[str], logs:
 
 
 def _failure(verdict: Verdict, log: Path) -> Verdict:
-    """There is no report: why, as far as the log of the instance tells."""
+    """The verdict on an instance without a report, with the reason from its log."""
     text = log.read_bytes()[-LOG_BYTES:].decode(errors="replace") if log.exists() else ""
     if REFUSED in text:
         return replace(verdict, status="apply_failed", reason=text.rpartition(REFUSED)[2].strip(": \n").split("\n")[0])
@@ -59,12 +59,12 @@ def _failure(verdict: Verdict, log: Path) -> Verdict:
 
 
 def _graded(verdict: Verdict, report: Path) -> Verdict:
-    said: Mapping[str, Any] = json.loads(report.read_bytes())[verdict.instance_id]
-    if said["resolved"]:
+    result: Mapping[str, Any] = json.loads(report.read_bytes())[verdict.instance_id]
+    if result["resolved"]:
         return replace(verdict, status="resolved")
-    tests = said.get("tests_status")
+    tests = result.get("tests_status")
     if tests is None:
-        why = said.get("infra_failure_reason")
+        why = result.get("infra_failure_reason")
         return replace(verdict, reason=f"the log of the tests is not believed{f' ({why})' if why else ''}")
     failing, broken = (tuple(tests[key]["failure"]) for key in ("FAIL_TO_PASS", "PASS_TO_PASS"))
     return replace(verdict, reason=describe(SuiteReport(), failing, broken), failing=failing, broken=broken)

@@ -1,7 +1,7 @@
-"""Grading by an eval script: the patch put on the image's repository, the script run on that, its log believed or not.
+"""Grades by an eval script: applies the patch to the image's repository, runs the script, and reads its log.
 
-Law: what is done is what the official harness does in its container (5.0.2, `harness/run_evaluation.py`), but with no
-network, in a sandbox of our own.
+Law: the steps are those of the official harness in its container (5.0.2, `harness/run_evaluation.py`), but in our own
+sandbox, without a network.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sandboxes import ExecResult, Provider, Sandbox, Snapshot
 __all__ = ["LOG_BYTES", "run_script"]
 
 LOG_BYTES = 32 << 20
-"""Of a log that is read. A sandbox for eval scripts should let a command print as much."""
+"""The limit for a log. A sandbox for eval scripts should let a command print as much."""
 SCRIPT = "/eval.sh"
 PATCH = "/tmp/patch.diff"  # noqa: S108  # inside the sandbox, where nobody else is
 TIMEOUT_S = 1800
@@ -37,33 +37,31 @@ WAYS = (
     ("git", "apply", "--verbose", "--reject"),
     ("patch", "--batch", "--forward", "--fuzz=5", "-p1", "-i"),
 )
-"""How a patch is tried, each from a clean tree."""
+"""The ways to apply a patch, in order, each from a clean tree."""
 _BINARY = re.compile(rb"^(?:Binary files .* differ|GIT binary patch)$", re.MULTILINE)
 _FILE = re.compile(rb"^(?=diff --git )", re.MULTILINE)
 OFFLINE = {"PIP_RETRIES": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-"""There is no network: whoever asks for one hears so at once."""
+"""There is no network, so pip should fail at once."""
 
 
 def run_script(instance: Instance, patch: bytes, provider: Provider) -> Finding:
-    """What the log of the instance's eval script says with a patch; an empty one changes nothing.
+    """Apply a patch, which may be empty, run the instance's eval script, and read its log.
 
     Raises:
         GitRefused: the patch does not apply.
-        InstanceBroken: a file that the tests need is not to be had.
-        UsageError: nothing reads logs by the name that the instance gives.
+        InstanceBroken: a file that the tests need cannot be fetched.
+        UsageError: there is no log parser for the instance.
         sandboxes.SandboxError: the script cannot be run.
     """
     name = instance.hidden.log_parser
     if not name:
         raise UsageError(
-            f"nothing here reads the log of the tests of {instance.id}; grade it by the harness of its set "
-            "(--harness swebench, where that is SWE-bench's); if it is of SWE-bench Pro, put the folder run_scripts "
-            "of its repository beside the file of rows"
+            f"there is no parser for the test log of {instance.id}; grade it with its set's own harness "
+            "(--harness swebench, if that is SWE-bench's); for SWE-bench Pro, put the folder run_scripts of its "
+            "repository beside the file of rows"
         )
     if name not in {*PARSERS, *ALIASES}:
-        raise UsageError(
-            f"nothing here reads logs by the name {name!r}, which {instance.id} gives; --harness swebench may"
-        )
+        raise UsageError(f"the log parser {name!r} of {instance.id} is unknown; --harness swebench may know it")
     base = provider.create(instance.hidden.workspace or instance.task.workspace)
     try:
         with provider.at(base) as box:
@@ -80,7 +78,11 @@ def run_script(instance: Instance, patch: bytes, provider: Provider) -> Finding:
 
 
 def _apply(box: Sandbox, patch: bytes, left_at: str) -> None:
-    """Put the patch on the repository, or raise GitRefused; only leave it where a script of the set looks for it."""
+    """Apply the patch to the repository. If the set's script applies it, only write it to `left_at`.
+
+    Raises:
+        GitRefused: the patch does not apply.
+    """
     if left_at:
         box.write(left_at, patch)
     if left_at or not patch:
@@ -88,7 +90,7 @@ def _apply(box: Sandbox, patch: bytes, left_at: str) -> None:
     box.write(PATCH, patch)
     refusal = b""
     for way in WAYS:
-        if refusal:  # what a failed way left behind would make the next one fail, too
+        if refusal:  # what a failed attempt left behind would make the next one fail as well
             box.exec(["/bin/bash", "-c", "git checkout -- . ; git clean -fd"], timeout_s=GIT_TIMEOUT_S)
         done = box.exec([*way, PATCH], timeout_s=GIT_TIMEOUT_S)
         if done.exit_code == 0:
@@ -104,7 +106,7 @@ def _text_of(patch: bytes) -> bytes:
 
 
 def _run(box: Sandbox, hidden: Hidden) -> ExecResult:
-    """The eval script; its log is the output."""
+    """Run the eval script; its output is the log."""
     script = harness_assets.put_in(box, hidden.assets, _recording(hidden.eval_script))
     box.write(SCRIPT, script.encode("utf-8", "surrogateescape"))
     both = ["/bin/bash", "-c", f"exec /bin/bash {SCRIPT} 2>&1"]
@@ -112,19 +114,19 @@ def _run(box: Sandbox, hidden: Hidden) -> ExecResult:
 
 
 def _left(box: Sandbox, reader: Reader) -> dict[str, bytes]:
-    """The files for a set's own program that the tests left; those that are not there are left out."""
-    found: dict[str, bytes] = {}
+    """The logs that the tests left for a set's own program; missing files are left out."""
+    logs: dict[str, bytes] = {}
     for path in reader.logs:
         with suppress(OSError):
-            found[path] = box.read(path, max_bytes=LOG_BYTES)
-    return found
+            logs[path] = box.read(path, max_bytes=LOG_BYTES)
+    return logs
 
 
 def _read(
     provider: Provider, base: Snapshot, reader: Reader, left: Mapping[str, bytes], tests: ExecResult
 ) -> tuple[ExecResult, str]:
-    """What a set's own program says of logs, between the markers of a log, and why that is no evidence: in a fork of
-    the base state, where no file or process of the tests is."""
+    """Run a set's own program on the logs, in a fork of the base state, where there are no files or processes of the
+    tests. Returns its output between the markers of a log, and why that cannot be used (empty: it can)."""
     if tests.exit_code:
         return tests, f"the eval script ended with exit code {tests.exit_code} before the logs could be read"
     with provider.at(base) as box:
@@ -137,7 +139,7 @@ def _read(
 
 
 def _problem(done: ExecResult) -> str:
-    """Why a log is no evidence, whatever it says; empty: nothing is known."""
+    """Why a log cannot be used, regardless of its content; empty if it can."""
     if done.timed_out:
         return f"the eval script took longer than {TIMEOUT_S} s"
     if done.stdout_bytes > len(done.stdout):
@@ -152,7 +154,8 @@ def _report(done: ExecResult, problem: str, parser: str) -> SuiteReport:
 
 
 def _recording(script: str) -> str:
-    """The script as the official harness runs it: traced, and saying how the command before the end marker ended."""
+    """The script as the official harness runs it: traced, and with a line that prints the exit code of the command
+    before the end marker."""
     lines = [line for line in script.strip().split("\n") if line not in HEADER]
     end = next((number for number, line in enumerate(lines) if END in line), None)
     if end is not None:
