@@ -1,4 +1,4 @@
-"""The process: runs the command line, and turns what went wrong into one line and an exit code."""
+"""The `ramify` process: runs the command line, and turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def main() -> None:
 
 
 def _leave(code: object) -> NoReturn:
-    """End the process at once. Somebody still reads an answer that nobody waits for, in the midst of an import perhaps;
-    Python would stop that thread for good, and then wait for what it holds."""
+    """End the process at once. A thread still reads an answer that is no longer needed, perhaps during an import. An
+    ordinary exit would freeze that thread for good, and then wait for the locks it holds."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code if isinstance(code, int) else int(code is not None))
@@ -46,9 +46,9 @@ def _command() -> None:
     log.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, handlers=[log])
     if not debug:
-        # which states a run has, and whether they hold; and what is run in place of its test command
-        for told in ("sandboxes", "agent.build.sandboxes", "agent.task"):
-            logging.getLogger(told).setLevel(logging.WARNING)
+        # warnings that users need: inexact states, and a test command that was replaced
+        for name in ("sandboxes", "agent.build.sandboxes", "agent.task"):
+            logging.getLogger(name).setLevel(logging.WARNING)
     try:
         app(prog_name="ramify")
     except (RamifyError, SandboxError) as error:
@@ -63,7 +63,7 @@ def _command() -> None:
         if isinstance(error, OSError) and error.filename is not None:
             if debug:
                 _print_traceback()
-            _say(_place(error))
+            _say(_file_error(error))
             sys.exit(RamifyError.exit_code)
         _print_traceback()
         _say("this is a defect in Ramify; please report it with the lines above")
@@ -71,7 +71,7 @@ def _command() -> None:
 
 
 def _say(text: str) -> None:
-    """Without orders to the terminal, which the name of a file may hold."""
+    """Print a message, with control characters escaped: the name of a file may hold some."""
     lines = "\n".join(map(escaped, text.splitlines()))
     print(f"ramify: {lines}", file=sys.stderr)  # noqa: T201  # the terminal is this module's output
 
@@ -80,14 +80,14 @@ def _print_traceback() -> None:
     sys.stderr.write(redacted(traceback.format_exc()))
 
 
-def _place(error: OSError) -> str:
-    """What this machine could not do, and where."""
+def _file_error(error: OSError) -> str:
+    """The file that could not be used, the reason, and a remedy."""
     name = error.filename if isinstance(error.filename, str) else os.fsdecode(error.filename)
-    return f"{name}: {error.strerror}; see that it is there, of the right kind, and may be read and written"
+    return f"{name}: {error.strerror}; check that it exists, is of the right kind, and may be read and written"
 
 
 def _is_full(error: Exception) -> bool:
-    """Whether a disk was full; `shutil` says so in words only."""
+    """Whether a disk was full; errors of `shutil` say so only in their text."""
     full = (errno.ENOSPC, errno.EDQUOT)
     return isinstance(error, OSError) and (error.errno in full or any(os.strerror(n) in str(error) for n in full))
 

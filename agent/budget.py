@@ -35,7 +35,7 @@ class Stop(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was spent. Adding two is adding every field."""
+    """What was spent. Two are added or subtracted field by field."""
 
     model_calls: int = 0
     tokens_in: int = 0
@@ -55,7 +55,7 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """Prompt and completion together."""
+        """Prompt and completion tokens together."""
         return self.tokens_in + self.tokens_out
 
 
@@ -68,7 +68,7 @@ class BudgetSpent(Exception):
 
 
 class ParentBudget(Protocol):
-    """What a budget needs of the budget above it, which may be in another process. The methods are as in `Budget`."""
+    """The parent of a budget, which may be in another process. See `Budget` for its methods."""
 
     @property
     def left_s(self) -> float:
@@ -76,7 +76,7 @@ class ParentBudget(Protocol):
         ...
 
     def stop(self, nodes: int = 0) -> Stop | None:
-        """The first limit at which nothing new may be begun."""
+        """The first limit at which nothing new may begin."""
         ...
 
     def used_up(self) -> bool:
@@ -93,20 +93,19 @@ class ParentBudget(Protocol):
 
 
 class Budget:
-    """Limits shared by all workers of a run, or by all runs of a batch. None is no limit.
+    """Limits shared by all workers of a run, or by all runs of a batch; None: no limit. Thread-safe.
 
-    `reserve` holds an estimate back until it is settled, so that workers together cannot overshoot. Guaranteed: never
-    more calls than their limit; never more tokens, dollars or measurements than their limit and what those in flight
-    together used beyond their estimates. A run may end below a limit, by what was held back and not used.
+    `reserve` holds an estimate back until it is settled, so that workers together cannot overshoot. Law: the limit of
+    calls is never exceeded; the limits of tokens, dollars and measurements are exceeded at most by what the calls in
+    flight use beyond their estimates. A run may end below a limit, by what was reserved and not used.
 
-    A batch makes one Budget with its own limits and gives it to the Budget of each of its runs as `parent`: what a run
-    reserves and spends counts in both, and a limit of either refuses; that of the parent is called `Stop.BATCH`.
+    A batch makes one Budget with its own limits and passes it to the Budget of each run as `parent`: what a run
+    reserves and spends counts in both, and a limit of either refuses; a limit of the parent is called `Stop.BATCH`.
 
-        whole = Budget(max_usd=20.0)
-        of_a_run = Budget(max_usd=3.0, max_nodes=100, parent=whole)
+        batch = Budget(max_usd=20.0)
+        run = Budget(max_usd=3.0, max_nodes=100, parent=batch)
 
-    What earlier sessions spent is said to each by its own `start`: a batch knows that of all its runs before one goes
-    on. Thread-safe.
+    What earlier sessions spent is passed to `start` of each: a batch counts it for all its runs before any resumes.
     """
 
     def __init__(
@@ -164,7 +163,7 @@ class Budget:
         self.settle(Usage(), 1)
 
     def stop(self, nodes: int = 0) -> Stop | None:
-        """The first limit at which nothing new may begin, or that so many more nodes would exceed; None: all hold.
+        """The first limit at which nothing new may begin, or that `nodes` more nodes would exceed; None: all hold.
         Reservations count."""
         with self._lock:
             stop = self._at_limit(nodes)
@@ -188,7 +187,7 @@ class Budget:
         return max((reached / limit for limit, reached in limits if limit), default=0.0)
 
     def used_up(self) -> bool:
-        """Whether time, calls, tokens or dollars have come to their limit, so that work in flight should end."""
+        """Whether the limit of time, calls, tokens or dollars is reached, so that work in flight should end."""
         with self._lock:
             spent = self._spent
         limits = (
@@ -221,20 +220,20 @@ class Budget:
             with self._lock:
                 self._spent += usage
                 self._reserved -= held.pop() if held else Usage()
-            settle_above(usage)
+            settle_parent(usage)
 
         try:
-            with self._reserve_above(estimate) as settle_above:
+            with self._reserve_in_parent(estimate) as settle_parent:
                 yield settle
         finally:
             with self._lock:
                 self._reserved -= held.pop() if held else Usage()
 
     @contextmanager
-    def _reserve_above(self, estimate: Usage) -> Iterator[Callable[[Usage], None]]:
+    def _reserve_in_parent(self, estimate: Usage) -> Iterator[Callable[[Usage], None]]:
         with ExitStack() as held:
             try:
-                settle = held.enter_context(self._parent.reserve(estimate)) if self._parent else _nobody
+                settle = held.enter_context(self._parent.reserve(estimate)) if self._parent else _no_parent
             except BudgetSpent as spent:
                 raise BudgetSpent(Stop.BATCH) from spent
             yield settle
@@ -263,19 +262,19 @@ class Budget:
         """The limit that does not allow to reserve `more`; None: all do."""
         if self.max_seconds is not None and self.elapsed_s >= self.max_seconds:
             return Stop.TIME
-        held, is_call = self._spent + self._reserved, more.model_calls > 0
+        total, is_call = self._spent + self._reserved, more.model_calls > 0
         limits = (
-            (self.max_measurements, held.measurements, more.measurements, False, Stop.MEASUREMENTS),
-            (self.max_calls, held.model_calls, more.model_calls, False, Stop.CALLS),
-            (self.max_tokens, held.tokens, more.tokens, is_call, Stop.TOKENS),
-            (self.max_usd, held.cost_usd, more.cost_usd, is_call, Stop.COST),
+            (self.max_measurements, total.measurements, more.measurements, False, Stop.MEASUREMENTS),
+            (self.max_calls, total.model_calls, more.model_calls, False, Stop.CALLS),
+            (self.max_tokens, total.tokens, more.tokens, is_call, Stop.TOKENS),
+            (self.max_usd, total.cost_usd, more.cost_usd, is_call, Stop.COST),
         )
-        for limit, reached, wanted, needed, stop in limits:
-            over = wanted and limit is not None and reached + wanted > limit
-            if over or (needed and limit is not None and reached >= limit):
+        for limit, reached, amount, always, stop in limits:
+            over = amount and limit is not None and reached + amount > limit
+            if over or (always and limit is not None and reached >= limit):
                 return stop
         return None
 
 
-def _nobody(usage: Usage) -> None:
+def _no_parent(usage: Usage) -> None:
     """Settles with a parent that does not exist."""

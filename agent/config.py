@@ -59,9 +59,9 @@ def origins(files: Sequence[Path] = (), overrides: Sequence[str] = ()) -> list[O
     Raises:
         ConfigError: as `load`.
     """
-    settings, known = _folded(_layers(files, overrides, {}))
+    settings, sources = _folded(_layers(files, overrides, {}))
     leaves = _leaves(_as_given(settings.model_dump(mode="json")))
-    return [Origin(".".join(keys), value, _origin(keys, known) or "default") for keys, value in leaves]
+    return [Origin(".".join(keys), value, _origin(keys, sources) or "default") for keys, value in leaves]
 
 
 def restore(
@@ -160,7 +160,7 @@ def _spread(layer: dict[str, Any]) -> dict[str, Any]:
     if isinstance(policies := spread.get("policy"), list) and policies:
         spread["policy"], *spread["panel"] = policies
     if isinstance(panel := spread.get("panel"), list):
-        spread["panel"] = [_choice(each) for each in panel]
+        spread["panel"] = [_choice(policy) for policy in panel]
     return spread | {section: _choice(spread[section]) for section in _CHOICES if section in spread}
 
 
@@ -176,21 +176,21 @@ def _choice(value: object) -> object:
     return value
 
 
-def _leaves(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _leaves(table: Mapping[str, Any], parents: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     for key, value in table.items():
-        if isinstance(value, dict) and value and above[1:] != ("options",):
-            yield from _leaves(value, (*above, key))
+        if isinstance(value, dict) and value and parents[1:] != ("options",):
+            yield from _leaves(value, (*parents, key))
         else:
-            yield (*above, key), value
+            yield (*parents, key), value
 
 
 def _put(merged: dict[str, Any], keys: tuple[str, ...], value: object) -> None:
     section = merged
     for key in keys[:-1]:
-        below = section.setdefault(key, {})
-        if not isinstance(below, dict):
-            below = section[key] = {}
-        section = below
+        subsection = section.setdefault(key, {})
+        if not isinstance(subsection, dict):
+            subsection = section[key] = {}
+        section = subsection
     if value == {}:
         section.setdefault(keys[-1], value)
         return
@@ -220,15 +220,15 @@ def _explain(problem: ErrorDetails, origins: Mapping[tuple[str, ...], str]) -> s
 
 
 def _as_given(dumped: dict[str, Any]) -> dict[str, Any]:
-    """Texts of files, by the path that named them."""
+    """Replace texts that were read from a file by its path."""
     read = {key: dumped[key]["path"] for key in _READ if dumped[key] and dumped[key]["path"]}
     return dumped | read
 
 
 def _origin(keys: tuple[str, ...], origins: Mapping[tuple[str, ...], str]) -> str | None:
     """The layer that set a key, something below it or, failing that, the table around it; None: no layer did."""
-    known = [each for each in origins if each[: len(keys)] == keys[: len(each)]]
-    return origins[max(known, key=len)] if known else None
+    related = [other for other in origins if other[: len(keys)] == keys[: len(other)]]
+    return origins[max(related, key=len)] if related else None
 
 
 def _nearest(key: str) -> str:

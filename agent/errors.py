@@ -5,13 +5,13 @@
      +-- ConfigError              3    an unknown key or value, a missing key, an unknown model
      +-- ModelError               4    the provider refused or failed: authentication, quota, outage
      |    +-- ToolsRefused        4    the server takes no tools with a request
-     |    +-- Stopped             4    the run ended while its model was waited for; the run says how it ended
+     |    +-- Stopped             4    the run ended while it waited for its model; the run says how it ended
      +-- PolicyError              5    the policy failed: unreadable format, context overflow
      |    +-- TooLong             5    the model refuses a conversation of this length
      +-- MeasureError             6    the tests cannot be run at all: nothing collected, command not found
      +-- JournalError             6    the run directory is not a run, or belongs to a newer version
      |    +-- RunInUse            6    another process holds the run
-     |    +-- BlobLost            6    a file that the journal names is missing, or is another
+     |    +-- BlobLost            6    a file that the journal names is missing, or has other content
      +-- MemoryUnusable           6    the memory file is not one, or belongs to a newer version
 
 `sandboxes.SandboxError` (exit 6) is not a RamifyError: that package knows nothing of this one.
@@ -39,11 +39,11 @@ __all__ = [
 
 
 class RamifyError(Exception):
-    """Base class. `str(error)` is one line for the person: the offending value and the remedy."""
+    """Base class. `str(error)` is one line for the user: the offending value and the remedy."""
 
     exit_code = 6
     usage = Usage()
-    """What was spent on a model call that failed; the handler of the error records it."""
+    """What a failed model call cost; the handler of the error records it."""
 
 
 class UsageError(RamifyError):

@@ -1,6 +1,6 @@
-"""Files that a crash does not damage: lines that are appended, and files that are written whole.
+"""Files that survive a crash: lines are appended, and whole files are replaced atomically.
 
-An appended line counts once its newline is there; one that a crash tore does not.
+An appended line counts once its newline is written; a line that a crash tore does not count.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHUNK_BYTES = 65536
 
 
 def whole_lines(path: Path, start: int = 0) -> Iterator[tuple[bytes, int]]:
-    """The lines from an offset on, each with the offset at which it ends; a torn last line is passed over."""
+    """The lines from an offset on, each with the offset at which it ends; a torn last line is left out."""
     with path.open("rb") as file:
         file.seek(start)
         for line in file:
@@ -31,11 +31,11 @@ def whole_lines(path: Path, start: int = 0) -> Iterator[tuple[bytes, int]]:
 
 
 def append(file: IO[bytes], line: bytes, *, sync: bool = True) -> None:
-    """Write a line, newline included, and wait until it is on disk; without `sync` a crash of the machine may lose it
-    until a later one is. The file is unbuffered and opened for appending.
+    """Write a line with its newline, and wait until it is on disk. Without `sync`, a crash of the machine may lose it
+    until a later line is synced. The file is unbuffered and opened for appending.
 
     Raises:
-        OSError: it cannot be written (the disk is full); nothing of it is in the file then.
+        OSError: the line cannot be written, because the disk is full for instance; the file is as before.
     """
     before = file.seek(0, os.SEEK_END)
     try:
@@ -50,7 +50,7 @@ def append(file: IO[bytes], line: bytes, *, sync: bool = True) -> None:
 
 
 def cut_torn_line(file: IO[bytes]) -> None:
-    """Cut off what a crash in the middle of a write has left behind the last newline."""
+    """Cut off the incomplete line that a crash during a write left at the end."""
     size = file.seek(0, os.SEEK_END)
     keep = size
     while keep > 0:
@@ -67,19 +67,21 @@ def cut_torn_line(file: IO[bytes]) -> None:
 
 
 def to_json(record: Any) -> bytes:
-    """A dataclass as ASCII on one line; enumerations by value, lone surrogates escaped.
+    """A dataclass as JSON: ASCII on one line, enumerations by value, lone surrogates escaped.
 
-    Not by pydantic, which replaces the lone surrogates of a key: a test's id may hold them (pydantic 2.14).
+    Pydantic is not used: it replaces lone surrogates in keys, and a test's id may hold them (pydantic 2.14).
     """
     return json.dumps(record, default=_plain, ensure_ascii=True, allow_nan=False).encode()
 
 
 def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else {each.name: getattr(value, each.name) for each in fields(value)}
+    return (
+        value.value if isinstance(value, Enum) else {field.name: getattr(value, field.name) for field in fields(value)}
+    )
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file whole: a crash leaves the old content or the new, never a part."""
+    """Write a whole file: a crash leaves the old content or the new, never a part."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     with temporary.open("wb") as file:
         file.write(data)

@@ -1,8 +1,8 @@
-"""What the page of an issue does not show of its Markdown: comments, hidden elements, alternative texts, tooltips.
+"""Removes from an issue's Markdown what its page does not show: comments, hidden elements, alternative texts, tooltips.
 
-Code stays as it is, in blocks and in `spans`: there a comment is an example. A Markdown parser says which lines are
-blocks of code; between them, whatever begins first decides what the rest is part of, as on the page. What can be opened
-there (`<details>`) stays.
+Code stays as it is, in blocks and in `spans`: a comment there is an example. A Markdown parser finds the blocks of
+code; between them, the construct that begins first decides how the text after it is read, as on the page. Text that a
+reader can unfold (`<details>`) stays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["as_shown"]
 
 LEFT_OUT = "[hidden text left out]"
 PROSE_WORDS = 4
-"""An attribute of a tag that holds so many words holds a text."""
+"""From this many words on, an attribute of a tag is taken for prose."""
 
 _TOKEN = re.compile(
     r"""
@@ -38,7 +38,7 @@ _INVISIBLE = re.compile(
     r"|(?<!-)(?:height|width):0(?:px)?(?:;|$)"
 )
 _SILENT = frozenset({"script", "style", "template", "noscript", "title", "iframe", "object", "noembed", "noframes"})
-"""Elements whose content is not shown as text. Where they are not closed, the tag is only spoken of."""
+"""Elements whose content is not shown as text. A tag without its end is taken for a mention of it."""
 _VOID = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 )
@@ -46,7 +46,7 @@ _PAYLOAD = re.compile(r"(data:[\w.+-]+/[\w.+-]+;base64,)[\w+/=%-]{200,}")
 
 
 def as_shown(text: str) -> str:
-    """A Markdown text without what its page hides. Elements that are hidden leave a mark, comments do not."""
+    """A Markdown text without what its page hides. Hidden elements leave a mark, comments do not."""
     text = _PAYLOAD.sub(r"\1...", text.replace("\r\n", "\n").replace("\r", "\n"))
     shown, hidden, depth = list[str](), "", 0
     for between, token in _pieces(text):
@@ -63,7 +63,7 @@ def as_shown(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, re.Match[str] | None]]:
-    """The text in pieces: words or a block of code, and what follows them that is more than that, if anything does."""
+    """The text in pieces, each with the token that follows it; None after a block of code and at the end."""
     at = 0
     for start, end in (*_code(text), (len(text), len(text))):
         for token in _TOKEN.finditer(text, at, start):
@@ -74,10 +74,10 @@ def _pieces(text: str) -> Iterator[tuple[str, re.Match[str] | None]]:
 
 
 def _code(text: str) -> Iterator[tuple[int, int]]:
-    """Where the blocks of code begin and end, in order."""
+    """The start and end of each block of code, in order."""
     from markdown_it import MarkdownIt
 
-    offsets = [0, *(found.end() for found in re.finditer("\n", text)), len(text)]
+    offsets = [0, *(newline.end() for newline in re.finditer("\n", text)), len(text)]
     for block in MarkdownIt("commonmark").disable("inline").parse(text):
         if block.type in ("fence", "code_block") and block.map is not None:
             first, last = block.map
@@ -85,7 +85,7 @@ def _code(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _replaced(token: re.Match[str]) -> str:
-    """What is shown in the place of something that hides nothing but itself."""
+    """The visible replacement of a token that hides no text after it."""
     match token.lastgroup:
         case "comment":
             return ""
@@ -101,7 +101,7 @@ def _replaced(token: re.Match[str]) -> str:
 
 
 def _hides(token: re.Match[str], text: str) -> str:
-    """The name of the element that begins here, where it is not shown."""
+    """The name of the hidden element that begins here, or ''."""
     if not token["name"] or token["close"]:
         return ""
     name, attributes = token["name"].lower(), dict(_attributes(token["rest"]))
@@ -116,7 +116,7 @@ def _hides(token: re.Match[str], text: str) -> str:
 
 
 def _without_prose(token: re.Match[str]) -> str:
-    """A tag without attributes that hold a text, which its page does not show."""
+    """A tag without the attributes that hold prose, which its page does not show."""
     rest = token["rest"]
     for attribute in _ATTRIBUTE.finditer(token["rest"]):
         name, value = (attribute[1] or "").lower(), attribute[2] or ""
@@ -126,4 +126,4 @@ def _without_prose(token: re.Match[str]) -> str:
 
 
 def _attributes(rest: str) -> Iterator[tuple[str, str]]:
-    return ((found[1].lower(), (found[2] or "").strip("\"'")) for found in _ATTRIBUTE.finditer(rest) if found[1])
+    return ((match[1].lower(), (match[2] or "").strip("\"'")) for match in _ATTRIBUTE.finditer(rest) if match[1])

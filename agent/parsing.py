@@ -10,8 +10,8 @@ __all__ = ["loads", "reason"]
 
 
 def loads(text: str | bytes, **numbers: Callable[[str], Any]) -> Any:
-    """As `json.loads`; `numbers` are its `parse_int` and the like. Raises ValueError, and nothing else, for whatever it
-    cannot read: also where it is nested so deeply that Python gives up."""
+    """As `json.loads`; `numbers` are options such as `parse_int`. Raises ValueError, and nothing else, for text that it
+    cannot read, even if it is nested too deeply for Python."""
     try:
         return json.loads(text, **numbers)  # type: ignore[arg-type]  # the names of its options are its own
     except RecursionError as error:
@@ -19,5 +19,5 @@ def loads(text: str | bytes, **numbers: Callable[[str], Any]) -> Any:
 
 
 def reason(error: Exception) -> str:
-    """Why something is refused, on one line. Of the lines of an error of pydantic the first ones say what and why."""
+    """The message of an error on one line; of a pydantic error, the part that says what is wrong and why."""
     return " ".join(str(error).partition("[type=")[0].split())[:200]

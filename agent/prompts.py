@@ -1,7 +1,7 @@
-"""Prompts: one file each in `prompts/`, rendered so that a value that is missing is an error.
+"""Prompts: one file each in `prompts/`, rendered strictly: a missing value is an error.
 
-A run may replace some of them by texts of its own. It is searched within `using`, and each thread that it starts takes
-its prompts over by `handed_on`, so that runs of one process can differ.
+A run may replace some of them by its own texts. A search runs within `using`, and each thread that it starts inherits
+its prompts through `handed_on`, so that the runs of one process can have different prompts.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ _SUFFIX = ".md"
 
 
 def names() -> tuple[str, ...]:
-    """Every prompt there is."""
+    """The names of all shipped prompts."""
     return tuple(sorted(f.name.removesuffix(_SUFFIX) for f in files("prompts").iterdir() if f.name.endswith(_SUFFIX)))
 
 
 class Prompts:
-    """All prompts by name: the shipped ones, but for those that are replaced. Thread-safe."""
+    """All prompts by name: the shipped ones, some of them replaced. Thread-safe."""
 
     def __init__(self, replaced: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
-        """`replaced`: texts by the name of the prompt whose place they take. `folder`: where they were read, for the
-        messages of errors."""
+        """`replaced`: texts by the name of the prompt that they replace. `folder`: where they were read, for error
+        messages."""
         self._replaced = dict(replaced or {})
         self._folder = folder
         self._digests: dict[tuple[str, ...], str] = {}
 
     def render(self, name: str, **values: object) -> str:
-        """A prompt's text.
+        """The text of a prompt.
 
         Raises:
-            agent.errors.ConfigError: a prompt that is replaced cannot be rendered with these values.
-            jinja2.UndefinedError: a shipped one uses a value that is not given.
+            agent.errors.ConfigError: a replaced prompt cannot be rendered with these values.
+            jinja2.UndefinedError: a value that a shipped prompt uses is missing.
         """
         if name not in self._replaced:
             return self._environment.get_template(name).render(values)
@@ -56,18 +56,18 @@ class Prompts:
         except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
             raise ConfigError(f"the prompt {self._place(name)} cannot be rendered: {error}") from error
 
-    def digest(self, *wanted: str) -> str:
-        """Eight hexadecimal digits that change when the text of one of these prompts does."""
-        if wanted not in self._digests:
-            sources = (self._source(name).encode() for name in wanted)
-            self._digests[wanted] = hashlib.sha256(b"\0".join(sources)).hexdigest()[:8]
-        return self._digests[wanted]
+    def digest(self, *names: str) -> str:
+        """Eight hexadecimal digits that change with the text of any of these prompts."""
+        if names not in self._digests:
+            sources = (self._source(name).encode() for name in names)
+            self._digests[names] = hashlib.sha256(b"\0".join(sources)).hexdigest()[:8]
+        return self._digests[names]
 
     def check(self) -> None:
-        """Look through all texts that replace a prompt.
+        """Check all texts that replace a prompt.
 
         Raises:
-            agent.errors.ConfigError: one is no template, or uses a variable that the shipped prompt does not.
+            agent.errors.ConfigError: a text is not a template, or uses a variable that the shipped prompt does not.
         """
         from jinja2 import TemplateError, TemplateSyntaxError, meta
 
@@ -82,10 +82,10 @@ class Prompts:
             except TemplateError as error:
                 raise ConfigError(f"the prompt {self._place(name)} is not a Jinja template: {error}") from error
             if any(meta.find_referenced_templates(template)):
-                raise ConfigError(f"the prompt {self._place(name)} takes in another one; write that one's text there")
-            given = meta.find_undeclared_variables(environment.parse(_shipped(name)))
-            if unknown := meta.find_undeclared_variables(template) - given - environment.globals.keys():
-                has = f"this prompt has {', '.join(sorted(given))}" if given else "this prompt has none"
+                raise ConfigError(f"the prompt {self._place(name)} includes another one; copy its text there instead")
+            variables = meta.find_undeclared_variables(environment.parse(_shipped(name)))
+            if unknown := meta.find_undeclared_variables(template) - variables - environment.globals.keys():
+                has = f"this prompt has {', '.join(sorted(variables))}" if variables else "this prompt has none"
                 raise ConfigError(f"the prompt {self._place(name)} uses the unknown variable `{min(unknown)}`; {has}")
 
     @cached_property
@@ -96,7 +96,7 @@ class Prompts:
         return SandboxedEnvironment(
             loader=FunctionLoader(self._source),
             undefined=StrictUndefined,
-            autoescape=False,  # what is rendered is read by a model, never by a browser
+            autoescape=False,  # prompts are read by models, never by a browser
             trim_blocks=True,
             lstrip_blocks=True,
         )
@@ -113,13 +113,13 @@ _used: ContextVar[Prompts] = ContextVar("prompts", default=SHIPPED)
 
 
 def used() -> Prompts:
-    """The prompts of the run that this thread works on; the shipped ones where it works on none."""
+    """The prompts of the run that this thread works on, or the shipped ones."""
     return _used.get()
 
 
 @contextmanager
 def using(prompts: Prompts) -> Iterator[None]:
-    """Let `render` and `digest` take these within the block, in this thread."""
+    """Use these prompts in `render` and `digest` within the block, in this thread."""
     before = _used.set(prompts)
     try:
         yield
@@ -128,18 +128,18 @@ def using(prompts: Prompts) -> Iterator[None]:
 
 
 def handed_on() -> Callable[[], object]:
-    """What another thread calls to use the prompts of this one: the `initializer` of a pool."""
+    """A function that makes another thread use the prompts of this one: the `initializer` of a pool."""
     return partial(_used.set, used())
 
 
 def render(name: str, **values: object) -> str:
-    """A prompt's text, as `Prompts.render` of those in use."""
+    """The text of a prompt: `Prompts.render` of the prompts in use."""
     return used().render(name, **values)
 
 
-def digest(*wanted: str) -> str:
-    """Eight hexadecimal digits, as `Prompts.digest` of those in use."""
-    return used().digest(*wanted)
+def digest(*names: str) -> str:
+    """The digest of some prompts: `Prompts.digest` of the prompts in use."""
+    return used().digest(*names)
 
 
 def _shipped(name: str) -> str:

@@ -1,6 +1,6 @@
-"""The secrets of this process's environment, taken out of whatever is shown or kept.
+"""Removes the secrets of this process's environment from everything that is shown or stored.
 
-Law: a key is known to the client that sends it, and to nothing that is written.
+Law: only the client that sends a key knows it; nothing that is written holds it.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from collections.abc import Callable, Iterator
 __all__ = ["RedactingFormatter", "redacted", "redactor"]
 
 SHORTEST = 8
-"""A value with fewer characters is a placeholder, and would be found by chance in what is no secret."""
+"""Shorter values are placeholders, and would match ordinary text by chance."""
 _NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)
 
 
 def redacted(text: str) -> str:
-    """The text with the names of the environment's secrets in their place, as they are and as JSON writes them."""
+    """The text with each secret of the environment replaced by its name, as it is and as JSON writes it."""
     return redactor()(text)
 
 
 def redactor() -> Callable[[str], str]:
-    """What does so, for many texts: the environment is looked at once."""
-    known = [(f"[{name}]", secret, json.dumps(secret)[1:-1]) for name, secret in _secrets()]
+    """`redacted` for many texts: the environment is read once."""
+    secrets = [(f"[{name}]", secret, json.dumps(secret)[1:-1]) for name, secret in _secrets()]
 
     def without(text: str) -> str:
-        for name, *spelled in known:
-            for secret in spelled:
+        for name, *spellings in secrets:
+            for secret in spellings:
                 text = text.replace(secret, name)
         return text
 
@@ -37,16 +37,16 @@ def redactor() -> Callable[[str], str]:
 
 
 def _secrets() -> Iterator[tuple[str, str]]:
-    """Names and values, the longest first: one may be part of another. A variable may also say where a key is kept."""
-    found = [(name, value) for name, value in os.environ.items() if len(value) >= SHORTEST and _NAME.search(name)]
-    found.sort(key=lambda item: -len(item[1]))
-    for name, value in found:
+    """Names and values, the longest first: one may be part of another. A variable that names a file is no secret."""
+    secrets = [(name, value) for name, value in os.environ.items() if len(value) >= SHORTEST and _NAME.search(name)]
+    secrets.sort(key=lambda item: -len(item[1]))
+    for name, value in secrets:
         if not (value.startswith("/") and os.path.exists(value)):  # noqa: PTH110  # a value may be no path at all
             yield name, value
 
 
 class RedactingFormatter(logging.Formatter):
-    """Formats a record of anybody's, libraries included, and its traceback, without secrets."""
+    """Formats log records and their tracebacks without secrets, those of libraries included."""
 
     def format(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter`."""

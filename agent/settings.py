@@ -8,19 +8,19 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agent.actions.irreversible import Kind
+from agent.custom_texts import read_instructions, read_prompts
 from agent.measure.timing import Timing
-from agent.own_words import read_instructions, read_prompts
 from sandboxes import Limits
 
 __all__ = [
     "MODEL_FREE_POLICIES",
     "BudgetSettings",
     "Choice",
+    "CustomPrompts",
     "Instructions",
     "MeasureSettings",
     "MemorySettings",
     "ModelSettings",
-    "OwnPrompts",
     "RefineSettings",
     "SandboxSettings",
     "Settings",
@@ -52,7 +52,7 @@ class SandboxSettings(BaseModel):
     model_config = _STRICT
     kind: Literal["auto", "docker", "commit", "namespace"] = "auto"
     """`auto`: `docker` if an image is named, else the best that works on this machine. `docker` falls back to `commit`
-    where the image or the engine allows no better; `commit` is always that."""
+    if states cannot be forked with that image or engine; `commit`: always `docker commit`, which is slower."""
     image: str | None = None
     environment: tuple[str, ...] = ()
     """Commands that build what the tests need without the workspace; their result is cached across runs."""
@@ -89,13 +89,13 @@ class ModelSettings(BaseModel):
     """Dollars per million tokens, for models without a listed price: prompt, completion and, if they differ, prompt
     tokens read from a cache and written to one."""
     temperature: Annotated[float, Field(ge=0)] | None = None
-    """Not sent to models that take none while they reason: OpenAI's reasoning models, and Claude models that think."""
+    """Not sent to models that refuse it while they reason: OpenAI's reasoning models, and Claude models that think."""
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     """How much a model reasons before it answers; None: its provider's default. The provider says which values a model
     takes; the setting is not sent to models that are not known to reason."""
     thinking_tokens: Annotated[int, Field(ge=1024)] | None = None
     """The most tokens that a Claude model, or another with such a budget, thinks before an answer; takes precedence
-    over `reasoning_effort` there. Set an effort for models that decide themselves how long they think."""
+    over `reasoning_effort` there. For models that decide themselves how long they think, set an effort instead."""
     api: Literal["auto", "chat", "responses"] = "auto"
     """Which of OpenAI's interfaces `openai/NAME` uses. `responses` keeps a model's reasoning from turn to turn; `auto`:
     `responses` for OpenAI's own reasoning models, else `chat`."""
@@ -120,8 +120,8 @@ class ModelSettings(BaseModel):
     """Requests to one provider at the same time, for all workers and runs of this process together."""
     warm: bool = True
     """Requests that begin alike wait until the first of them is being answered, so that the provider has cached their
-    beginning; false for providers without a cache. Requests that differ in the seed only are sent as one with `n`, if
-    the provider has that and `body` gives no `n`."""
+    beginning; false for providers without a cache. Requests that differ only in the seed are sent as one with `n`, if
+    the provider supports that and `body` does not set it."""
     context_tokens: Annotated[int, Field(ge=2000)] | None = None
     """How much the model can read, if the price list does not know it. Above it the oldest results are left out."""
     context_soft_cap: Annotated[int, Field(ge=2000)] = 120_000
@@ -144,8 +144,8 @@ class MeasureSettings(BaseModel):
     """Seconds up to which all tests are run in every state. If they take longer, a state is measured by the tests that
     its change can reach."""
     whole_s: Annotated[float, Field(ge=0)] = 100.0
-    """Seconds that the first run of all tests may take. Tests that it does not get to are run in the root state when
-    they are needed. 0: all tests are."""
+    """Seconds that the first run of all tests may take. Tests that it does not reach are run in the root state when
+    they are needed; with 0, every test is."""
     scope_s: Annotated[float, Field(gt=0)] = 60.0
     """Seconds that a run of the tests that a change can reach may take. They are chosen to take an estimated quarter of
     it."""
@@ -185,11 +185,11 @@ class TournamentSettings(BaseModel):
 
 
 class RefineSettings(BaseModel):
-    """What a further round of rollouts is told."""
+    """What rounds after the first learn from earlier rollouts."""
 
     model_config = _STRICT
     priors: Annotated[int, Field(ge=0)] = 4
-    """How many summaries of earlier rollouts, the best ones."""
+    """How many summaries of the best earlier rollouts are shown."""
     plan: bool = True
     """Whether a model, if there is one, draws a plan from those summaries."""
     model: str | None = None
@@ -225,7 +225,7 @@ class Instructions(BaseModel):
     text: str
 
 
-class OwnPrompts(BaseModel):
+class CustomPrompts(BaseModel):
     """The user's own prompts that replace shipped ones, with their texts."""
 
     model_config = _STRICT
@@ -235,18 +235,18 @@ class OwnPrompts(BaseModel):
     """The texts, by the name of the prompt."""
 
 
-def _with_text(given: object) -> object:
-    if not isinstance(given, str | Path):
-        return given
-    path = _absolute(Path(given))
+def _with_text(setting: object) -> object:
+    if not isinstance(setting, str | Path):
+        return setting
+    path = _absolute(Path(setting))
     return Instructions(path=path, text=read_instructions(path))
 
 
-def _with_texts(given: object) -> object:
-    if not isinstance(given, str | Path):
-        return given
-    path = _absolute(Path(given))
-    return OwnPrompts(path=path, texts=read_prompts(path))
+def _with_texts(setting: object) -> object:
+    if not isinstance(setting, str | Path):
+        return setting
+    path = _absolute(Path(setting))
+    return CustomPrompts(path=path, texts=read_prompts(path))
 
 
 class Settings(BaseModel):
@@ -282,7 +282,7 @@ class Settings(BaseModel):
     instructions: Annotated[Instructions | None, BeforeValidator(_with_text)] = None
     """A text file with your own instructions for the system prompt of the policy's model; at most 20,000 bytes. The run
     keeps its text."""
-    prompts: Annotated[OwnPrompts | None, BeforeValidator(_with_texts)] = None
+    prompts: Annotated[CustomPrompts | None, BeforeValidator(_with_texts)] = None
     """A directory with your own prompts: each file replaces the shipped prompt of the same name. The run keeps their
     texts."""
     workers: Annotated[int, Field(ge=1)] = 1
@@ -291,11 +291,11 @@ class Settings(BaseModel):
 
     @property
     def in_waves(self) -> bool:
-        """Whether rollouts are finished and compared."""
+        """Whether several rollouts are finished and compared."""
         return self.rollouts > 1 or self.rounds > 1
 
     @property
-    def searching(self) -> Choice:
+    def resolved_search(self) -> Choice:
         """The search algorithm. If none is named, rounds use independent rollouts, unless the policies propose single
         edits, which need great numbers."""
         left_open = self.search.name == "auto" and not self.search.options
@@ -304,24 +304,24 @@ class Settings(BaseModel):
 
     @property
     def lines(self) -> int | None:
-        """Lines of work to be submitted: the rollouts that were asked for; None: the policies do not work in lines."""
+        """How many rollouts are to be submitted; None: the policies propose single edits, which are not."""
         if self.single_edits:
             return None
-        asked = self.search.options.get("n", 1) if self.search.name == "best_of_n" else 1
-        return max(self.rollouts, int(asked))
+        count = self.search.options.get("n", 1) if self.search.name == "best_of_n" else 1
+        return max(self.rollouts, int(count))
 
     @property
     def patience(self) -> int:
-        """How many lines of work in a row may end without anything better; more for a search that was named."""
+        """How many rollouts in a row may end without anything better; more for a search that was named."""
         return 3 if self.search.name == "auto" else 10
 
     @property
     def single_edits(self) -> bool:
         """Whether all policies propose single edits."""
-        return self.proposing is None
+        return self.primary_model is None
 
     @property
-    def proposing(self) -> str | None:
+    def primary_model(self) -> str | None:
         """The first model among the policies."""
         return next(
             (choice.name for choice in (self.policy, *self.panel) if choice.name not in MODEL_FREE_POLICIES), None

@@ -1,4 +1,4 @@
-"""Task: all that a solver may know about the work."""
+"""Task: everything that a solver may know about the work."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class Task:
     test_command: str
     """A shell command, run from the root of the workspace."""
     goal_tests: tuple[str, ...] = ()
-    """Ids of visible tests that fail now and have to pass. Empty: they are not known, unless `goal_failing`."""
+    """Ids of visible tests that fail now and have to pass. Empty: not known, unless `goal_failing`."""
     protected_paths: tuple[str, ...] = ()
-    """Glob patterns, relative to the workspace, of files that a patch may not use to change what the tests say.
-    They come on top of the patterns that are always protected (`agent.evaluate.guard`)."""
+    """Glob patterns, relative to the workspace, of files that a patch may not use to change the results of the tests,
+    besides the patterns that are always protected (`agent.evaluate.guard`)."""
     goal_failing: bool = False
-    """Every test that fails in the base state has to pass, where no `goal_tests` are named."""
+    """All tests that fail in the base state are goals, if `goal_tests` is empty."""
     base: str = ""
-    """The commit that the workspace is at, for the record; may be empty."""
+    """The commit of the workspace, for the record; may be empty."""
     framework: str = ""
     """The test framework that the command runs, by name (`agent.measure.adapters.registry`). Empty: pytest, or a
-    program of which only the exit code is known."""
+    program that is judged by its exit code alone."""
     instructions: str = ""
-    """What the person who runs this wants every model that proposes to heed, in their own words (trusted)."""
+    """The user's own instructions for every model that proposes edits (trusted text)."""
     tags: dict[str, str] = field(default_factory=dict)
-    """Free facts for reports and exports (repository, licence, source), never shown to a policy."""
+    """Further facts for reports and exports (repository, licence, source); never shown to a policy."""
 
 
 @cache
@@ -53,7 +53,7 @@ def _adapter() -> Any:
 
 
 def dump_task(task: Task) -> dict[str, Any]:
-    """A task in the form that a journal keeps."""
+    """A task as JSON, as the journal stores it."""
     dumped: dict[str, Any] = _adapter().dump_python(task, mode="json")
     return dumped
 
@@ -62,19 +62,21 @@ def load_task(dumped: dict[str, Any]) -> Task:
     """The inverse of `dump_task`.
 
     Raises:
-        agent.errors.JournalError: it is not a task.
+        agent.errors.JournalError: it is not a task of this version.
     """
     try:
         task: Task = _adapter().validate_python(dumped)
     except ValueError as error:
-        raise JournalError(f"the journal describes no task of this version of ramify: {reason(error)}") from error
+        raise JournalError(
+            f"the journal holds no task that this version of ramify can read: {reason(error)}"
+        ) from error
     return task
 
 
 def settled(task: Task, provider: Provider, base: Snapshot) -> Task:
-    """The task with its workspace where the base state has it, and with the tests run by what a tool calls that would
-    hide them (`agent.measure.automation`), which is said. Where the workspace is a folder of the place that was named,
-    the tests are run from there all the same, as those do who made such images."""
+    """The task as it fits the base state: with the place of its workspace there, and with the test command that tox or
+    nox would call in place of the tool (`agent.measure.automation`), which a warning says. If the workspace is a folder
+    below the named place, the tests still run from the named place, as the makers of such images do."""
     from agent.measure.adapters.registry import named_in
     from agent.measure.automation import is_tool, look_through
 
@@ -95,5 +97,5 @@ def settled(task: Task, provider: Provider, base: Snapshot) -> Task:
 
 
 def as_begun(task: Task, begun: Task) -> Task:
-    """The task with its tests run as they were when its run began, whatever `settled` made of them."""
+    """The task with the test command and framework of when its run began, which `settled` may have changed."""
     return replace(task, test_command=begun.test_command, framework=begun.framework)

@@ -180,4 +180,4 @@ class TestShow:
     ],
 )
 def test_waves_are_made_of_independent_rollouts_unless_a_search_is_named_or_single_edits_are_proposed(given, name):
-    assert load(overrides=given).searching.name == name
+    assert load(overrides=given).resolved_search.name == name

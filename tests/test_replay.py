@@ -153,7 +153,7 @@ def test_a_run_of_a_version_that_kept_no_answers_is_refused(tmp_path):
         run.record(Started({}, {}, Snapshot("s0", "d0")))
         run.record(Added(node(0)))
         run.record(Spent(Usage(model_calls=1), "model", 0))
-    with pytest.raises(UsageError, match="kept no answers"):
+    with pytest.raises(UsageError, match="did not record the answers"):
         replay(tmp_path / "run", tmp_path / "new")
 
 
@@ -161,7 +161,7 @@ def test_a_run_that_delegated_the_parts_of_its_issue_is_refused(tmp_path):
     with Run.open(tmp_path / "run") as run:
         run.record(Started(dump_task(task(tmp_path)), {"delegate": True}, Snapshot("s0", "d0")))
         run.record(Added(node(0)))
-    with pytest.raises(UsageError, match="several searches, one for each part"):
+    with pytest.raises(UsageError, match="divided its issue into several searches"):
         replay(tmp_path / "run", tmp_path / "new")
 
 
@@ -169,7 +169,7 @@ def test_a_run_whose_checkout_is_gone_says_which_and_makes_nothing(tmp_path):
     with Run.open(tmp_path / "run") as run:
         run.record(Started(dump_task(task(tmp_path / "moved")), {}, Snapshot("s0", "d0")))
         run.record(Added(node(0)))
-    with pytest.raises(UsageError, match=f"the checkout {tmp_path / 'moved'} that it searched is gone; put it back"):
+    with pytest.raises(UsageError, match=f"the checkout {tmp_path / 'moved'} that it searched is missing; restore it"):
         replay(tmp_path / "run", tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

@@ -25,15 +25,15 @@ def asked(settings):
 def test_one_rollout_in_one_round_is_no_wave_and_its_search_is_the_one_that_is_named():
     settings = Settings(policy=MODEL)
     assert asked(settings) == ([], None)
-    assert settings.searching == Choice(name="auto")
+    assert settings.resolved_search == Choice(name="auto")
 
 
 @pytest.mark.parametrize("waves", [{"rollouts": 3}, {"rounds": 2}])
 def test_a_search_that_is_left_open_is_that_of_independent_rollouts_and_one_that_is_named_stays(waves):
     settings = Settings(policy=MODEL, **waves)
-    assert settings.searching == Choice(name="best_of_n", options={"n": settings.rollouts})
+    assert settings.resolved_search == Choice(name="best_of_n", options={"n": settings.rollouts})
     for named in (Choice(name="mcts"), Choice(name="auto", options={"patience": 3})):
-        assert Settings(policy=MODEL, search=named, **waves).searching == named
+        assert Settings(policy=MODEL, search=named, **waves).resolved_search == named
 
 
 def test_where_no_model_proposes_nobody_is_asked():

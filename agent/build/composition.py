@@ -1,4 +1,4 @@
-"""The composition root: the only file that knows every implementation by name."""
+"""Makes the components of a search from its settings, and starts or resumes a run with them."""
 
 from __future__ import annotations
 
@@ -71,21 +71,20 @@ def start(
     parent: ParentBudget | None = None,
     make: Callable[..., Model] | None = None,
     known: Run | None = None,
-    order: Schedule = (),
+    schedule: Schedule = (),
 ) -> Result:
-    """Solve a task in a run directory; a run that is there already is continued. Instructions of the
-    settings take the place of the task's. What it spends is spent of `parent` as well, the budget of several runs
-    together. `make` makes the models in place of `agent.models.registry.make`; `known` is as for
-    `agent.solver.solve.solve`, `order` as for `agent.engine.engine.Engine`.
+    """Solve a task in a run directory; a run that is there already is continued. Instructions in the settings replace
+    the task's. `parent`: a budget of several runs together, which the run also spends from. `make` replaces
+    `agent.models.registry.make`; `known` is as for `agent.solver.solve.solve`, `schedule` as for
+    `agent.engine.engine.Engine`.
 
     Raises:
-        agent.errors.RamifyError, sandboxes.SandboxError: what each of the parts raises (see
-        `agent.solver.solve.solve`).
+        agent.errors.RamifyError, sandboxes.SandboxError: as `agent.solver.solve.solve`.
     """
     if settings.instructions is not None:
         task = dataclasses.replace(task, instructions=settings.instructions.text)
     with Run.open(directory) as run:
-        return _solve(task, settings, run, cancel, on_event, parent, make, known, order)
+        return _solve(task, settings, run, cancel, on_event, parent, make, known, schedule)
 
 
 def resume(
@@ -122,20 +121,22 @@ def _solve(
     parent: ParentBudget | None = None,
     make: Callable[..., Model] | None = None,
     known: Run | None = None,
-    order: Schedule = (),
+    schedule: Schedule = (),
 ) -> Result:
     cancel = cancel or threading.Event()
     task = dataclasses.replace(task, goal_failing=task.goal_failing or settings.single_edits)
     if run.started is not None and run.started.task:
         task = as_begun(task, load_task(run.started.task))
-    with ExitStack() as held, until(cancel), using(_prompts(settings)), suppress(PullLeft):
+    custom = settings.prompts
+    prompts = SHIPPED if custom is None else Prompts(custom.texts, custom.path)
+    with ExitStack() as held, until(cancel), using(prompts), suppress(PullLeft):
         whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
         recall = attaching.recall(settings.memory, known)
         parts = dataclasses.replace(make_parts(whole, run, held, cancel, parent, make), recall=recall)
         if run.started is not None and not run.over:
             searches = [held.enter_context(Run.read(path)) for path in going(run)]
             forget_unrecorded(parts.provider, run.started.base, run, *searches)
-        search: MakeSearcher = partial(solver.search, schedule=order)
+        search: MakeSearcher = partial(solver.search, schedule=schedule)
         begin = _delegation(settings, parts, held, cancel, on_event, make) if settings.delegate else search
         dumped = settings.model_dump(mode="json")
         result = solver.solve(
@@ -144,11 +145,6 @@ def _solve(
         attaching.remember(settings.memory, run, known)
         return result
     return never_begun(run.journal.directory)
-
-
-def _prompts(settings: Settings) -> Prompts:
-    own = settings.prompts
-    return SHIPPED if own is None else Prompts(own.texts, own.path)
 
 
 def _delegation(
@@ -161,11 +157,12 @@ def _delegation(
 ) -> MakeSearcher:
     """A delegation whose parts share the sandbox and the budget of the whole; the first policy that is a model divides
     the issue."""
-    planner = model_of(settings, held, parts.halt, make, None, settings.proposing) if settings.proposing else None
+    name = settings.primary_model
+    planner = model_of(settings, held, parts.halt, make, None, name) if name else None
 
     def search(settings: Settings, run: Run, held: ExitStack) -> Components:
-        made = make_parts(settings, run, held, cancel, parts.budget, make, parts.provider)
-        return dataclasses.replace(made, recall=parts.recall)
+        components = make_parts(settings, run, held, cancel, parts.budget, make, parts.provider)
+        return dataclasses.replace(components, recall=parts.recall)
 
     return partial(Delegation, Workers(settings, search, cancel, on_event or (lambda event: None)), planner)
 
@@ -180,7 +177,7 @@ def make_parts(
     provider: Provider | None = None,
 ) -> Components:
     """The components of a search, made from the settings. Closing `held` closes them, except a `provider` that is
-    given. Nothing waits for a model once `cancel` is set.
+    passed in. Nothing waits for a model once `cancel` is set.
 
     Raises:
         ConfigError: an unknown name or option, a missing key.
@@ -216,17 +213,17 @@ def make_parts(
 
 
 def limits(settings: Settings) -> dict[str, Any]:
-    """The limits of the budget. If a limit of dollars cannot hold since a price is unknown, calls and tokens are
+    """The limits of the budget. If a limit of dollars cannot be kept because a price is unknown, calls and tokens are
     limited as well."""
-    wanted = settings.budget.model_dump()
-    unlimited = wanted["max_usd"] is not None and wanted["max_calls"] is None and wanted["max_tokens"] is None
-    return wanted | UNPRICED_LIMITS if unlimited and unpriced(settings) else wanted
+    limits = settings.budget.model_dump()
+    only_usd = limits["max_usd"] is not None and limits["max_calls"] is None and limits["max_tokens"] is None
+    return limits | UNPRICED_LIMITS if only_usd and unpriced(settings) else limits
 
 
 def unpriced(settings: Settings) -> bool:
     """Whether the price of a model that may be asked is unknown."""
-    asked = {choice.name for choice in policies_of(settings) if choice.name not in MODEL_FREE_POLICIES}
-    asked |= {str(choice.options["model"]) for choice in policies_of(settings) if "model" in choice.options}
-    asked |= {str(settings.value.options["model"])} if "model" in settings.value.options else set()
-    asked |= {name for name in (settings.tournament.model, settings.refine.model) if name}
-    return settings.model.price is None and not all(listed(name, settings.model.base_url) for name in asked)
+    policies = policies_of(settings)
+    models = {choice.name for choice in policies if choice.name not in MODEL_FREE_POLICIES}
+    models |= {str(choice.options["model"]) for choice in (*policies, settings.value) if "model" in choice.options}
+    models |= {name for name in (settings.tournament.model, settings.refine.model) if name}
+    return settings.model.price is None and not all(listed(name, settings.model.base_url) for name in models)

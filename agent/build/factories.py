@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 def search_of(settings: Settings) -> Search:
     """The search. Raises ConfigError for an unknown name or option."""
-    name, options = settings.searching.name, settings.searching.options
+    name, options = settings.resolved_search.name, settings.resolved_search.options
     if name not in SEARCHES:
         raise ConfigError(f"unknown search {name!r}: one of {', '.join(SEARCHES)}")
     if name == "strategies" and settings.policy.name in MODEL_FREE_POLICIES:
@@ -53,7 +53,7 @@ def policies_of(settings: Settings) -> tuple[Choice, ...]:
     return named
 
 
-def policy_of(choice: Choice, spoken_to: ModelSettings, run: Run, models: Callable[[str], Model]) -> Policy:
+def policy_of(choice: Choice, settings: ModelSettings, run: Run, models: Callable[[str], Model]) -> Policy:
     """A policy. Raises ConfigError for an unknown option, or a model that cannot be made."""
     if choice.name in POLICIES:
         return POLICIES[choice.name](choice.options, run, models)
@@ -61,23 +61,23 @@ def policy_of(choice: Choice, spoken_to: ModelSettings, run: Run, models: Callab
     from agent.policy.chat.conversation import capped
     from agent.policy.chat.policy import ChatPolicy
 
-    known = abilities(choice.name, spoken_to.base_url)
-    given = {
-        "tool_calls": "text" if spoken_to.tool_calls == "auto" and known.tools is False else spoken_to.tool_calls,
-        "context_tokens": capped(spoken_to.context_tokens or known.context_tokens, spoken_to.context_soft_cap),
+    known = abilities(choice.name, settings.base_url)
+    detected = {
+        "tool_calls": "text" if settings.tool_calls == "auto" and known.tools is False else settings.tool_calls,
+        "context_tokens": capped(settings.context_tokens or known.context_tokens, settings.context_soft_cap),
     }
-    return _construct(ChatPolicy, {**given, **choice.options, "model": models(choice.name)}, "policy.chat")
+    return _construct(ChatPolicy, {**detected, **choice.options, "model": models(choice.name)}, "policy.chat")
 
 
 def _mutate(options: Mapping[str, Any], run: Run, models: Callable[[str], Model]) -> MutatePolicy:
     from agent.measure.probing.spectrum import Spectrum
     from agent.policy.mutate import MutatePolicy
 
-    known = {
+    facts = {
         "spectrum": lambda: Spectrum.from_json(run.note(0, "spectrum") or {}),
         "patch": run.journal.get_blob,
     }
-    return _construct(MutatePolicy, {**options, **known}, "policy.mutate")
+    return _construct(MutatePolicy, {**options, **facts}, "policy.mutate")
 
 
 def _edit(options: Mapping[str, Any], run: Run, models: Callable[[str], Model]) -> Policy:
@@ -113,8 +113,8 @@ def _cache_ttl(settings: Settings, run: Run | None) -> Literal["5m", "1h"]:
     take."""
     if settings.model.cache_ttl != "auto":
         return settings.model.cache_ttl
-    known = run is not None and len(run.tree)
-    return lifetime(state_s(run.tree.root.report, settings.measure.timing) if run and known else 0.0)
+    measured = run is not None and len(run.tree)
+    return lifetime(state_s(run.tree.root.report, settings.measure.timing) if run and measured else 0.0)
 
 
 def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
@@ -124,22 +124,22 @@ def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
         raise ConfigError(f"unknown value {name!r}: one of {', '.join(VALUES)}")
     if "model" not in [field.name for field in dataclasses.fields(VALUES[name])]:  # type: ignore[arg-type]  # all are dataclasses
         return _construct(VALUES[name], options, f"value.{name}")
-    wanted = options.pop("model", settings.proposing)
-    if wanted is None:
+    model = options.pop("model", settings.primary_model)
+    if model is None:
         raise ConfigError(
             f"value `{name}` needs a model, and policy `mutate` has none: set one with "
             "-c value.model=PROVIDER/NAME, or use --value tests"
         )
-    return _construct(VALUES[name], {**options, "model": models(str(wanted))}, f"value.{name}")
+    return _construct(VALUES[name], {**options, "model": models(str(model))}, f"value.{name}")
 
 
 def _construct(kind: type[_T], options: Mapping[str, Any], where: str) -> _T:
     """An implementation, made from the settings as its keywords."""
     assert dataclasses.is_dataclass(kind)
-    known = [f.name for f in dataclasses.fields(kind) if f.init]
+    keywords = [f.name for f in dataclasses.fields(kind) if f.init]
     for key in options:
-        if key not in known:
-            raise ConfigError(f"unknown setting `{where}.{key}`: one of {', '.join(known) or 'none'}")
+        if key not in keywords:
+            raise ConfigError(f"unknown setting `{where}.{key}`: one of {', '.join(keywords) or 'none'}")
     try:
         return kind(**options)
     except (TypeError, ValueError) as error:

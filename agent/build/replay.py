@@ -59,15 +59,15 @@ def replay(
     cancel: threading.Event | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> Replayed:
-    """Search once more in a new directory, as the run at `source` did or with settings that `change` makes of its own.
-    `live`: models are asked for what it has no answer to.
+    """Repeat the search of the run at `source` in a new directory, with its settings or with what `change` makes of
+    them. `live`: models are asked for answers that were not recorded.
 
-    People's orders are given again. One worker searches, and begins and ends everything in the order in which several
-    did; earlier versions of ramify did not record that, and of their runs no order of states is promised. Recorded test
-    results of a state are taken over; the patch in the end is verified by running the tests.
+    The orders of people are given again. One worker searches, and begins and ends expansions in the recorded order;
+    earlier versions of ramify did not record it, so the states of their runs may come in another order. Recorded test
+    results of states are reused; the final patch is verified by running the tests.
 
     Raises:
-        agent.errors.UsageError: there is no such run, or nothing that can be replayed.
+        agent.errors.UsageError: there is no such run, or it cannot be replayed.
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.build.composition.start`.
     """
     with Run.read(journal_of(source).parent) as old:
@@ -83,7 +83,7 @@ def replay(
             on_event=_Follower(old, directory, stop, on_event) if same else on_event,
             make=partial(_model, archive, live),
             known=old,
-            order=schedule(_flights(old)) if same else (),
+            schedule=schedule(_schedule_entries(old)) if same else (),
         )
         with Run.read(directory) as new:
             difference = first_difference(old, new) if same else None
@@ -91,31 +91,35 @@ def replay(
 
 
 def _replayable(old: Run, source: Path) -> Started:
-    """How the run began, if it can be replayed.
+    """The beginning of the run.
 
     Raises:
-        agent.errors.UsageError: it cannot, and why.
+        agent.errors.UsageError: the run cannot be replayed; the message says why.
     """
     started = old.started
     if started is None or not len(old.tree):
         raise UsageError(f"{source}: the run ended before its base state was measured; there is nothing to replay")
     if old.usage.model_calls and not old.asked:
-        raise UsageError(f"{source}: a version of ramify wrote it that kept no answers of models; solve it again")
+        raise UsageError(
+            f"{source}: the version of ramify that wrote it did not record the answers of models; solve it again"
+        )
     if started.settings.get("delegate"):
-        raise UsageError(f"{source} is several searches, one for each part of its issue; only one can be replayed")
+        raise UsageError(
+            f"{source} divided its issue into several searches; only runs of a single search can be replayed"
+        )
     checkout = load_task(started.task).workspace.path
     if checkout is not None and not checkout.is_dir():
-        raise UsageError(f"{source}: the checkout {checkout} that it searched is gone; put it back as it was then")
+        raise UsageError(f"{source}: the checkout {checkout} that it searched is missing; restore it as it was then")
     return started
 
 
 class _Follower:
-    """Repeats the orders of people at the same moments, and ends the replay where the run ended, if it was ended from
-    outside: by a limit, the clock, a signal or an error."""
+    """Repeats the orders of people at the same moments, and ends the replay where the run was ended from outside: by a
+    limit, the clock, a signal or an error."""
 
     def __init__(self, old: Run, directory: Path, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
         by_itself = old.ended is not None and Stop[old.ended.stop] in (Stop.SOLVED, Stop.EXHAUSTED, Stop.FINISHED)
-        self._last = None if by_itself else old.tree.ended_expansions
+        self._stop_after = None if by_itself else old.tree.ended_expansions
         self._orders = list(_orders(old))
         self._directory, self._stop, self._on_event = directory, stop, on_event
         self._ended = 0
@@ -126,11 +130,11 @@ class _Follower:
         if isinstance(event, Added) or ends_expansion(event):
             while self._orders and self._orders[0][0] <= self._ended:
                 put(self._directory, self._orders.pop(0)[1])
-            if self._ended == self._last:
+            if self._ended == self._stop_after:
                 self._stop.set()
 
 
-def _flights(old: Run) -> Iterator[ScheduleEntry | None]:
+def _schedule_entries(old: Run) -> Iterator[ScheduleEntry | None]:
     """The schedule entries of all expansions that ended, in that order."""
     for event in old.journal.events():
         if isinstance(event, (Added, Merged, Remeasured, Failed, Exhausted)):
@@ -146,13 +150,13 @@ def _orders(old: Run) -> Iterator[tuple[int, Order]]:
             yield ended, event.order
 
 
-def _settings(wanted: Settings, old: Run, same: bool) -> Settings:
+def _settings(settings: Settings, old: Run, same: bool) -> Settings:
     """The settings for one worker: those of the run without the limit of seconds, and without any limits if sessions of
     the run may have had different ones."""
     sessions = sum(event.kind == "ended" for event in old.journal.events())
-    names = type(wanted.budget).model_fields if sessions > 1 else ("max_seconds", "max_measurements")
-    limits = wanted.budget.model_copy(update=dict.fromkeys(names)) if same else wanted.budget
-    return wanted.model_copy(update={"budget": limits, "workers": 1})
+    names = type(settings.budget).model_fields if sessions > 1 else ("max_seconds", "max_measurements")
+    limits = settings.budget.model_copy(update=dict.fromkeys(names)) if same else settings.budget
+    return settings.model_copy(update={"budget": limits, "workers": 1})
 
 
 def _take_reports(source: Path, directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""iter_solve(): a search as an iterator of its events, for callers that would rather loop than be called back."""
+"""iter_solve(): a search as an iterator of its events, for callers that prefer a loop to a callback."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ __all__ = ["iter_solve"]
 def iter_solve(
     task: Task, settings: Settings, directory: Path, *, cancel: threading.Event | None = None
 ) -> Iterator[Event | Result]:
-    """Solve a task in a run directory, as `solve` does: every event once it is recorded, and last the `Result`.
+    """Solve a task in a run directory, as `solve` does. Yields every event once it is recorded, and the `Result` last.
 
-    The search runs in a thread of its own and does not wait for its reader. When the iterator is closed before its end,
-    `cancel` is set, and the search ends as on any cancellation: the best patch so far is in the run directory, and the
-    run can be resumed.
+    The search runs in its own thread and does not wait for the reader. If the iterator is closed early, `cancel` is
+    set, and the search ends as on any cancellation: the best patch so far is in the run directory, and the run can be
+    resumed.
 
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: as `solve`.
     """
-    told: SimpleQueue[Event | Result | BaseException] = SimpleQueue()
+    items: SimpleQueue[Event | Result | BaseException] = SimpleQueue()
     stop = cancel or threading.Event()
 
     def search() -> None:
         try:
-            told.put(start(task, settings, directory, cancel=stop, on_event=told.put))
-        except BaseException as error:  # it is raised where the iterator is read
-            told.put(error)
+            items.put(start(task, settings, directory, cancel=stop, on_event=items.put))
+        except BaseException as error:  # raised again where the iterator is read
+            items.put(error)
 
     thread = threading.Thread(target=search, name="ramify-solve")
     thread.start()
     try:
-        while not isinstance(item := told.get(), Result | BaseException):
+        while not isinstance(item := items.get(), Result | BaseException):
             yield item
-    except BaseException:  # the reader has left
+    except BaseException:  # the iterator was closed
         stop.set()
         raise
     finally:

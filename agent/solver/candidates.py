@@ -53,13 +53,13 @@ class CandidatePool:
         goal is known; or several lines in a row ended without anything better."""
         if self.solved():
             return Stop.SOLVED
-        lines, tree = self._session.parts.lines, self._run.tree
+        lines, tree = self._session.components.lines, self._run.tree
         if lines is None:
             return None
         ended = list(tree.view(OpenLines, OpenLines).ended)
         if not self.scorer.task.goal_tests and sum(map(self._counts, ended)) >= lines:
             return Stop.SUBMITTED
-        patience = self._session.parts.patience
+        patience = self._session.components.patience
         best = max((tree[node_id].value for node_id in ended[:-patience]), default=tree.root.value)
         stuck = len(ended) >= lines + patience - 1 and all(tree[n].value <= best for n in ended[-patience:])
         return Stop.NO_PROGRESS if stuck else None
@@ -116,7 +116,7 @@ class CandidatePool:
         """The state's patch against the root state."""
         if (verdict := self._known(node.id)) is not None:
             return self._run.journal.get_blob(verdict["patch"])
-        return self._session.parts.provider.diff(self._run.tree.root.snapshot, node.snapshot)
+        return self._session.components.provider.diff(self._run.tree.root.snapshot, node.snapshot)
 
     def candidates(self) -> list[Node]:
         """States worth a patch (`agent.run.rollouts.is_candidate`), the most promising first: solved, then submitted
@@ -166,7 +166,7 @@ class CandidatePool:
 
     def _verify(self, node: Node, patch: bytes) -> Mapping[str, Any]:
         """Verify a state's patch (`agent.evaluate.verification.verify`). Returns the verdict as a note."""
-        provider = self._session.parts.provider
+        provider = self._session.components.provider
         provider.require_room(to_finish=True)
         verdict = verify(provider, self._run.tree.root, node, patch, self.scorer)
         self._session.record(Spent(Usage(measurements=verdict.measurements), "verification", node.id))
@@ -182,7 +182,7 @@ class CandidatePool:
     def _end_unverified(self, best: Node, stop: Stop, error: BaseException | None) -> Result:
         """End with the best state's patch unverified, since there is no room or no time; a later session verifies
         it."""
-        patch = self._session.parts.provider.diff(self._run.tree.root.snapshot, best.snapshot)
+        patch = self._session.components.provider.diff(self._run.tree.root.snapshot, best.snapshot)
         final = {"passed": len(best.report.passes), "failed": len(best.report.failures)}
         note = {"patch": self._run.journal.put_blob(patch), "final": final}
         return end(self._session, "improved", best, stop, error, note, verified=False)

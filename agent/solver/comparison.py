@@ -55,14 +55,14 @@ class Comparison:
         """As `agent.solver.candidates.CandidatePool.acceptable`, with the test run reserved in the budget."""
         if self.session.run.verdict(node.id) is not None:
             return self.answers.acceptable(node)
-        with self.session.parts.budget.reserve(Usage(measurements=1)):
+        with self.session.components.budget.reserve(Usage(measurements=1)):
             return self.answers.acceptable(node)
 
     def rank(self, candidates: Sequence[Candidate]) -> Ranking:
         """Rank the candidates, best first. Each new ballot is recorded at once, and the ranking at the end."""
         session, name = self.session, key(self.session.run.round)
         ranking = self._rank(candidates)
-        noted = note(ranking, candidates, seed=session.parts.seed)
+        noted = note(ranking, candidates, seed=session.components.seed)
         if session.run.note(ROOT, name) != noted:
             session.record(Noted(ROOT, name, noted))
         return ranking
@@ -77,13 +77,13 @@ class Comparison:
         return rank(
             self.answers.scorer.task,
             candidates,
-            parts.judge(session.asker.at(None, "judge")) if parts.judge else None,
+            parts.judge(session.gateway.at(None, "judge")) if parts.judge else None,
             group=parts.tournament.group,
             votes=parts.tournament.votes,
             round=session.run.round,
             known=session.run.ballots,
             record=lambda ballot: session.record(Voted(ballot)),
-            workers=session.parts.workers,
+            workers=session.components.workers,
             ties=CrossCheck(session, self.answers.scorer.own).scores if parts.tournament.crosscheck else None,
         )
 
@@ -101,9 +101,9 @@ class Comparison:
         session, run = self.session, self.session.run
         if (known := summary_of(run, rollout.leaf)) is not None:
             return known
-        provider, model = session.parts.provider, self.parts.summariser
+        provider, model = session.components.provider, self.parts.summariser
         if model is not None and of_use:
-            ask = session.asker.at(rollout.best, "summary")
+            ask = session.gateway.at(rollout.best, "summary")
             summary = model.summarise(self.answers.scorer.task, run, provider, rollout, ask)
         else:
             summary = summarise(run, provider, rollout)

@@ -105,7 +105,7 @@ class CrossCheck:
 
     def _over(self) -> bool:
         """Whether the session is to end."""
-        return self.session.cancel.is_set() or self.session.parts.budget.left_s <= 0
+        return self.session.cancel.is_set() or self.session.components.budget.left_s <= 0
 
     def _tests(self, author: NodeId, paths: Sequence[str]) -> dict[str, bytes]:
         """The candidate's test files that are run with other patches."""
@@ -130,7 +130,7 @@ class CrossCheck:
 
     def _cell(self, tests: Mapping[str, bytes], node: NodeId) -> Mapping[str, Cell]:
         """The result in one state, found once and noted."""
-        run, budget = self.session.run, self.session.parts.budget
+        run, budget = self.session.run, self.session.components.budget
         key = f"crosscheck/{sha256(repr(sorted(tests.items())).encode()).hexdigest()[:32]}"
         known: Any = run.note(node, key)
         if known is None:

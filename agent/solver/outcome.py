@@ -49,7 +49,7 @@ def end(
         best=None if best is None else best.id,
         verified=best is not None and verified,
         patch_blob=verdict.get("patch"),
-        elapsed_s=session.parts.budget.elapsed_s,
+        elapsed_s=session.components.budget.elapsed_s,
         final=verdict.get("final", {}),
     )
     _note_forks(session)
@@ -103,7 +103,7 @@ def _note_forks(session: Session) -> None:
     """Note how often states were forked, in this session and earlier ones together."""
     if not len(session.run.tree):
         return
-    now, before = session.parts.provider.forked, _forked(session.run)
+    now, before = session.components.provider.forked, _forked(session.run)
     total = replace(now, times=now.times + before.times, mismatches=now.mismatches + before.mismatches)
     session.record(Noted(0, "forked", asdict(total)))
 

@@ -23,15 +23,15 @@ def round_components(settings: Settings, models: Callable[[str], Model]) -> Roun
     """
     if not settings.in_waves:
         return None
-    proposing, refine = settings.proposing, settings.refine
-    planning = (refine.model or proposing) if refine.plan and refine.priors and settings.rounds > 1 else None
+    primary_model, refine = settings.primary_model, settings.refine
+    planning = (refine.model or primary_model) if refine.plan and refine.priors and settings.rounds > 1 else None
     return RoundComponents(
         rollouts=settings.rollouts,
         rounds=settings.rounds,
         single_edits=settings.single_edits,
         tournament=settings.tournament,
         refine=refine,
-        judge=judge_of(settings.tournament, proposing, models),
-        summariser=ModelSummariser(models(proposing)) if proposing else None,
+        judge=judge_of(settings.tournament, primary_model, models),
+        summariser=ModelSummariser(models(primary_model)) if primary_model else None,
         planner=Planner(models(planning)) if planning else None,
     )

@@ -60,7 +60,7 @@ class Rounds:
         run, parts = self.session.run, self.parts
         tree, solved_only = run.round_tree or run.tree, parts.single_edits
         finished = tree.view((FinishedRollouts, solved_only), lambda t: FinishedRollouts(t, solved_only=solved_only))
-        late = solved_only and run.round < parts.rounds * self.session.parts.budget.used_share
+        late = solved_only and run.round < parts.rounds * self.session.components.budget.used_share
         done = finished.count >= parts.rollouts or late
         return Stop.FINISHED if done and not any(run.steering.waiting(run.tree)) else None
 
@@ -96,7 +96,7 @@ class Rounds:
             decision = needed(ranking, run.round, first, gate=parts.refine.gate, until_solved=parts.single_edits)
             return asdict(decision)
 
-        return bool(self.session.once(gate_key(run.round), decide)["refine"])
+        return bool(self.session.memo(gate_key(run.round), decide)["refine"])
 
     def _can_begin(self) -> bool:
         """Whether rollouts can begin at the root, and no person has ordered to expand something else."""
@@ -111,7 +111,7 @@ class Rounds:
         self.session.record(Round(run.round + 1, len(run.tree), briefing, tuple(local)))
 
     def _draw(self, summaries: Sequence[Summary]) -> Plan | None:
-        planner, ask = self.parts.planner, self.session.asker.at(None, "plan")
+        planner, ask = self.parts.planner, self.session.gateway.at(None, "plan")
         return planner.draw(self.answers.scorer.task, summaries, ask) if planner else None
 
     def _best_first(self) -> list[NodeId]:
@@ -126,7 +126,7 @@ class Rounds:
         return Comparison(self.session, self.parts, self.answers)
 
     def _interrupted(self) -> Stop | None:
-        budget = self.session.parts.budget
+        budget = self.session.components.budget
         if self.session.cancel.is_set():
             return Stop.INTERRUPTED
         return budget.stop() if budget.left_s <= 0 else None

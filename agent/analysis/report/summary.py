@@ -22,7 +22,7 @@ _VERDICTS = {
     "no_patch": "no patch: nothing better than the repository as it is was found",
 }
 _FINER = {
-    Grade.DECLARED: "submitted: the model says that tests that now fail contradict the issue; check before you apply it",
+    Grade.DECLARED: "submitted: the model says that the failing tests contradict the issue; check before you apply it",
     Grade.BROKEN: "submitted, not accepted: tests that passed before fail, and the model does not say why",
     Grade.UNFINISHED: "not finished: this is the best change so far",
 }

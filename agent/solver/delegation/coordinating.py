@@ -41,7 +41,7 @@ class Delegation:
     def __init__(self, work: Worker, model: Model | None, session: Session, scorer: StagedScorer) -> None:
         self._work, self._model, self._task = work, model, scorer.task
         self._session, self._integration = session, Integration(session, scorer)
-        self._parts, self._run = session.parts, session.run
+        self._parts, self._run = session.components, session.run
         self._waiting: set[str] = set()
         self._stop: Stop | None = None
         self.error: Exception | None = None
@@ -76,8 +76,8 @@ class Delegation:
     @cached_property
     def _plan(self) -> tuple[SubTask, ...]:
         spectrum = Spectrum.from_json(self._run.note(0, "spectrum") or {}) if self._parts.localise else Spectrum()
-        ask = self._session.asker.at(0, PLAN)
-        plan = from_note(self._session.once(PLAN, lambda: to_note(self._task, spectrum, self._model, ask)))
+        ask = self._session.gateway.at(0, PLAN)
+        plan = from_note(self._session.memo(PLAN, lambda: to_note(self._task, spectrum, self._model, ask)))
         log.info("parts: %s", ", ".join(part.id for part in plan))
         return plan
 

@@ -33,7 +33,7 @@ class Integration:
 
     def __init__(self, session: Session, scorer: StagedScorer) -> None:
         self._session, self._scorer = session, scorer
-        self._run, self._provider = session.run, session.parts.provider
+        self._run, self._provider = session.run, session.components.provider
 
     @property
     def tip(self) -> Node:
@@ -104,7 +104,7 @@ class Integration:
         label = f"merge {name}" if kind == MERGED else f"{name}, not done"
         node = Node(len(self._run.tree), (tip.id,), (), state, judgement.report, evaluation, policy_id=name,
                     terminal=evaluation.solved, label=label, kind=kind)  # fmt: skip
-        self._session.record(Added(node, self._session.parts.budget.elapsed_s))
+        self._session.record(Added(node, self._session.components.budget.elapsed_s))
 
     def _others(self, search: Attempt) -> str:
         """The parts that were merged since a search began."""

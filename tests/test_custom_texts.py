@@ -426,13 +426,13 @@ class TestADirectoryOfPrompts:
     @pytest.mark.parametrize(
         ("name", "text", "why"),
         [
-            ("chat_sytem.md", "x", "there is no prompt of that name; the nearest are chat_system.md, "),
-            ("notes.txt", "x", "there is no prompt of that name"),
+            ("chat_sytem.md", "x", "there is no shipped prompt of that name; the nearest are chat_system.md, "),
+            ("notes.txt", "x", "there is no shipped prompt of that name"),
             ("chat_system.md", "{% if %}", "line 1, is not a Jinja template"),
             ("chat_system.md", "{{ 1 | shout }}", "No filter named 'shout'"),
             ("chat_system.md", "a {{ workdir }}", "uses the unknown variable `workdir`; this prompt has none"),
             ("chat_plan.md", "{{ plan }}", "unknown variable `plan`; this prompt has cause, first, steps"),
-            ("chat_system.md", "{% include 'chat_task' %}", "takes in another one"),
+            ("chat_system.md", "{% include 'chat_task' %}", "includes another one"),
             ("chat_system.md", " \n", "is empty"),
             ("chat_system.md", "x" * 100_001, "100,001 bytes, and the limit is 100,000"),
         ],
