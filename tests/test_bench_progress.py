@@ -39,7 +39,7 @@ def test_the_table_says_of_each_instance_what_it_does_and_of_all_how_they_ended(
     progress.advanced(bare_instance("c"), InstanceStatus("waiting for a machine", nodes=7))
     text = shown(progress, console)
     assert [line.split()[1] for line in text.splitlines()[1:4]] == ["a", "b", "c"]
-    assert "beginning wave 2" in text.splitlines()[1]
+    assert "beginning round 2" in text.splitlines()[1]
     assert text.splitlines()[3].split()[2:7] == ["waiting", "for", "a", "machine", "7"]
     assert "hidden tests: 0 of 4 ended, 2 model calls, 10 tokens, 0.2500 dollars" in text
     progress.ended(bare_instance("a"), Attempt("a", "done", "hidden", facts=SOLVED))

@@ -418,9 +418,9 @@ def test_an_edit_that_openhands_took_back_is_no_file_without_text(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("{", "is neither a run nor a trajectory: it is no JSON"),
-        ("[]", "no trajectory of mini-swe-agent"),
-        ('{"steps": []}', "no trajectory of mini-swe-agent .it has no `messages`., none of SWE-agent .* of OpenHands"),
+        ("{", "is neither a run nor a trajectory: it is not valid JSON"),
+        ("[]", "not a trajectory of mini-swe-agent"),
+        ('{"steps": []}', "not a trajectory of mini-swe-agent .it has no `messages`., SWE-agent .* or OpenHands"),
         ('[{"source": "agent", "action": {}}]', "`history.0.action`: Input should be a valid string"),
         ('{"messages": {}}', "`messages`: Input should be a valid list"),
         ('{"trajectory": [{"observation": ""}]}', "`trajectory.0.action`: Field required"),

@@ -108,10 +108,10 @@ def test_each_worker_says_what_it_does_and_the_main_thread_only_while_it_is_alon
         thread.start()
         thread.join()
     text = shown(view)
-    assert text.count("looking at what the tests said") == 2
+    assert text.count("evaluating the test results") == 2
     assert "measuring" not in text
     view.take(Round(2, 3))
-    assert "worker 1  beginning wave 2" in shown(view)
+    assert "worker 1  beginning round 2" in shown(view)
     assert "worker 2" not in shown(view)
 
 

@@ -98,7 +98,7 @@ def test_an_attempt_at_the_wrong_file_is_followed_by_one_that_has_a_plan_and_beg
     assert [node.parents for node in run.tree] == [(), (0,), (0,)]
     shown = facts(run)
     assert re.search(
-        r"^worth of wave 2: 1\.000 and solved, for \d test runs, \d+ s, 2 model calls", shown, re.MULTILINE
+        r"^worth of round 2: 1\.000 and solved, for \d test runs, \d+ s, 2 model calls", shown, re.MULTILINE
     )
     assert "\nrefinement: kept right 0 of 0, fixed wrong 1 of 1\n" in shown
     told_of = as_json(result, None)["waves"]

@@ -339,11 +339,11 @@ def test_a_block_has_a_line_for_each_fact_and_none_for_what_is_not_there(history
         "  hypothesis try",
         "  changed    calc.py",
         "  ran        ls -l",
-        "  mended     t.py::a",
+        "  fixed      t.py::a",
         "  failing    t.py::b",
         "  failing    t.py::c",
         "  progress   node 1 (try) mends t.py::a and breaks t.py::c.",
-        "  failed by  regression: node 1 (try) broke t.py::c",
+        "  failure    regression: node 1 (try) broke t.py::c",
         "  insight    `try` makes t.py::a pass",
         "  insight    `try` breaks t.py::c",
     ]
@@ -356,7 +356,7 @@ def test_a_recorded_summary_is_shown_in_its_authors_words_and_hidden_characters_
     assert said.startswith("rollout 0 > 1, best state 1, in the words of tiny: solved\n")
     assert "\\u200b" in said
     assert "\x1b" not in said
-    assert "  not so     no" in said
+    assert "  wrong      no" in said
 
 
 def test_a_run_without_a_rollout_says_so(history):

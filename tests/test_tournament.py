@@ -349,16 +349,16 @@ def test_show_draws_the_bracket_of_each_wave_and_the_baselines_beside_it(tmp_pat
     order = f"3 (solved, strength {a}, 2 rollouts), 2 (solved, strength {b}), 1 (solved, strength {c}), "
     order += "5 (50% of the goals)"
     assert one.splitlines() == [
-        "wave 1: 4 patches of 5 rollouts",
+        "round 1: 4 patches of 5 rollouts",
         "  stage 1   3 has a bye; 2 beats 1 by 2 to 1",
         "  stage 2   3 beats 2 by 4 to 0",
         f"  order     {order}",
-        f"  judge     fixed: 7 votes, {first['for_first_shown']} for who was shown first; 1 abstention",
+        f"  judge     fixed: 7 votes, {first['for_first_shown']} for the first shown; 1 abstention",
         f"  sure      {first['confidence']:.0%} that 3 is the strongest, if votes were independent",
         f"  baselines at random {first['baselines']['random']}, first finished 1, most tests 1, most rollouts 3",
     ]
     assert two.splitlines()[1] == "  order     1 (solved)"
-    assert three == "wave 3: no rollout has a patch to offer"
+    assert three == "round 3: no rollout has a patch to offer"
     assert one.isascii()
 
 
@@ -368,7 +368,7 @@ def test_what_earlier_versions_noted_besides_is_passed_over(tmp_path):
     for entrant in then["order"]:
         del entrant["checked"]
     one, two = shown(tmp_path, now, then)
-    assert two == one.replace("wave 1", "wave 2")
+    assert two == one.replace("round 1", "round 2")
 
 
 def test_what_ended_the_voting_and_groups_of_three_are_shown(tmp_path):
@@ -378,7 +378,7 @@ def test_what_ended_the_voting_and_groups_of_three_are_shown(tmp_path):
         return nodes[0]
 
     (drawn,) = shown(tmp_path, note(rank(TASK, many(3), FixedJudge(prefer), group=3), many(3)))
-    assert re.search(r"stage 1   \d goes on before \d and \d by rule, votes 1 to \d to \d$", drawn, re.MULTILINE)
+    assert re.search(r"stage 1   \d advances before \d and \d by rule, votes 1 to \d to \d$", drawn, re.MULTILINE)
     assert "  error     no server\n" in drawn
 
 

@@ -128,7 +128,7 @@ def test_a_second_wave_begins_at_the_base_state_and_knows_nothing_of_the_first_b
     assert told[:2] == [None, None]
     assert told[2] == told[3] == run.briefing
     assert {summary.leaf for summary in told[2].summaries} == {1, 2}
-    assert "\nwave 1: states 1 to 2, 2 rollouts; hard: no patch solves the task\nwave 2: states 3 to 4," in facts(run)
+    assert "\nround 1: states 1 to 2, 2 rollouts; hard: no patch solves the task\nround 2: states 3 to 4," in facts(run)
 
 
 def test_a_model_is_asked_for_words_that_somebody_will_read_and_for_no_others(go):

@@ -79,7 +79,7 @@ def test_a_click_on_a_state_shows_all_there_is_to_know_of_it(visit):
             f"[aria-labelledby=tab-{ {'Messages': 'turns'}.get(tab, tab.lower()) }][data-state='2']"
         ).wait_for()
         seen[tab] = page.locator("#tabpanel").text_content()
-    assert "Mended: 1" in seen["Tests"]
+    assert "Fixed: 1" in seen["Tests"]
     assert "Selection 1: 0 was expanded and made state 1" in seen["Why"]
     assert "Selection 2: 1 was expanded and made state 2" in seen["Why"]
     assert "rival 0" in seen["Why"]

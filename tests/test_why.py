@@ -161,5 +161,5 @@ def test_a_pin_is_told_before_what_the_search_compared():
     steering.give(Order("pin", 1), made, 0)
     choice = choose(made, steering, Mcts(), Random(0))
     said = text(explain([*(Added(each) for each in made), Added(node(3, choice.node), choice=choice)], 3))
-    assert "a person pinned node 1: nothing else was looked at" in said
+    assert "a person pinned node 1: no other was considered" in said
     assert any(line.startswith(f"taken {choice.node} ") for line in said)

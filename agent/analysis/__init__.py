@@ -1,4 +1,4 @@
-"""Recorded runs, looked at: reports, diagnosis, histories in git, trajectories of other agents, comparison,
+"""Analysis of recorded runs: reports, diagnosis, histories in git, trajectories of other agents, comparison,
 minimisation.
 
 It must not import `agent.learning`, `agent.build` or `agent.cli`.

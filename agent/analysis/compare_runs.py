@@ -1,8 +1,8 @@
-"""Compares two runs: whether they found the same, and if not, the first difference.
+"""Comparison of two runs: whether they found the same, and if not, where they first differ.
 
-Compared are the states in their order (parents, what was done, said and paid for in each turn, content, tests, value,
-flags), the edges, what came of every expansion, the result and the patch. Not compared: what commands printed, times,
-how often tests were run, and what was paid for expansions that did not end.
+Compared are the states in order (parents; actions, message and usage of each turn; content, tests, value, flags), the
+edges, the results of all expansions, the final result and the patch. Not compared are the output of commands, times,
+the number of test runs, and the usage of expansions that did not end.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from agent.run.tree.tree import Node
 __all__ = ["ends_expansion", "first_difference"]
 
 SHOWN = 200
-"""Characters of a value that are shown."""
+"""How many characters of a value are shown."""
 BASE = "node 0: the state"
 ANOTHER_BASE = ": the checkout, or what is installed on this machine, has changed in between"
 
 
 def first_difference(old: Run, new: Run) -> str:
-    """Where a run parts from an older one, in words; empty when they are the same."""
+    """The first difference between a run and an older one, in words; empty if they are the same."""
     for (what, was), (_, now) in zip(_facts(old, new), _facts(new, old), strict=True):
         if was != now:
             why = ANOTHER_BASE if what == BASE else ""
@@ -37,7 +37,7 @@ def ends_expansion(event: Event) -> bool:
 
 
 def _facts(run: Run, other: Run) -> Iterator[tuple[str, Any]]:
-    """What is compared, with its name. Both runs have the same names."""
+    """The compared facts with their names, which are the same for both runs."""
     for node_id in range(min(len(run.tree), len(other.tree))):
         for name, value in _of_node(run.tree[node_id]).items():
             yield f"node {node_id}: {name}", value

@@ -1,7 +1,8 @@
-"""Minimises solved paths: leaves their detours out and proves that the rest still solves the task.
+"""Shortening: a solved path without its detours, and the proof that it still solves the task.
 
-After Retro-Search, which looks for shorter ways in traces that were right. Law: what is left was carried out from the
-base state, each call of it failed or not as it had before, and the whole suite, run afresh, says that it is solved.
+After Retro-Search, which looks for shorter ways in traces that were right. Law: the remaining turns were carried out
+from the root state, each call failed or succeeded as before, and a new run of the whole test suite says that the task
+is solved.
 """
 
 from __future__ import annotations
@@ -25,76 +26,76 @@ from sandboxes import Provider, Sandbox, Snapshot
 __all__ = ["NOTE", "Bench", "Shortened", "shorten"]
 
 NOTE = "shortened"
-"""The key under which a run keeps it at the leaf."""
+"""The key of the note at the leaf that holds the result."""
 Seen = tuple[tuple[Observation, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
-    """The turns of a path that are enough."""
+    """The turns of a path that suffice to solve the task."""
 
     turns: tuple[tuple[NodeId, int], ...]
-    """Each by its node and its number there, in order."""
+    """The turns in order, each as its node and its number there."""
     seen: tuple[tuple[str, ...], ...]
-    """What the calls of each said when they were carried out without the turns that were left out."""
+    """The results of each turn's calls when they were carried out without the omitted turns."""
     of: int
-    """Turns that the path has."""
+    """The number of turns of the whole path."""
     tried: int
-    """Paths that were carried out to find it."""
+    """How many paths were carried out to find it."""
 
     def to_json(self) -> dict[str, Any]:
-        """The form that a journal keeps."""
+        """The form of the journal."""
         return {"turns": self.turns, "seen": self.seen, "of": self.of, "tried": self.tried}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Shortened:
-        """What was kept."""
+        """Reads what `to_json` wrote."""
         turns = tuple((node, number) for node, number in data["turns"])
         return cls(turns, tuple(map(tuple, data["seen"])), data["of"], data["tried"])
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where paths of a run are carried out once more."""
+    """Carries out paths of a run once more."""
 
     provider: Provider
     root: Node
     scorer: StagedScorer
     allowed: Collection[Kind] = ()
-    """Commands that may be run although they cannot be taken back."""
+    """Irreversible commands that may be run."""
 
     @classmethod
     def of(cls, provider: Provider, task: Task, root: Node, allowed: Collection[Kind] = ()) -> Bench:
-        """Raises UsageError where the goal tests of the task are none of those that the root's report has."""
+        """A bench that values states by their tests. Raises UsageError if the root's report lacks a goal test."""
         return cls(provider, root, StagedScorer(provider, task, root.snapshot, root.report, PassingTests()), allowed)
 
     def solves(self, steps: Sequence[Step]) -> Seen | None:
-        """What the calls of these turns say one after the other, from the base state; None where the end is not solved,
-        or a call fails that did not before, or the other way round."""
-        with TemporarySnapshots(self.provider) as made:
-            turns = Turns(self.provider, _Again(tuple(steps)), len(steps), made, self, self.allowed)
+        """Carry out these turns from the root state. Returns the observations of each turn; None if the last state is
+        not solved, or a call fails that succeeded before or the other way round."""
+        with TemporarySnapshots(self.provider) as snapshots:
+            turns = Turns(self.provider, _Again(tuple(steps)), len(steps), snapshots, self, self.allowed)
             taken = turns.take(self.root.snapshot, Random(0))
-            same = [_went(step) for step in taken.steps] == [_went(step) for step in steps]
+            same = [_succeeded(step) for step in taken.steps] == [_succeeded(step) for step in steps]
             return tuple(step.observations for step in taken.steps) if same and self._solved(taken.state) else None
 
     def position(self, box: Sandbox, steps: tuple[Step, ...]) -> Position:
-        """What the policy that repeats the turns is shown."""
+        """The position shown to the policy that repeats the turns."""
         return Position(self.scorer.task, (self.root,), 0, (), steps, box)
 
     def ends_after(self, turns: int) -> bool:
-        """Never: all turns are carried out."""
+        """Always False: all turns are carried out."""
         return False
 
     def known(self, step: Step) -> Snapshot | None:
-        """Nothing: each step is carried out."""
+        """Always None: each step is carried out."""
         return None
 
     def show_values(self, state: Snapshot, wanted: Debug) -> str:
-        """What a run of one test shows of its values."""
+        """The values that a run of one test shows."""
         return self.scorer.debug(state, wanted)
 
     def review(self, steps: tuple[Step, ...]) -> Review:
-        """What answers `run_tests` and `submit`, with nothing to pay."""
+        """Answers `run_tests` and `submit` without charging a budget."""
         return Review(
             task=self.scorer.task,
             provider=self.provider,
@@ -111,7 +112,7 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    """A policy that does what was done."""
+    """A policy that repeats recorded turns."""
 
     steps: tuple[Step, ...]
     policy_id: str = "again/1"
@@ -123,11 +124,12 @@ class _Again:
 
 
 def shorten(path: Sequence[Node], solves: Callable[[Sequence[Step]], Seen | None], most: int = 20) -> Shortened | None:
-    """The fewest turns of a solved path that are found to be enough, in at most `most` tries, from 1; None where the
-    path itself, carried out again, does not solve the task.
+    """The fewest turns of a solved path that are found to suffice in at most `most` tries, from 1; None if the path
+    itself, carried out again, does not solve the task.
 
-    The longest detours are tried first, of those the earliest. A detour begins and ends with a turn that changed
-    something or failed: turns that only looked are left out inside of one, as what came after may rest on them.
+    The longest detours are tried first, the earliest of them before others. A detour begins and ends with a turn that
+    changed something or failed. Turns that only read are left out only inside a detour, since later turns may rest on
+    them.
     """
     turns = [(node.id, number) for node in path for number in range(len(node.steps))]
     steps = [step for node in path for step in node.steps]
@@ -135,20 +137,20 @@ def shorten(path: Sequence[Node], solves: Callable[[Sequence[Step]], Seen | None
     seen, tried, refuted = solves(steps), 1, set[tuple[int, ...]]()
     if seen is None:
         return None
-    while shorter := next((each for each in _shorter(kept, steps) if each not in refuted), None):
+    while shorter := next((turns_left for turns_left in _shorter(kept, steps) if turns_left not in refuted), None):
         if tried == most:
             break
         tried += 1
-        if found := solves([steps[place] for place in shorter]):
-            kept, seen = shorter, found
+        if observations := solves([steps[place] for place in shorter]):
+            kept, seen = shorter, observations
         else:
             refuted.add(shorter)
-    texts = tuple(tuple(each.text for each in observed) for observed in seen)
+    texts = tuple(tuple(observation.text for observation in of_turn) for of_turn in seen)
     return Shortened(tuple(turns[place] for place in kept), texts, len(steps), tried)
 
 
 def _shorter(kept: tuple[int, ...], steps: Sequence[Step]) -> Iterator[tuple[int, ...]]:
-    """The turns that are left without one detour, for each that there may be."""
+    """The remaining turns without one detour, for each possible detour."""
     ends = [place for place, number in enumerate(kept) if _did_something(steps[number])]
     for length in range(len(ends) - 1, 0, -1):
         for first, last in zip(ends, ends[length - 1 :], strict=False):
@@ -162,7 +164,7 @@ def _did_something(step: Step) -> bool:
     )
 
 
-def _went(step: Step) -> list[bool]:
-    """Whether each call of a turn failed. Tests that fail are a result like any other."""
+def _succeeded(step: Step) -> list[bool]:
+    """Whether each call of a turn succeeded. A test run succeeds even if tests fail."""
     pairs = zip(step.actions, step.observations, strict=False)
     return [seen.ok or isinstance(action, RunTests) for action, seen in pairs]

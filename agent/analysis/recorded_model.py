@@ -1,4 +1,4 @@
-"""Recorded models: they give the answers that a run has in its journal, and ask nobody, or only for what it lacks."""
+"""Recorded models replay the answers in a run's journal; the model itself is asked only for missing ones, if at all."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["Archive", "Recorded"]
 
 _REFUSALS = {"TooLong": TooLong, "ToolsRefused": ToolsRefused}
 _RESULT = re.compile(r"`result-[0-9a-f]{16}`|<(result-[0-9a-f]{16})>.*?</\1>", re.DOTALL)
-"""What a command printed, as a model without tool calls is told it, between two lines that nobody else knows."""
+"""The output of a command in a message to a model without tool calls: between two lines with a random tag."""
 
 
 class Archive:
-    """The answers of a run, each to be given once. Thread-safe.
+    """The answers of a run, each given out once. Thread-safe.
 
-    An answer applies to the request that it was given to; else to one that differs from that only in what commands
-    printed; else to one that differs only in the seed, which is another draw from the same distribution.
+    An answer fits the same request; else one that differs only in the output of commands; else one that differs only
+    in the seed, which is another draw from the same distribution.
     """
 
     def __init__(self, run: Run) -> None:
@@ -39,12 +39,12 @@ class Archive:
         self._waiting: defaultdict[str, list[int]] = defaultdict(list)
         self._given: set[int] = set()
         self.missing: list[str] = []
-        """The models that were asked what the run has no answer to, a name a request."""
-        said = run.conversations
-        bare = cache(lambda name: digest_of(_bare(said.value(name))))
+        """The model's name for each request that the run has no answer to."""
+        conversations = run.conversations
+        bare = cache(lambda name: digest_of(_bare(conversations.value(name))))
 
         def keys(recorded: Asked | Refused) -> tuple[str, str, str]:
-            names = said.names(recorded.conversation.digest)
+            names = conversations.names(recorded.conversation.digest)
             return _keys(recorded.model, names, [bare(name) for name in names], recorded.sampling)
 
         for number, asked in enumerate(run.asked):
@@ -57,16 +57,16 @@ class Archive:
 
     @property
     def given(self) -> int:
-        """How many answers were given."""
+        """How many answers were given out."""
         return len(self._given)
 
     def find(self, request: Request) -> Completion | None:
-        """What the request came to: the answer that applies best and was not given yet; None, and the request
-        is missing. Of several the oldest, but where commands printed something else the newest: that of the last time
-        that they were run.
+        """The answer that fits the request best and was not given out yet; None: there is no such answer, and the
+        request is counted as missing. Of several answers the oldest is taken; if the output of commands differs, the
+        newest, from the last time that they were run.
 
         Raises:
-            agent.errors.TooLong, agent.errors.ToolsRefused: the run was refused an answer to it.
+            agent.errors.TooLong, agent.errors.ToolsRefused: the journal has a refusal of this request.
         """
         names = [digest_of(value) for value in request.conversation]
         bare = [digest_of(_bare(value)) for value in request.conversation]
@@ -86,8 +86,8 @@ class Archive:
 
 @dataclass(slots=True)
 class Recorded:
-    """Stands for a model of a run, whose answers are paid for. `make` gives the model itself, for what the run has no
-    answer to; None: such a request fails."""
+    """Replaces a model of a run, whose answers are paid for. `make` makes the model itself, for requests that the run
+    has no answer to; None: such a request fails."""
 
     name: str
     archive: Archive
@@ -98,7 +98,7 @@ class Recorded:
     _making: Lock = field(default_factory=Lock)
 
     def sampling(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """As the model that it stands for."""
+        """As the model that it replaces."""
         return self.parameters.with_those_of(given)
 
     def complete(
@@ -108,11 +108,11 @@ class Recorded:
 
         Raises:
             TooLong, ToolsRefused: a refusal was recorded.
-            PolicyError: there is none, and the model is not to be asked.
+            PolicyError: there is no recorded answer, and the model may not be asked.
         """
-        found = self.archive.find(Request(self.name, tuple(messages), tuple(tools), self.sampling(sampling)))
-        if found is not None:
-            return found
+        answer = self.archive.find(Request(self.name, tuple(messages), tuple(tools), self.sampling(sampling)))
+        if answer is not None:
+            return answer
         if self.make is None:
             raise PolicyError(f"the replayed run has no answer of {self.name} to this request; --live asks for one")
         with self._making:
@@ -120,14 +120,14 @@ class Recorded:
         return self._model.complete(messages, tools, **sampling)
 
     def close(self) -> None:
-        """Give back what the model holds, if it was asked."""
+        """Close the model, if it was asked."""
         if self._model is not None:
             self._model.close()
 
 
 def _keys(model: str, names: Sequence[str], bare: Sequence[str], sampling: Mapping[str, Any]) -> tuple[str, str, str]:
-    """What requests that an answer applies to have in common, the closest first. `names` are the digests of what was
-    said, `bare` those of the same without what commands printed."""
+    """The keys that requests with the same answer share, the strictest first. `names` are the digests of the messages,
+    `bare` those of the messages without the output of commands."""
     unseeded = {key: value for key, value in sampling.items() if key != "seed"}
     return (
         digest_of(["exact", model, list(names), dict(sampling)]),
@@ -137,7 +137,7 @@ def _keys(model: str, names: Sequence[str], bare: Sequence[str], sampling: Mappi
 
 
 def _bare(value: Any) -> Any:
-    """A message without what commands printed, in either form (`agent.policy.chat.dialects`)."""
+    """A message without the output of commands, in either form (`agent.policy.chat.dialects`)."""
     match value:
         case {"role": "tool"}:
             return {**value, "content": ""}

@@ -95,7 +95,7 @@ class CandidatePool:
         self._session.record(Noted(node.id, VERDICT, verdict))
         return verdict
 
-    def stands(self, node: Node) -> bool:
+    def acceptable(self, node: Node) -> bool:
         """Whether the verification says that the state's patch may be the answer.
 
         Raises:
@@ -147,7 +147,7 @@ class CandidatePool:
             if at_once and self._known(candidate.id) is None:
                 return self._end_unverified(candidate, stop, error)
             try:
-                if self.stands(candidate):
+                if self.acceptable(candidate):
                     answer = candidate
                     break
             except StoreFull as full:

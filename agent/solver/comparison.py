@@ -45,18 +45,18 @@ class Comparison:
         """
         run, answers = self.session.run, self.answers
         node = run.tree[rollout.best]
-        stands = is_candidate(node, run.tree.root) and self._stands(node)
-        summary = self._summary(rollout, of_use=stands or run.round < self.parts.rounds)
-        if not stands:
+        acceptable = is_candidate(node, run.tree.root) and self._acceptable(node)
+        summary = self._summary(rollout, of_use=acceptable or run.round < self.parts.rounds)
+        if not acceptable:
             return None
         return Candidate(rollout, answers.patch(node), replace(node.evaluation, solved=answers.solves(node)), summary)
 
-    def _stands(self, node: Node) -> bool:
-        """As `agent.solver.candidates.CandidatePool.stands`, with the test run reserved in the budget."""
+    def _acceptable(self, node: Node) -> bool:
+        """As `agent.solver.candidates.CandidatePool.acceptable`, with the test run reserved in the budget."""
         if self.session.run.verdict(node.id) is not None:
-            return self.answers.stands(node)
+            return self.answers.acceptable(node)
         with self.session.components.budget.reserve(Usage(measurements=1)):
-            return self.answers.stands(node)
+            return self.answers.acceptable(node)
 
     def rank(self, candidates: Sequence[Candidate]) -> Ranking:
         """Rank the candidates, best first. Each new ballot is recorded at once, and the ranking at the end."""

@@ -1,7 +1,7 @@
-"""Diagnosis: what a failed rollout did, stage by stage, where it went wrong, and what depends on that.
+"""Diagnosis: what a failed rollout did, stage by stage, where it went wrong, and what depends on that step.
 
-The onset, the chain of what follows from it, and going on from just before it are CodeTracer's (Towards Traceable Agent
-States). Law: nothing is attributed that was not checked against the record; the rules are in
+From CodeTracer (Towards Traceable Agent States): the onset, the chain of steps that depend on it, and continuing from
+just before it. Law: every attribution is checked against the record; the rules are in
 `agent.analysis.diagnosis.onset`.
 """
 
@@ -33,12 +33,12 @@ __all__ = ["Diagnosis", "diagnose", "diagnose_deeds"]
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What became of one rollout."""
+    """The diagnosis of one rollout."""
 
     source: str
     """The run's directory, or the trajectory's file."""
     path: tuple[NodeId, ...]
-    """From the base state to where the rollout ended; empty for a trajectory of another program."""
+    """From the root to the node where the rollout ended; empty for a trajectory of another program."""
     ended: str
     """How it ended, for people."""
     stages: tuple[Stage, ...]
@@ -47,21 +47,21 @@ class Diagnosis:
     dependents: tuple[int, ...] = ()
     """The numbers of the later steps that depend on the onset."""
     repeats: tuple[int, ...] = ()
-    """The numbers of the steps that did what a step before had done, with the same result."""
+    """The numbers of the steps that repeated an earlier step with the same result."""
     go_on: tuple[str, ...] = ()
-    """The command that goes on from just before the onset, in words; empty where there is none."""
+    """The words of the command that continues from just before the onset; empty if there is no such command."""
     no_way: str = ""
-    """Why there is none, where there might be one."""
+    """Why a run with an onset has no such command."""
 
     def as_json(self) -> dict[str, Any]:
         """The object that `--json` prints."""
-        stages = [{"name": each.name, "steps": [step.as_json() for step in each.steps]} for each in self.stages]
+        stages = [{"name": stage.name, "steps": [step.as_json() for step in stage.steps]} for stage in self.stages]
         onset = self.onset and {**asdict(self.onset), "step": self.onset.step and self.onset.step.as_json()}
         return {**asdict(self), "stages": stages, "onset": onset}
 
 
 def diagnose(run: Run, node: NodeId | None = None) -> Diagnosis:
-    """What went wrong on the way to a node; without one, in the failed rollout that came to the best state.
+    """What went wrong on the way to a node; by default, in the failed rollout with the best state.
 
     Raises:
         agent.errors.UsageError: there is no such node, it is solved, or no rollout failed.
@@ -72,66 +72,66 @@ def diagnose(run: Run, node: NodeId | None = None) -> Diagnosis:
     if run.solved(end):
         raise UsageError(f"node {end} is solved: nothing went wrong on the way to it; name another with --node")
     task = task_of(run)
-    done = list(action_records(path, task))
+    records = list(action_records(path, task))
     goals = resolve_goals(task, path[0].report)
     note = run.note(run.tree.root.id, "spectrum")
-    steps = trace(done)
+    steps = trace(records)
     onset = find_onset(
         run.tree, list(transitions(path, goals)), goals, Spectrum.from_json(note) if note else None, steps
     )
     ended = f"at node {end}, worth {path[-1].value:.3g}"
-    found = _put_together(str(run.journal.directory), tuple(node.id for node in path), ended, done, steps, onset)
-    return _with_command(run, found, onset) if onset else found
+    diagnosis = _diagnosis(str(run.journal.directory), tuple(node.id for node in path), ended, records, steps, onset)
+    return _with_command(run, diagnosis, onset) if onset else diagnosis
 
 
 def diagnose_deeds(source: Path, done: Sequence[ActionRecord], ended: str) -> Diagnosis:
-    """What went wrong in a rollout of another program, as far as it printed that."""
+    """What went wrong in a rollout of another program, as far as its output shows."""
     steps = trace(done)
-    return _put_together(str(source), (), ended, done, steps, find_printed_onset(done, steps))
+    return _diagnosis(str(source), (), ended, done, steps, find_printed_onset(done, steps))
 
 
-def _put_together(
+def _diagnosis(
     source: str,
     path: tuple[NodeId, ...],
     ended: str,
-    done: Sequence[ActionRecord],
+    records: Sequence[ActionRecord],
     steps: Sequence[TraceStep],
     onset: Onset | None,
 ) -> Diagnosis:
     after = dependents(steps, onset.step) if onset and onset.step else ()
-    return Diagnosis(source, path, ended, stages(steps), onset, after, tuple(_repeats(done)))
+    return Diagnosis(source, path, ended, stages(steps), onset, after, tuple(_repeats(records)))
 
 
-def _repeats(done: Sequence[ActionRecord]) -> Iterator[int]:
-    known: set[tuple[Action, str]] = set()
-    for number, action_record in enumerate(done, 1):
-        key = respelled(action_record.action), action_record.seen.text
-        if key in known:
+def _repeats(records: Sequence[ActionRecord]) -> Iterator[int]:
+    earlier: set[tuple[Action, str]] = set()
+    for number, record in enumerate(records, 1):
+        key = respelled(record.action), record.seen.text
+        if key in earlier:
             yield number
-        known.add(key)
+        earlier.add(key)
 
 
 def _failed(run: Run) -> NodeId:
-    """The leaf of the failed rollout with the best state; the oldest among equals."""
+    """The leaf of the failed rollout with the best state; the oldest of several."""
     tree = run.tree
-    failed = [each for each in run.rollouts() if not run.solved(each.leaf)]
+    failed = [rollout for rollout in run.rollouts() if not run.solved(rollout.leaf)]
     if not failed:
         raise UsageError(f"{run.journal.directory}: no rollout has failed; there is nothing to diagnose")
-    return max(failed, key=lambda each: (tree[each.best].value, -each.leaf)).leaf
+    return max(failed, key=lambda rollout: (tree[rollout.best].value, -rollout.leaf)).leaf
 
 
-def _with_command(run: Run, found: Diagnosis, onset: Onset) -> Diagnosis:
-    """With `ramify fork` at the state before the onset, or the nearest above it that can be expanded."""
+def _with_command(run: Run, diagnosis: Diagnosis, onset: Onset) -> Diagnosis:
+    """The diagnosis with a `ramify fork` command for the nearest state before the onset that can be expanded."""
     if run.over:
-        return replace(found, no_way="the run is solved; nothing is searched in it any more")
+        return replace(diagnosis, no_way="the run is solved, and its search is over")
     start = _before(run.tree, onset.node)
     if start is None:
-        return replace(found, no_way="no state before the onset can be expanded any more")
+        return replace(diagnosis, no_way="no state before the onset can be expanded any more")
     what = f"step {onset.step.number} ({onset.step.what}) " if onset.step else ""
     hint = f"An earlier attempt went wrong at {what}on the way to node {onset.node}: {onset.why}. Go another way there."
-    return replace(found, go_on=("ramify", "fork", found.source, str(start), "--hint", hint))
+    return replace(diagnosis, go_on=("ramify", "fork", diagnosis.source, str(start), "--hint", hint))
 
 
 def _before(tree: Tree, node: NodeId | None) -> NodeId | None:
-    above = tree.path(node)[:-1] if node is not None else ()
-    return next((each.id for each in reversed(above) if tree.expandable(each.id)), None)
+    ancestors = tree.path(node)[:-1] if node is not None else ()
+    return next((above.id for above in reversed(ancestors) if tree.expandable(above.id)), None)

@@ -1,6 +1,6 @@
-"""Commands: which files a shell command reads and writes, as far as its words say. Nothing is run.
+"""Commands: which files a shell command reads and writes, judged by its words. Nothing is run.
 
-A heuristic over the words: what a program does inside is not seen, and a file that is named in no way is missed.
+This is a heuristic: it does not see what a program does inside, and misses files that the command does not name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TESTS = re.compile(
     r"|\b(go|cargo|npm|yarn|make|mvn) (run )?(test|check)\b"
 )
 _RUNNERS = re.compile(r"(.*/)?(python[\d.]*|node|ruby|perl|bash|sh)$")
-_PUT_BACK = {("git", "checkout"), ("git", "restore"), ("str_replace_editor", "undo_edit")}
+_RESTORES = {("git", "checkout"), ("git", "restore"), ("str_replace_editor", "undo_edit")}
 _TO_STREAM = re.compile(r"\d*>&\d|\b2(?=>)")
 _QUOTED = re.compile(r"(['\"])(.+?)\1")
 _NOWHERE = ("/dev/null", "/dev/stderr", "/dev/stdout")
@@ -36,17 +36,17 @@ _NOWHERE = ("/dev/null", "/dev/stderr", "/dev/stdout")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What the words of a command say."""
+    """What the words of a command say about it."""
 
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
-    """Those that it replaces included."""
+    """All files that it writes, including replaced ones."""
     replaces: tuple[str, ...] = ()
-    """Those of which it leaves nothing."""
+    """The files whose old content it removes completely."""
     text: str = ""
-    """What it writes into them, where the command has it itself."""
+    """The text that it writes, if the command contains it."""
     loose: bool = False
-    """Whether the lines of that text are parts of lines of the files."""
+    """Whether the lines of the text may be parts of lines in the files."""
     tests: bool = False
     """Whether it runs tests."""
     runs: bool = False
@@ -54,13 +54,13 @@ class Command:
 
 
 def read_command(command: str) -> Command:
-    """What is known of a command by its words."""
+    """What the words of a command say about it."""
     documents = list(_HEREDOC.finditer(command))
-    bare = _TO_STREAM.sub("", _HEREDOC.sub(lambda found: f"{found[3]} \n", command))
+    bare = _TO_STREAM.sub("", _HEREDOC.sub(lambda document: f"{document[3]} \n", command))
     parts = list(_parts(bare))
     reads = [path for part in parts for path in _reads(part)]
     writes = [path for part in parts for path in _writes(part)]
-    scripts = [found[4] for found in documents if _runs(_before(command, found.start()))]
+    scripts = [document[4] for document in documents if _runs(_before(command, document.start()))]
     for script in scripts:
         named = _QUOTED_FILE.findall(script)
         (writes if _WRITES.search(script) else reads).extend(named)
@@ -69,7 +69,7 @@ def read_command(command: str) -> Command:
         tuple(dict.fromkeys(reads)),
         tuple(dict.fromkeys((*replaced, *writes))),
         tuple(dict.fromkeys(replaced)),
-        "\n".join((*(found[4] for found in documents), *_quoted(scripts), *_given(parts))),
+        "\n".join((*(document[4] for document in documents), *_quoted(scripts), *_written(parts))),
         bool(scripts) or any(_program(part) == "sed" for part in parts),
         bool(_TESTS.search(bare)),
         any(_runs(part) for part in parts),
@@ -77,7 +77,7 @@ def read_command(command: str) -> Command:
 
 
 def _parts(command: str) -> Iterator[list[str]]:
-    """The simple commands that it consists of, in words. One whose quotes are open is split at spaces."""
+    """The words of each simple command in it. A command with an unclosed quote is split at spaces."""
     lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -95,13 +95,13 @@ def _parts(command: str) -> Iterator[list[str]]:
 
 
 def _program(part: Sequence[str]) -> str:
-    """Its name, without the variables that are set before it."""
+    """The name of the program, without variables set before it."""
     words = [word for word in part if not re.match(r"\w+=", word)]
     return PurePosixPath(words[0]).name if words else ""
 
 
 def _before(command: str, place: int) -> list[str]:
-    """The words of the simple command that a here-document is given to."""
+    """The words of the simple command that reads a here-document."""
     return re.split(r"[|;&\n]", command[:place])[-1].split()
 
 
@@ -110,7 +110,7 @@ def _runs(part: Sequence[str]) -> bool:
 
 
 def _operands(part: Sequence[str]) -> list[str]:
-    """The words after the program that are no options, no redirections, and no scripts of sed's."""
+    """The words after the program that are not options, redirections or scripts of sed."""
     words = [word for word in part if not re.match(r"\w+=", word)]
     return [
         word
@@ -135,40 +135,40 @@ def _reads(part: Sequence[str]) -> list[str]:
 
 
 def _files_of(part: Sequence[str]) -> list[str]:
-    """Of a program whose first operand is a pattern or a script, unless an option gives that."""
-    given = any(word in ("-e", "--expression", "-f") for word in part)
-    return _operands(part) if given else _operands(part)[1:]
+    """The file operands of a program whose first operand is a pattern or script, unless an option gives that."""
+    by_option = any(word in ("-e", "--expression", "-f") for word in part)
+    return _operands(part) if by_option else _operands(part)[1:]
 
 
 def _writes(part: Sequence[str]) -> list[str]:
-    """What it adds to, or changes in places."""
+    """The files that it appends to or changes in place."""
     added = [word for before, word in pairwise(part) if before == ">>"]
     in_place = any(re.match(r"-[a-zA-Z]*i|--in-place", word) for word in part[1:])
     return [*added, *_files_of(part)] if _program(part) == "sed" and in_place else added
 
 
 def _replaces(part: Sequence[str]) -> list[str]:
-    """What it makes anew, removes or puts back."""
+    """The files that it overwrites, removes or restores."""
     program, operands = _program(part), _operands(part)
-    made = [word for before, word in pairwise(part) if before in (">", ">|", "&>") and word not in _NOWHERE]
+    targets = [word for before, word in pairwise(part) if before in (">", ">|", "&>") and word not in _NOWHERE]
     if program in ("tee", "rm", "truncate"):
-        return [*made, *operands]
+        return [*targets, *operands]
     if program in ("cp", "mv"):
-        return [*made, *operands[-1:]]
-    if (program, *operands[:1]) in _PUT_BACK:
-        return [*made, *operands[1:]]
-    return made
+        return [*targets, *operands[-1:]]
+    if (program, *operands[:1]) in _RESTORES:
+        return [*targets, *operands[1:]]
+    return targets
 
 
 def _quoted(scripts: Sequence[str]) -> Iterator[str]:
-    """The strings in programs: what one writes is among them as a rule."""
-    return (found[2] for script in scripts for found in _QUOTED.finditer(script))
+    """The strings in scripts: the text that a script writes is usually among them."""
+    return (string[2] for script in scripts for string in _QUOTED.finditer(script))
 
 
-def _given(parts: Sequence[Sequence[str]]) -> Iterator[str]:
-    """What echo prints, and what sed puts in the place of something."""
+def _written(parts: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The text that echo prints, and the replacements of sed."""
     for part in parts:
         if _program(part) in ("echo", "printf"):
             yield " ".join(_operands(part))
         elif _program(part) == "sed":
-            yield from (found["new"] for word in part[1:] for found in _SUBSTITUTION.finditer(word))
+            yield from (match["new"] for word in part[1:] for match in _SUBSTITUTION.finditer(word))

@@ -1,13 +1,13 @@
-"""Divergence: where two rollouts of one task part, in what was said, done, seen and reached.
+"""Divergence: where two rollouts of one task differ in plan, action, result and state.
 
 Paired runs are compared in this way to see how one bad result spreads (Trace-Level Analysis of Information
-Contamination in Multi-Agent Systems). That two rollouts part says nothing of which is right.
+Contamination in Multi-Agent Systems). A difference does not say which rollout is right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any, Literal
@@ -27,20 +27,20 @@ Aspect = Literal["plan", "action", "result", "state"]
 MISSING = "(nothing)"
 BEFORE = 20
 SHOWN = 200
-"""Characters of what is compared that are shown."""
+"""How many characters of each side are shown, from `BEFORE` before the first difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One action of a rollout, with what is compared of it."""
+    """One action of a rollout, with the compared facts."""
 
     step: TraceStep
     action: Action
     seen: str
     words: str = ""
-    """What was said before it; of several actions of one turn, before the first."""
+    """What the model said before the action; for several actions of one turn, only before the first."""
     state: str = ""
-    """The digest of the state that was measured after it, if one was."""
+    """The digest of the state measured after the action; empty if none was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class Divergence:
     """The first difference in one aspect."""
 
     aspect: Aspect
-    """What was said, what was done, what was seen of the same action, or which state was reached."""
+    """What differs: the model's words, the action, the result of the same action, or the state reached."""
     step: int
-    """The number of the step at which it is seen."""
+    """The number of the step at which they differ."""
     one: str
     other: str
 
@@ -60,54 +60,54 @@ class Parting:
     """How two rollouts differ."""
 
     first: tuple[Divergence, ...]
-    """Of each aspect, the earliest first; empty where nothing differs."""
+    """The first divergence in each aspect, in the order of steps; empty if nothing differs."""
     later: tuple[TraceStep, ...]
-    """Steps of the second after that which the first has not: what may come of it."""
+    """Later steps of the second rollout that the first does not have: possible consequences."""
 
     def as_json(self) -> dict[str, Any]:
         """The object that `--json` prints."""
-        return {"first": [asdict(each) for each in self.first], "later": [step.as_json() for step in self.later]}
+        first = [asdict(divergence) for divergence in self.first]
+        return {"first": first, "later": [step.as_json() for step in self.later]}
 
 
 def compare(one: Sequence[Moment], other: Sequence[Moment]) -> Parting:
-    """Where the second rollout parts from the first, step by step."""
-    found: dict[Aspect, Divergence] = {}
+    """Compares the second rollout with the first, step by step."""
+    divergences: dict[Aspect, Divergence] = {}
     for number, (left, right) in enumerate(zip_longest(one, other), 1):
         for aspect, was, now in _aspects(left, right):
-            if was != now and aspect not in found:
-                found[aspect] = Divergence(aspect, number, *_shown(was, now))
-    first = tuple(sorted(found.values(), key=lambda each: each.step))
+            if was != now and aspect not in divergences:
+                divergences[aspect] = Divergence(aspect, number, *_shown(was, now))
+    first = tuple(sorted(divergences.values(), key=lambda divergence: divergence.step))
     return Parting(first, tuple(_added(one, other, first[0].step)) if first else ())
 
 
 def moments(run: Run) -> list[Moment]:
-    """The rollout of a run that came to the best state, the oldest among equals.
+    """The rollout of a run with the best state; the oldest of several.
 
     Raises:
-        agent.errors.UsageError: it has none.
+        agent.errors.UsageError: the run has no rollout.
     """
     tree = run.tree
     if not (rollouts := run.rollouts()):
         raise UsageError(f"{run.journal.directory}: it has no rollout yet; there is nothing to compare")
-    best = max(rollouts, key=lambda each: (tree[each.best].value, -each.leaf))
+    best = max(rollouts, key=lambda rollout: (tree[rollout.best].value, -rollout.leaf))
     path = tree.path(best.leaf)
-    done = list(action_records(path, task_of(run)))
+    records = list(action_records(path, task_of(run)))
     return [
-        Moment(step, respelled(action_record.action), action_record.seen.text, words, state)
-        for step, action_record, (words, state) in zip(trace(done), done, _around(path), strict=True)
+        replace(moment, words=words, state=state)
+        for moment, (words, state) in zip(moments_of(records), _around(path), strict=True)
     ]
 
 
 def moments_of(done: Sequence[ActionRecord]) -> list[Moment]:
-    """A rollout of another program, of which nothing but what it did and saw is read."""
+    """The actions and results of a rollout, without words and states: all that is read of other programs."""
     return [
-        Moment(step, respelled(action_record.action), action_record.seen.text)
-        for step, action_record in zip(trace(done), done, strict=True)
+        Moment(step, respelled(record.action), record.seen.text) for step, record in zip(trace(done), done, strict=True)
     ]
 
 
 def _around(path: Sequence[Node]) -> Iterator[tuple[str, str]]:
-    """For each action on a path what was said before it and the state that was measured after it."""
+    """For each action on a path, the words before it and the state measured after it."""
     spoken = ""
     for node in path:
         left = sum(len(step.observations) for step in node.steps)
@@ -120,7 +120,7 @@ def _around(path: Sequence[Node]) -> Iterator[tuple[str, str]]:
 
 
 def _aspects(left: Moment | None, right: Moment | None) -> Iterator[tuple[Aspect, str, str]]:
-    """What is compared of two moments. Results are, where the action is the same."""
+    """The compared aspects of two moments. Results are compared only for the same action."""
     if left is None or right is None or left.action != right.action:
         yield "action", _done(left), _done(right)
     else:
@@ -135,7 +135,7 @@ def _done(moment: Moment | None) -> str:
 
 
 def _shown(one: str, other: str) -> tuple[str, str]:
-    """Both, from a little before their first difference on."""
+    """Both texts, from a little before their first difference."""
     pairs = enumerate(zip(one, other, strict=False))
     parted = next((n for n, (left, right) in pairs if left != right), min(len(one), len(other)))
     start = max(0, parted - BEFORE)
@@ -143,7 +143,7 @@ def _shown(one: str, other: str) -> tuple[str, str]:
 
 
 def _added(one: Sequence[Moment], other: Sequence[Moment], after: int) -> Iterator[TraceStep]:
-    """Steps of the second after that number whose actions the first has not in its order."""
-    matcher = SequenceMatcher(None, [each.action for each in one], [each.action for each in other], autojunk=False)
+    """Steps of the second rollout after this number that a diff of the actions does not match with the first."""
+    matcher = SequenceMatcher(None, [m.action for m in one], [m.action for m in other], autojunk=False)
     common = {n for block in matcher.get_matching_blocks() for n in range(block.b, block.b + block.size)}
     return (moment.step for n, moment in enumerate(other) if n >= after and n not in common)

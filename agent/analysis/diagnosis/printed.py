@@ -1,10 +1,10 @@
-"""Printed: where a rollout of another program went wrong, by what its commands printed.
+"""The onset in a rollout of another program, by the output of its commands.
 
-Such a trajectory has no measured states. Two rules, of which the one that points to the earlier step decides:
+Such a trajectory has no measured states. There are two rules, and the one that points to the earlier step decides:
 
-1. The same test command reported more failures than when it was last run, and never again as few: the first edit
+1. The same test command reported more failures than at its previous run, and never again as few: the first edit
    between the two runs.
-2. A command printed a syntax error in a file that was edited before it and not edited again: the last edit of it.
+2. A command printed a syntax error in a file that was edited before and not afterwards: the last edit of the file.
 """
 
 from __future__ import annotations
@@ -28,13 +28,9 @@ _FRAME = re.compile(r"File \"([^\"]+)\", line \d+")
 
 
 def find_printed_onset(action_records: Sequence[ActionRecord], steps: Sequence[TraceStep]) -> Onset | None:
-    """Where it went wrong; None where nothing that was printed says it."""
-    found = [
-        onset
-        for onset in (_more_failures(action_records, steps), _unreadable(action_records, steps))
-        if onset is not None
-    ]
-    return min(found, key=lambda onset: onset.step.number if onset.step else 0, default=None)
+    """Where the rollout went wrong; None: no rule applies."""
+    onsets = filter(None, (_more_failures(action_records, steps), _unreadable(action_records, steps)))
+    return min(onsets, key=lambda onset: onset.step.number if onset.step else 0, default=None)
 
 
 def _more_failures(action_records: Sequence[ActionRecord], steps: Sequence[TraceStep]) -> Onset | None:
@@ -54,30 +50,27 @@ def _more_failures(action_records: Sequence[ActionRecord], steps: Sequence[Trace
 
 
 def _runs(action_records: Sequence[ActionRecord]) -> Iterator[tuple[int, str, int]]:
-    """The runs of tests that came to an end: their step, what was run, and how many failed."""
-    for number, action_record in enumerate(action_records, 1):
-        if (
-            isinstance(action_record.action, Shell)
-            and read_command(action_record.action.command).tests
-            and _ENDED.search(action_record.seen.text)
-        ):
-            counts = [int(count) for count, _ in _PYTEST.findall(_last(action_record.seen.text))]
-            counts += map(int, _UNITTEST.findall(action_record.seen.text))
-            yield number, " ".join(action_record.action.command.split()), sum(counts)
+    """The completed test runs: the number of the step, the command, and how many tests failed."""
+    for number, record in enumerate(action_records, 1):
+        action, output = record.action, record.seen.text
+        if isinstance(action, Shell) and read_command(action.command).tests and _ENDED.search(output):
+            counts = [int(count) for count, _ in _PYTEST.findall(_totals(output))]
+            counts += map(int, _UNITTEST.findall(output))
+            yield number, " ".join(action.command.split()), sum(counts)
 
 
-def _last(text: str) -> str:
-    """The line with pytest's totals."""
+def _totals(text: str) -> str:
+    """The last line with pytest's totals."""
     lines = [line for line in text.splitlines() if _ENDED.match(line)]
     return lines[-1] if lines else ""
 
 
 def _unreadable(action_records: Sequence[ActionRecord], steps: Sequence[TraceStep]) -> Onset | None:
-    for action_record, step in zip(action_records, steps, strict=True):
-        frames = _FRAME.findall(action_record.seen.text) if _UNREADABLE.search(action_record.seen.text) else []
+    for record, step in zip(action_records, steps, strict=True):
+        frames = _FRAME.findall(record.seen.text) if _UNREADABLE.search(record.seen.text) else []
         if not frames:
             continue
-        edits = [each for each in steps if any(_names(frames[-1], piece.path) for piece in each.wrote)]
+        edits = [edit for edit in steps if any(_names(frames[-1], piece.path) for piece in edit.wrote)]
         if edits and edits[-1].number < step.number:
             why = f"step {step.number} printed a syntax error in {edits[-1].wrote[0].path}, which was not edited again"
             return Onset(edits[-1], None, "a syntax error that was never mended", why)

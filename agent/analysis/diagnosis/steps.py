@@ -1,4 +1,4 @@
-"""Steps: what a rollout did, action by action, by stage, with the pieces of files that each wrote and saw."""
+"""Steps: the actions of a rollout by stage, with the pieces of files that each wrote and used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Piece", "Stage", "TraceStep", "stages", "trace"]
 
 StageName = Literal["locate", "reproduce", "edit", "test", "submit"]
 TRIALS = ("test_*", "*_test.*", "conftest.py", "*repro*", "*debug*", "tests/*", "test/*", "*/tests/*", "/tmp/*")  # noqa: S108
-"""Files that are written to try something, not to mend it."""
+"""Files that are written to try something, not to fix the issue."""
 PATCHES = ("*.patch", "*.diff", "patch.txt")
 WHAT_CHARACTERS = 100
 SUBMITTING = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
@@ -30,62 +30,52 @@ class Piece:
 
     path: str
     text: str | None
-    """None: all of it."""
+    """None: the whole file."""
     loose: bool = False
-    """Its lines are parts of lines of the file: words of a command."""
+    """Whether its lines may be parts of lines of the file, as for words of a command."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """One action."""
+    """One action of a rollout."""
 
     number: int
-    """From 1, on the way to where the rollout ended."""
+    """The position in the rollout, from 1."""
     node: NodeId | None
-    """The node that it led to."""
+    """The node that the action led to."""
     stage: StageName
     what: str
-    """For people."""
+    """The action in words."""
     ok: bool
     wrote: tuple[Piece, ...] = ()
     used: tuple[Piece, ...] = ()
-    """What it replaced or was shown."""
+    """The pieces that it replaced or was shown."""
 
     def as_json(self) -> dict[str, Any]:
-        """Without the pieces: the journal has them."""
+        """The step without its pieces, which are in the journal."""
         return {name: getattr(self, name) for name in ("number", "node", "stage", "what", "ok")}
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Steps in a row to the same end: to find the place, to see the fault, to mend it, to see whether that helped, to
-    hand it in."""
+    """Consecutive steps with the same purpose: locating the fault, reproducing it, editing, testing, submitting."""
 
     name: StageName
     steps: tuple[TraceStep, ...]
 
 
 def trace(action_records: Iterable[ActionRecord]) -> tuple[TraceStep, ...]:
-    """The steps, in order. Whatever tries something before a source was edited is to reproduce the fault; afterwards,
-    to test the edit."""
+    """The steps, in order. Runs of tests or scripts reproduce the fault before the first edit of a source, and test the
+    edit afterwards."""
     steps: list[TraceStep] = []
     edited = False
-    for number, action_record in enumerate(action_records, 1):
-        said = read_command(action_record.action.command) if isinstance(action_record.action, Shell) else Command()
-        wrote = _wrote(action_record, said)
-        stage = _stage(action_record, said, wrote, edited)
+    for number, record in enumerate(action_records, 1):
+        command = read_command(record.action.command) if isinstance(record.action, Shell) else Command()
+        wrote = _wrote(record, command)
+        stage = _stage(record, command, wrote, edited)
         edited = edited or stage == "edit"
-        steps.append(
-            TraceStep(
-                number,
-                action_record.node,
-                stage,
-                _what(action_record),
-                action_record.seen.ok,
-                wrote,
-                _used(action_record, said),
-            )
-        )
+        used = _used(record, command)
+        steps.append(TraceStep(number, record.node, stage, _what(record), record.seen.ok, wrote, used))
     return tuple(steps)
 
 
@@ -94,87 +84,85 @@ def stages(steps: Sequence[TraceStep]) -> tuple[Stage, ...]:
     return tuple(Stage(name, tuple(run)) for name, run in groupby(steps, key=lambda step: step.stage))
 
 
-def _stage(action_record: ActionRecord, said: Command, wrote: Sequence[Piece], edited: bool) -> StageName:
-    paths = [action_record.path] if isinstance(action_record.action, (Edit, Write)) else [piece.path for piece in wrote]
+def _stage(record: ActionRecord, command: Command, wrote: Sequence[Piece], edited: bool) -> StageName:
+    action = record.action
+    paths = [record.path] if isinstance(action, (Edit, Write)) else [piece.path for piece in wrote]
     trial: StageName = "test" if edited else "reproduce"
-    if isinstance(action_record.action, Submit) or (
-        isinstance(action_record.action, Shell) and SUBMITTING in action_record.action.command
-    ):
+    if isinstance(action, Submit) or (isinstance(action, Shell) and SUBMITTING in action.command):
         return "submit"
     if paths and all(_any(path, PATCHES) for path in paths):
         return "submit"
     if paths:
         return trial if all(_any(path, TRIALS) for path in paths) else "edit"
-    return trial if isinstance(action_record.action, (RunTests, Debug)) or said.tests or said.runs else "locate"
+    return trial if isinstance(action, (RunTests, Debug)) or command.tests or command.runs else "locate"
 
 
 def _any(path: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch(path, pattern) or fnmatch(path.rpartition("/")[2], pattern) for pattern in patterns)
 
 
-def _wrote(action_record: ActionRecord, said: Command) -> tuple[Piece, ...]:
-    """What is in the file because of it, as far as it says so."""
-    match action_record.action:
-        case Edit() if action_record.seen.ok:
-            return tuple(_new(action_record.path, each) for each in action_record.action.replacements)
-        case Write() if action_record.seen.ok:
-            return (Piece(action_record.path, action_record.action.content),)
-        case Shell() if not (action_record.seen.refused or action_record.seen.fork_lost):
-            return tuple(Piece(path, said.text or None, loose=said.loose) for path in said.writes)
+def _wrote(record: ActionRecord, command: Command) -> tuple[Piece, ...]:
+    """What the action put into files, as far as it says so."""
+    action, seen = record.action, record.seen
+    match action:
+        case Edit() if seen.ok:
+            return tuple(_new(record.path, replacement) for replacement in action.replacements)
+        case Write() if seen.ok:
+            return (Piece(record.path, action.content),)
+        case Shell() if not (seen.refused or seen.fork_lost):
+            return tuple(Piece(path, command.text or None, loose=command.loose) for path in command.writes)
         case _:
             return ()
 
 
-def _new(path: str, each: Replacement) -> Piece:
-    kept = set(each.old.splitlines())
-    new = [line for line in each.new.splitlines() if line not in kept]
-    return Piece(path, "\n".join(new) or each.new)
+def _new(path: str, replacement: Replacement) -> Piece:
+    kept = set(replacement.old.splitlines())
+    new = [line for line in replacement.new.splitlines() if line not in kept]
+    return Piece(path, "\n".join(new) or replacement.new)
 
 
-def _used(action_record: ActionRecord, said: Command) -> tuple[Piece, ...]:
-    match action_record.action:
+def _used(record: ActionRecord, command: Command) -> tuple[Piece, ...]:
+    action, output = record.action, record.seen.text
+    match action:
         case Edit():
-            return tuple(Piece(action_record.path, each.old) for each in action_record.action.replacements)
+            return tuple(Piece(record.path, replacement.old) for replacement in action.replacements)
         case Write():
-            return (Piece(action_record.path, None),)
+            return (Piece(record.path, None),)
         case View():
-            return (Piece(action_record.path, action_record.seen.text),)
+            return (Piece(record.path, output),)
         case Search():
-            return (Piece("", action_record.seen.text),)
+            return (Piece("", output),)
         case Shell():
-            files = dict.fromkeys((*said.reads, *said.writes))
-            words = (Piece(path, action_record.action.command, loose=True) for path in said.writes)
-            shown = (Piece(path, None if path in said.replaces else action_record.seen.text) for path in files)
+            files = dict.fromkeys((*command.reads, *command.writes))
+            words = (Piece(path, action.command, loose=True) for path in command.writes)
+            shown = (Piece(path, None if path in command.replaces else output) for path in files)
             return (*words, *shown)
         case RunTests() | Debug() | Submit() | Invalid():
             return ()
         case _:
-            assert_never(action_record.action)
+            assert_never(action)
 
 
-def _what(action_record: ActionRecord) -> str:
-    match action_record.action:
+def _what(record: ActionRecord) -> str:
+    action = record.action
+    match action:
         case Edit() | Write():
-            return f"{action_record.action.kind} {action_record.path}{'' if action_record.seen.ok else ' (refused)'}"
+            return f"{action.kind} {record.path}{'' if record.seen.ok else ' (refused)'}"
         case View():
-            lines = (
-                f":{action_record.action.start}-{action_record.action.end or ''}"
-                if action_record.action.end or action_record.action.start > 1
-                else ""
-            )
-            return f"view {action_record.path}{lines}"
+            lines = f":{action.start}-{action.end or ''}" if action.end or action.start > 1 else ""
+            return f"view {record.path}{lines}"
         case Search():
-            return f"search {action_record.action.pattern} in {action_record.path}"
+            return f"search {action.pattern} in {record.path}"
         case RunTests():
-            return f"run {', '.join(action_record.action.tests) or 'all tests'}"
+            return f"run {', '.join(action.tests) or 'all tests'}"
         case Debug():
-            return f"debug {action_record.action.test}"
+            return f"debug {action.test}"
         case Submit():
             return "submit"
         case Invalid():
-            return f"{action_record.action.name} (could not be read)"
+            return f"{action.name} (could not be read)"
         case Shell():
-            line = " ".join(action_record.action.command.split())
+            line = " ".join(action.command.split())
             return line if len(line) <= WHAT_CHARACTERS else f"{line[:WHAT_CHARACTERS]} [...]"
         case _:
-            assert_never(action_record.action)
+            assert_never(action)

@@ -1,4 +1,4 @@
-"""Lineage: a commit for each state of a run, with the states that it was made of as its parents."""
+"""Lineage: a commit for each state of a run, with the states that it was made from as its parents."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from sandboxes import Provider, SandboxError
 from sandboxes.git.command import Git
 from sandboxes.git.foreign import locate, opened
 
-__all__ = ["BASE", "HISTORY", "NODES", "History", "began", "keep", "sign"]
+__all__ = ["HISTORY", "NODES", "History", "base_commit", "began", "keep", "sign"]
 
 log = logging.getLogger(__name__)
 
 HISTORY = "history.git"
 NODES = "refs/ramify/nodes"
-"""Each state's commit, by the number of its node."""
+"""The refs of the states' commits, by the numbers of their nodes."""
 PRUNED = "refs/pruned"
-"""Those of pruned states: they are no part of the history that is shown and fetched, and nothing is lost."""
+"""The refs of pruned states: they are kept, but not part of the history that is shown and fetched."""
 BASE = "refs/ramify/base"
-"""The commit of the checkout that the run began from, where that was still there."""
+"""The ref of the commit that the run began from, if the checkout still had it."""
 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[gc]\n\tauto = 0\n"
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What there is of a run's history."""
+    """The history of a run, as far as it could be made."""
 
     git: Git
     commits: dict[NodeId, str]
     missing: dict[NodeId, str]
-    """Nodes that no commit can be made of, and why."""
+    """Nodes without a commit, each with the reason."""
 
 
 def keep(run: Run, states: Callable[[], AbstractContextManager[Provider | None]]) -> History:
-    """Bring the history of a run up to what is recorded of it, and take the pruned states out of what is shown. The
-    run may be searched meanwhile, and any number of processes may do this at once: each state gets one commit.
-    `states` opens what keeps them, None where they were removed; it is called only when there is something to add.
+    """Bring the history of a run up to date with its journal, and hide the pruned states. The run may be searched
+    meanwhile, and any number of processes may do this at once: each state gets one commit. `states` opens the provider
+    that holds the states, None if they were removed; it is called only when there is something to add.
 
     Raises:
         sandboxes.SandboxError: git failed, or the sandbox.
@@ -58,7 +58,7 @@ def keep(run: Run, states: Callable[[], AbstractContextManager[Provider | None]]
     with _locked(directory):
         git = Git(directory)
         (directory / "config").write_text(_CONFIG)
-        commits = _known(git)
+        commits = _commits(git)
         missing: dict[NodeId, str] = {}
         if any(node.id not in commits for node in run.tree):
             with states() as provider:
@@ -68,16 +68,16 @@ def keep(run: Run, states: Callable[[], AbstractContextManager[Provider | None]]
 
 
 def _require_own(directory: Path) -> None:
-    """A run may come from somebody else, and what is written to its history has to stay there."""
+    """Refuse a history that leads to other directories: the run may come from somebody else."""
     parts = (directory, *directory.iterdir(), *(directory / "refs").rglob("*"))
     strange = next((part for part in parts if part.is_symlink() or part.name == "commondir"), None)
     if strange:
-        raise SandboxError(f"{strange} leads out of the run's history, where Ramify never puts such a thing; remove it")
+        raise SandboxError(f"{strange} leads out of the run's history, and Ramify never creates such a file; remove it")
 
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """No other process writes there. Locks of refs that one left behind when it was killed are taken away."""
+    """Keep other processes from writing there. Locks of refs that a killed process left behind are removed."""
     with (directory / "ramify.lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         for stale in (directory / "refs").rglob("*.lock"):
@@ -85,13 +85,13 @@ def _locked(directory: Path) -> Iterator[None]:
         yield
 
 
-def _known(git: Git) -> dict[NodeId, str]:
+def _commits(git: Git) -> dict[NodeId, str]:
     listing = git.run("for-each-ref", "--format=%(objectname) %(refname)", NODES, PRUNED).decode().splitlines()
     return {int(name.rpartition("/")[2]): commit for commit, name in map(str.split, listing)}
 
 
 def _add(git: Git, run: Run, trees: Trees, commits: dict[NodeId, str]) -> dict[NodeId, str]:
-    """Make the commits that are not there; the nodes of which there can be none, and why."""
+    """Make the missing commits. Returns the nodes that can have no commit, each with the reason."""
     missing: dict[NodeId, str] = {}
     root = run.tree.root
     base = _base(git, run)
@@ -105,7 +105,7 @@ def _add(git: Git, run: Run, trees: Trees, commits: dict[NodeId, str]) -> dict[N
             elif root.id in commits:
                 tree = trees.of(node, f"{commits[root.id]}^{{tree}}")
             else:
-                raise StateGone("the base state, on which its patch stands, was removed")
+                raise StateGone("the base state, to which its patch applies, was removed")
         except (StateGone, SandboxError, JournalError) as error:
             missing[node.id] = str(error)
             continue
@@ -116,16 +116,16 @@ def _add(git: Git, run: Run, trees: Trees, commits: dict[NodeId, str]) -> dict[N
 
 
 def _base(git: Git, run: Run) -> str:
-    """The commit that the run began from, fetched once without those before it; empty where it cannot be had."""
-    if known := git.run("for-each-ref", "--format=%(objectname)", BASE).decode().strip():
-        return known
+    """The commit that the run began from, fetched once without its ancestors; empty if it cannot be fetched."""
+    if fetched := base_commit(git):
+        return fetched
     task = run.started.task if run.started else {}
     commit, path = task.get("base"), task.get("workspace", {}).get("path")
-    found = locate(Path(path)) if commit and path else None
-    if found is None:
+    repository = locate(Path(path)) if commit and path else None
+    if repository is None:
         return ""
     try:
-        with opened(found) as view:
+        with opened(repository) as view:
             git.fetch(view.git, f"{commit}:{BASE}", depth=1)
     except SandboxError as error:
         log.info("the base commit is left out: %s", error)
@@ -134,21 +134,26 @@ def _base(git: Git, run: Run) -> str:
 
 
 def _parents(run: Run, node: Node, commits: dict[NodeId, str]) -> list[str]:
-    """The nearest state above it that has a commit, and for a merge of two branches the other one."""
-    above = next((each.id for each in reversed(run.tree.path(node.id)[:-1]) if each.id in commits), None)
+    """The commits of the nearest ancestor that has one, and of the other parents of a fused node."""
+    ancestor = next((above.id for above in reversed(run.tree.path(node.id)[:-1]) if above.id in commits), None)
     others = node.parents[1:] if node.kind == "fuse" else ()
-    return [commits[each] for each in (above, *others) if each in commits]
+    return [commits[parent] for parent in (ancestor, *others) if parent in commits]
+
+
+def base_commit(git: Git) -> str:
+    """The commit that the run began from; empty if the history does not have it."""
+    return git.run("for-each-ref", "--format=%(objectname)", BASE).decode().strip()
 
 
 def began(git: Git) -> int:
-    """The time of the base commit, in seconds since the epoch; 0 where there is none."""
+    """The time of the base commit, in seconds since the epoch; 0 if there is no base commit."""
     return int(git.run("for-each-ref", "--format=%(committerdate:unix)", BASE).decode().strip() or "0")
 
 
 def sign(git: Git, tree: str, parents: list[str], message: str, time: int) -> str:
-    """Write a commit of that time. A state's is that of the base commit and the number of its node in seconds: the same
-    whoever makes it, and not before its parents'."""
-    nobody = {
+    """Write a commit with this time. A state's time is that of the base commit plus the number of its node in seconds:
+    the same in every process, and later than its parents'."""
+    author = {
         f"GIT_{role}_{what}": value
         for role in ("AUTHOR", "COMMITTER")
         for what, value in (
@@ -157,9 +162,9 @@ def sign(git: Git, tree: str, parents: list[str], message: str, time: int) -> st
             ("DATE", f"@{time} +0000"),
         )
     }
-    above = [argument for parent in parents for argument in ("-p", parent)]
+    options = [argument for parent in parents for argument in ("-p", parent)]
     text = message.encode("utf-8", "replace").replace(b"\0", b"")
-    return git.run("commit-tree", tree, *above, stdin=text, env=nobody).decode().strip()
+    return git.run("commit-tree", tree, *options, stdin=text, env=author).decode().strip()
 
 
 def _message(run: Run, node: Node) -> str:
@@ -176,13 +181,13 @@ def _message(run: Run, node: Node) -> str:
 
 
 def _hide(git: Git, run: Run, commits: dict[NodeId, str]) -> None:
-    """Only refs go."""
+    """Move the refs of pruned states to `PRUNED`; their commits stay."""
     shown = git.run("for-each-ref", "--format=%(refname)", NODES).decode().split()
     numbers = [int(name.rpartition("/")[2]) for name in shown]
-    orders = [
+    moves = [
         f"create {PRUNED}/{number} {commits[number]}\ndelete {NODES}/{number}\n"
         for number in numbers
         if run.tree.pruned(number)
     ]
-    if orders:
-        git.run("update-ref", "--stdin", stdin="".join(orders).encode())
+    if moves:
+        git.run("update-ref", "--stdin", stdin="".join(moves).encode())

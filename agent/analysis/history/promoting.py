@@ -1,10 +1,10 @@
-"""Promoting: a state of a run becomes a branch of the repository that the run began from."""
+"""Promotion: a state of a run becomes a branch of the repository that the run began from."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from agent.analysis.history.lineage import BASE, History, began, sign
+from agent.analysis.history.lineage import History, base_commit, began, sign
 from agent.errors import RamifyError, UsageError
 from agent.run.commands import require_node
 from agent.run.run import Run
@@ -16,33 +16,33 @@ __all__ = ["promote"]
 
 
 def promote(run: Run, history: History, node: NodeId, branch: str, repo: Path) -> str:
-    """Make a branch of the repository at `repo`: one commit on the one that the run began from, with the files of the
-    node's state; its name. The work tree, the index and the branch that is checked out stay as they are.
+    """Make a branch in the repository at `repo` and return its commit: one commit with the files of the node's state,
+    on top of the one that the run began from. The work tree, the index and the checked out branch do not change.
 
     Raises:
-        agent.errors.UsageError: there is no such node or repository, the branch exists or cannot be called so, or the
+        agent.errors.UsageError: there is no such node or repository, the branch exists or has an invalid name, or the
             repository lacks the commit that the run began from.
         agent.errors.RamifyError: the node's state is gone.
     """
     require_node(node, len(run.tree))
     if node in history.missing:
         raise RamifyError(f"node {node} cannot be promoted: {history.missing[node]}")
-    base = history.git.run("for-each-ref", "--format=%(objectname)", BASE).decode().strip()
+    base = base_commit(history.git)
     if not base:
-        raise UsageError(f"{run.journal.directory} knows no commit to put a branch on; take the patch of its best "
+        raise UsageError(f"{run.journal.directory} has no commit to put a branch on; take the patch of its best "
                          f"state: ramify show {run.journal.directory} --patch")  # fmt: skip
-    found = locate(repo)
-    if found is None:
+    repository = locate(repo)
+    if repository is None:
         raise UsageError(f"--repo {repo} is not a git repository")
-    with opened(found, writable=True) as view:
+    with opened(repository, writable=True) as view:
         if not view.commit(base):
             raise UsageError(
                 f"--repo {repo} has no commit {base[:12]}, which the run began from; name a clone that has it"
             )
         _require_free(view, branch, repo)
-        made = history.commits[node]
-        message = history.git.run("show", "-s", "--format=%B", made).decode(errors="replace")
-        commit = sign(history.git, f"{made}^{{tree}}", [base], message, began(history.git) + node)
+        state = history.commits[node]
+        message = history.git.run("show", "-s", "--format=%B", state).decode(errors="replace")
+        commit = sign(history.git, f"{state}^{{tree}}", [base], message, began(history.git) + node)
         try:
             view.git.fetch(history.git, commit)
             view.git.run("update-ref", f"refs/heads/{branch}", commit, "")  # only if it is not there

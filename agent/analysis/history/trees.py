@@ -1,4 +1,4 @@
-"""Trees: the workspace of a state, as git keeps it."""
+"""Trees: the workspace of a state as a git tree."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ _NOTHING = "0" * 40
 
 
 class StateGone(Exception):
-    """A state is not known any more, and its patch was not kept; the message says why."""
+    """A state no longer exists and its patch was not kept; the message says why."""
 
 
 class Trees:
-    """Writes the trees of a run's states to a repository. `provider` keeps the states; None: they were removed."""
+    """Writes the trees of a run's states to a repository. `provider` holds the states; None: they were removed."""
 
     def __init__(self, git: Git, run: Run, provider: Provider | None) -> None:
         self._git, self._run, self._provider = git, run, provider
 
     def of_root(self, base: str) -> str:
-        """The name of the base state's tree. `base` is the commit it began from, or empty: submodules are taken over.
+        """The name of the root state's tree. `base` is the commit that it began from, or empty: its submodules are
+        copied.
 
         Raises:
             StateGone: it was removed.
@@ -46,7 +47,7 @@ class Trees:
             return self._git.run("write-tree", env=index).decode().strip()
 
     def of(self, node: Node, root: str) -> str:
-        """The name of a state's tree; `root` is that of the base state.
+        """The name of a state's tree; `root` is the name of the root state's tree.
 
         Raises:
             StateGone: it was removed, and its patch was not kept.
@@ -58,7 +59,7 @@ class Trees:
             return self._git.run("write-tree", env=index).decode().strip()
 
     def _patch(self, node: Node) -> bytes:
-        """From the base state: as it was recorded, else from the states themselves."""
+        """The patch against the root state: as it was recorded, else from the states themselves."""
         if kept := kept_patch(self._run, node.id):
             return self._run.journal.get_blob(kept)
         return self._diff(self._run.tree.root.snapshot, node.snapshot)
@@ -72,7 +73,7 @@ class Trees:
             raise StateGone(str(error)) from error
 
     def _whole(self, state: Snapshot) -> bytes:
-        """The patch that makes all files of a state: from a fork of it in which they are removed."""
+        """The patch that creates all files of a state: the difference to a fork in which they are removed."""
         if self._provider is None:
             raise StateGone("its state was removed")
         with self._provider.at(state) as box:
@@ -90,20 +91,20 @@ class Trees:
             self._git.run("apply", "--cached", "--whitespace=nowarn", stdin=patch, env=index)
 
     def _submodules(self, base: str) -> list[bytes]:
-        """Entries of the index for those of a commit, which no patch holds."""
+        """Index entries for the submodules of a commit, which patches do not contain."""
         listing = self._git.run("ls-tree", "-rz", base) if base else b""
         entries = [entry.split(b"\t", 1) for entry in listing.split(b"\0") if entry.startswith(b"160000 ")]
         return [b"160000 %s\t%s\0" % (facts.split()[2], path) for facts, path in entries]
 
     def _byte_code(self, base: str, index: dict[str, str]) -> list[bytes]:
-        """Entries that take out of the index what the sandbox put there (`Workspace.byte_code`)."""
-        known = set(names(self._git.run("ls-tree", "-rz", "--name-only", base))) if base else set()
-        there = names(self._git.run("ls-files", "-z", env=index))
-        ours = [name for name in there if name.endswith(".pyc") and "__pycache__/" in name and name not in known]
+        """Index entries that remove the byte code that the sandbox created (`Workspace.byte_code`)."""
+        original = set(names(self._git.run("ls-tree", "-rz", "--name-only", base))) if base else set()
+        indexed = names(self._git.run("ls-files", "-z", env=index))
+        ours = [name for name in indexed if name.endswith(".pyc") and "__pycache__/" in name and name not in original]
         return [f"0 {_NOTHING}\t".encode() + os.fsencode(name) + b"\0" for name in ours]
 
     @contextmanager
     def _index(self) -> Iterator[dict[str, str]]:
-        """The environment in which git uses an index of its own, empty at first."""
+        """An environment in which git uses a separate, empty index."""
         with tempfile.TemporaryDirectory(prefix="ramify-index-") as directory:
             yield {"GIT_INDEX_FILE": str(Path(directory, "index"))}

@@ -1,1 +1,1 @@
-"""What people and machines are told of a run."""
+"""Reports about a run, for people and for programs."""

@@ -15,17 +15,17 @@ from agent.untrusted import visible
 __all__ = ["parted", "told"]
 
 
-_ASPECTS = {"plan": "plan that was told", "action": "action", "result": "result of the action", "state": "state"}
+_ASPECTS = {"plan": "stated plan", "action": "action", "result": "result of the action", "state": "state"}
 
 
 def told(diagnosis: Diagnosis) -> str:
-    """The stages with their steps, the onset and its reason, what depends on it, and the command that goes on."""
+    """The stages with their steps, the onset and its reason, the dependent steps, and the command to continue with."""
     return printable(visible("\n".join(_lines(diagnosis))).encode()) + "\n"
 
 
 def parted(parting: Parting) -> str:
-    """Where two rollouts part, and which steps of the second came after that."""
-    lines = [line for each in parting.first for line in _differs(each)] or ["the rollouts are the same"]
+    """Where two rollouts first differ, and the later steps that only the second has."""
+    lines = [line for first in parting.first for line in _differs(first)] or ["the rollouts are the same"]
     if parting.first:
         lines.append(f"only in the second afterwards: {_steps(tuple(step.number for step in parting.later))}")
         lines += [f"  {step.number:>4}  {' '.join(step.what.split())}" for step in parting.later]

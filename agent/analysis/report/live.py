@@ -1,4 +1,4 @@
-"""A search as it goes, for a terminal: the tree around its best path, the edits there, the workers and the budget."""
+"""The live view of a search in a terminal: the best path, the edits on it, the workers and the budget."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from agent.untrusted import escaped, one_line
 __all__ = ["View", "next_step"]
 
 STEPS = 6
-"""States of the best path that are shown, besides the base."""
+"""How many states of the best path are shown, besides the root."""
 EDITS = 8
-"""Lines of the best edits that are shown."""
+"""How many lines of the edits on it are shown."""
 BAR = 24
-"""Columns of a bar."""
+"""The width of a bar, in columns."""
 
 _BEGUN = "proposing an edit and testing it"
 
 
 def next_step(event: Event) -> str:
-    """What a worker does once it has recorded that."""
+    """What a worker does after it has recorded this event."""
     match event:
         case Started():
             return "measuring the base state"
         case Asked():
-            return "doing what the model says"
+            return "carrying out what the model asked for"
         case Spent():
-            return "looking at what the tests said"
+            return "evaluating the test results"
         case Summarised() | Voted():
             return "choosing among candidates"
         case Round():
-            return f"beginning wave {event.number}"
+            return f"beginning round {event.number}"
         case Ended():
             return "ending"
         case _:
@@ -53,7 +53,8 @@ def next_step(event: Event) -> str:
 
 
 class View:
-    """What is drawn anew a few times a second. Told of events from any thread; a worker is the thread that tells."""
+    """The view, which is redrawn a few times a second. Events may come from any thread; the thread that reports an
+    event counts as the worker."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -66,7 +67,7 @@ class View:
         self._workers: dict[str, tuple[str, float]] = {}
 
     def take(self, event: Event) -> None:
-        """Take note of an event, and so of what its worker does next."""
+        """Note an event, and what its worker does next."""
         with self._lock:
             self._at_work(next_step(event))
             match event:
@@ -83,19 +84,20 @@ class View:
                     self._usage += event.answer.usage
 
     def catch_up(self, events: Iterable[Event], limits: Mapping[str, Any], elapsed_s: float) -> None:
-        """Take note of what earlier sessions recorded and took, and of limits that are given anew."""
+        """Note the events and the time of earlier sessions, and the limits of this one."""
         for event in events:
             self.take(event)
         with self._lock:
             self._limits = {**self._limits, **limits}
             self._began -= elapsed_s
-            self._at_work("going on with the run")
+            self._at_work("resuming the run")
 
     def _at_work(self, doing: str) -> None:
-        """The main thread works alone: before the workers begin and after they have ended, or where there are none."""
-        thread, alone = threading.current_thread(), threading.main_thread()
-        gone = set(self._workers) - {thread.name} if thread is alone else {alone.name}
-        for name in gone:
+        """Note what this thread does. The main thread works only while there are no workers: before they begin and
+        after they have ended."""
+        thread, main = threading.current_thread(), threading.main_thread()
+        idle = set(self._workers) - {thread.name} if thread is main else {main.name}
+        for name in idle:
             self._workers.pop(name, None)
         self._workers[thread.name] = (doing, time.monotonic())
 
@@ -106,12 +108,12 @@ class View:
         yield Group(*parts)
 
     def sums(self) -> str:
-        """How far the search is, in a line."""
-        said = f"{len(self._nodes)} states, {self._misses} dead ends, {self._usage.measurements} test runs"
-        return said + cost(self._usage)
+        """The progress of the search in one line."""
+        counts = f"{len(self._nodes)} states, {self._misses} dead ends, {self._usage.measurements} test runs"
+        return counts + cost(self._usage)
 
     def _path(self) -> list[Node]:
-        """From the base state to the most valuable one, the earliest of equals."""
+        """The path from the root to the state of highest value, the earliest of several."""
         best: Node | None = max(self._nodes.values(), key=lambda node: (node.value, -node.id), default=None)
         path: list[Node] = []
         while best is not None:
@@ -120,7 +122,7 @@ class View:
         return path[::-1]
 
     def _tree(self) -> Iterator[Drawing]:
-        """The best path, with how many others begin at each of its states; its middle is left out where it is long."""
+        """The best path, with the number of other branches at each state. The middle of a long path is left out."""
         path = self._path()
         if not path:
             return
@@ -146,14 +148,14 @@ class View:
             yield Text(escaped(line.expandtabs(4)), style="green" if line[0] == "+" else "red", no_wrap=True)
 
     def _work(self) -> Table:
-        """What each worker does, and for how many seconds."""
+        """What each worker does, and since how many seconds."""
         table = Table.grid(padding=(0, 2, 0, 0))
         for number, (doing, since) in enumerate(self._workers.values(), 1):
             table.add_row(Text(f"worker {number}", "dim"), Text(doing), f"{time.monotonic() - since:.0f} s")
         return table
 
     def _budget(self) -> Table:
-        """A bar for each limit, and below them what has no limit."""
+        """A bar for each limit, and below them the sums."""
         table = Table.grid(padding=(0, 2, 0, 0))
         for name, spent in self._spent().items():
             if limit := self._limits.get(f"max_{name}"):
@@ -163,7 +165,7 @@ class View:
         return table
 
     def _spent(self) -> dict[str, float]:
-        """In this session and those before it, by the names of the limits."""
+        """The usage of all sessions, by the names of the limits."""
         usage = self._usage
         return {
             "nodes": len(self._nodes),

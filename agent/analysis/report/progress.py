@@ -1,4 +1,4 @@
-"""Progress of a session: a line for each step forward, and below them the live view where a terminal can have one."""
+"""The progress of a session: a line for each improvement, and a live view below if the terminal can show it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from agent.untrusted import escaped
 __all__ = ["Progress"]
 
 QUIET_S = 30.0
-"""Without a live view, a sign of life is printed after so many seconds of silence."""
+"""Without a live view, a status line is printed after this many seconds of silence."""
 
 
 class Progress:
@@ -36,7 +36,7 @@ class Progress:
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self.view = View()
-        """What a terminal shows below the lines."""
+        """The live view below the lines."""
         plain = bool(os.environ.keys() & {"CI", "NO_COLOR"}) or self._console.is_dumb_terminal
         self._live: Live | None = None
         if self._console.is_terminal and not plain:
@@ -59,10 +59,10 @@ class Progress:
             self._live.stop()
 
     def catch_up(self, directory: Path, limits: Mapping[str, Any]) -> None:
-        """Take note of an earlier session's journal, if there is one, and of limits that are given anew.
+        """Note the journal of earlier sessions, if there is one, and the limits of this session.
 
         Raises:
-            agent.errors.JournalError: it cannot be read.
+            agent.errors.JournalError: the journal cannot be read.
         """
         if not (directory / "journal.jsonl").is_file():
             return
@@ -71,7 +71,7 @@ class Progress:
             self.view.catch_up(run.journal.events(), limits, run.elapsed_s)
 
     def __call__(self, event: Event) -> None:
-        """Take note of an event."""
+        """Show an event."""
         self.view.take(event)
         with self._lock:
             match event:
@@ -85,7 +85,7 @@ class Progress:
                     who = "a person asks" if order.by == "person" else "a rollout is repaired"
                     self.say(f"{who}: {order.act} {order.node} {order.hint.partition(chr(10))[0]}".rstrip())
                 case Round():
-                    self.say(f"wave {event.number} begins at the base state")
+                    self.say(f"round {event.number} begins at the base state")
             self._stay_in_touch()
 
     def say(self, line: str) -> None:
@@ -101,19 +101,19 @@ class Progress:
         self.say(f"{node.value:.3f}  {what} ({tally(node.report)})")
 
     def _explain(self, choice: Choice | None) -> None:
-        """Say once which algorithm has taken over, and why."""
+        """Print once which algorithm has taken over, and why."""
         if choice is not None and choice.because not in self._reasons:
             self._reasons.add(choice.because)
             self.say(choice.because)
 
     def _warn(self, model: str, usage: Usage) -> None:
-        """Say once of a model that what its tokens cost is not known."""
+        """Print once for each model that the price of its tokens is unknown."""
         if usage.tokens and usage.unpriced_calls == usage.model_calls and model not in self._unpriced:
             self._unpriced.add(model)
             self.say(f"the price of {model} is unknown: {REMEDY}")
 
     def _stay_in_touch(self) -> None:
-        """Where nothing moves, say now and then that something does."""
+        """Without a live view, print a status line after a long silence."""
         if self._live is not None or time.monotonic() - self._printed <= QUIET_S:
             return
         best = 0.0 if self._best is None else self._best.value

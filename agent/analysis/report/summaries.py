@@ -1,4 +1,4 @@
-"""What each rollout of a run came to, for `ramify show --summaries`."""
+"""The summaries of a run's rollouts, for `ramify show --summaries`."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _FIELDS = {
     "read": "files_read",
     "changed": "files_changed",
     "ran": "commands",
-    "mended": "tests_passed",
+    "fixed": "tests_passed",
     "failing": "tests_failed",
     "progress": "progress",
-    "failed by": "failure_modes",
+    "failure": "failure_modes",
     "risk": "risks",
     "insight": "insights",
-    "not so": "contradictions",
+    "wrong": "contradictions",
 }
-"""What each line is called, and the field of a summary that it shows."""
+"""The name of each line, and the field of a summary that it shows."""
 
 
 def draw(run: Run) -> Iterator[str]:
-    """A block for each summary of each rollout, in the order of their leaves; where none was recorded, the one that can
-    be read off the journal."""
+    """A block for each summary of each rollout, in the order of the leaves. A rollout without a recorded summary gets
+    one from the journal."""
     rollouts = run.rollouts()
     if not rollouts:
         yield "no rollout yet: no state below the base state was measured"
@@ -43,11 +43,11 @@ def draw(run: Run) -> Iterator[str]:
 def block(rollout: Rollout, summary: Summary) -> str:
     """One summary, a fact a line."""
     path = " > ".join(map(str, rollout.path))
-    wave = f", wave {rollout.round}" if rollout.round > 1 else ""
+    number = f", round {rollout.round}" if rollout.round > 1 else ""
     author = "" if summary.author == JOURNAL else f", in the words of {summary.author}"
-    lines = [f"rollout {path}, best state {rollout.best}{wave}{author}: {summary.outcome}"]
+    lines = [f"rollout {path}, best state {rollout.best}{number}{author}: {summary.outcome}"]
     for name, field in _FIELDS.items():
         value = getattr(summary, field)
-        said = (value,) if isinstance(value, str) else value
-        lines += [f"  {name:<11}{' '.join(each.split())}" for each in said if each]
+        texts = (value,) if isinstance(value, str) else value
+        lines += [f"  {name:<11}{' '.join(text.split())}" for text in texts if text]
     return printable(visible("\n".join(lines)).encode()) + "\n"

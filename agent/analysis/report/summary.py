@@ -1,4 +1,4 @@
-"""The end of a run: one JSON object for machines, a few lines for people."""
+"""The result of a run: a JSON object for programs, a few lines for people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agent.measure import SuiteReport
     from agent.solver.solve import Result
 
-__all__ = ["answer_lines", "as_json", "as_text", "cost", "forks", "tally"]
+__all__ = ["answer_lines", "as_json", "as_text", "cost", "counted", "forks", "tally"]
 
 _VERDICTS = {
     "solved": "solved: the goal tests pass, and nothing that passed before fails",
@@ -22,11 +22,11 @@ _VERDICTS = {
     "no_patch": "no patch: nothing better than the repository as it is was found",
 }
 _FINER = {
-    Grade.DECLARED: "submitted: what fails now contradicts the issue, says the model; look at it before you apply it",
+    Grade.DECLARED: "submitted: the model says that the failing tests contradict the issue; check before you apply it",
     Grade.BROKEN: "submitted, not accepted: tests that passed before fail, and the model does not say why",
     Grade.UNFINISHED: "not finished: this is the best change so far",
 }
-"""What says more of a grade than the status does, where a model worked."""
+"""The sentences for grades that say more than the status, used when a model was called."""
 NAMED = 10
 
 
@@ -62,7 +62,7 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
 
 
 def as_text(result: Result, patch_path: Path | None) -> str:
-    """The same for people, a fact a line."""
+    """The result for people, a fact a line."""
     lines = answer_lines(result)
     lines.append(f"search   {result.nodes} states in {result.seconds:.0f} s; {result.stop.value}")
     lines.append(f"spent    {result.usage.measurements} test runs" + cost(result.usage))
@@ -77,30 +77,28 @@ def as_text(result: Result, patch_path: Path | None) -> str:
 
 
 def answer_lines(result: Result) -> list[str]:
-    """What is known of the answer: how good it is, what shows it, and what it breaks."""
+    """The facts about the answer: how good it is, the tests that show it, and the tests that it breaks."""
     finer = _FINER if result.usage.model_calls else {}
     verdict = finer.get(result.grade, _VERDICTS[result.status])
-    why = {test: f" (declared: {reason})" for test, reason in result.declared.items()}
-    broken = [f"broken   {test}{why.get(test, '')}" for test in result.broken[:NAMED]]
+    reasons = {test: f" (declared: {reason})" for test, reason in result.declared.items()}
     return [
         verdict + ("" if result.verified or not result.patch else " (not verified)"),
         f"tests    {_tests(result.baseline)} before, {_tests(result.final)} after",
         *([f"rests on {result.scope}"] if result.scope and result.patch else []),
         *(f"shown by {test}: fails without the patch, passes with it" for test in result.reproduced_by[:NAMED]),
-        *broken,
+        *(f"broken   {test}{reasons.get(test, '')}" for test in result.broken[:NAMED]),
         *([f"broken   {len(result.broken) - NAMED} more"] if len(result.broken) > NAMED else []),
     ]
 
 
 def forks(forked: Forked) -> str:
-    """How often states were forked; whether the forks were what had been frozen, if that was looked at."""
+    """How often states were forked, and how many forks differed from their snapshot, if that was checked."""
     times = f"forked {forked.times} times"
-    many = "1 mismatch" if forked.mismatches == 1 else f"{forked.mismatches} mismatches"
-    return f"{times}, {many}" if forked.checked else times
+    return f"{times}, {counted(forked.mismatches, 'mismatch', 'mismatches')}" if forked.checked else times
 
 
 def cost(usage: Usage) -> str:
-    """What the models cost; empty when none was called."""
+    """The calls, tokens and price of the models, as the end of a line; empty if no model was called."""
     if not usage.model_calls:
         return ""
     known = f"{usage.cost_usd:.4f} dollars"
@@ -113,10 +111,15 @@ def cost(usage: Usage) -> str:
 
 
 def tally(report: SuiteReport) -> str:
-    """How many tests passed, failed, and were left out of a run that was cut short."""
+    """How many tests passed, failed, and were not run."""
     not_run = report.left_out + sum(report.late.values())
     left_out = f", {not_run} not run" if not_run else ""
     return f"{len(report.passes)} passed, {len(report.failures)} failed{left_out}"
+
+
+def counted(number: int, one: str, more: str = "") -> str:
+    """A number with its noun; `more` is the plural if it is not `one` with an s."""
+    return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def _tests(counts: Any) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.tree import Tree as Drawing
 
+from agent.analysis.report.rounds import round_lines
 from agent.analysis.report.summary import cost, tally
-from agent.analysis.report.waves import waves
 from agent.budget import Stop
 from agent.run.run import Run
 from agent.run.tree.tree import Node, NodeId, Tree
@@ -29,19 +29,19 @@ def draw(tree: Tree) -> Drawing:
 
 
 def facts(run: Run) -> str:
-    """What the run has spent, what people have ordered, and how its last session ended."""
+    """The usage of the run, the orders of people, and how the last session ended."""
     seconds = f"{run.elapsed_s:.0f} s"
     spent = f"{len(run.tree)} states, {run.usage.measurements} test runs, {seconds}" + cost(run.usage)
-    spent = "\n".join([spent, *waves(run), *_orders(run)])
+    spent = "\n".join([spent, *round_lines(run), *_orders(run)])
     if run.ended is None:
-        return f"{spent}\nnot ended; if no process works on it, go on: ramify resume {run.journal.directory}"
+        return f"{spent}\nnot ended; if no process works on it, resume it: ramify resume {run.journal.directory}"
     stop = Stop[run.ended.stop]
     status = "" if stop is Stop.SOLVED else f"{run.ended.status}: "
     return f"{spent}\n{status}{stop.value}"
 
 
 def _orders(run: Run) -> list[str]:
-    """What people have ordered and still counts."""
+    """The orders of people that are still in force."""
     forks = [f"asked for: fork {order.node} {order.hint}".rstrip() for _, order in run.steering.waiting(run.tree)]
     return [f"pinned: node {node}" for node in run.steering.pins] + forks
 
@@ -54,7 +54,7 @@ def _line(tree: Tree, node: Node, best_path: set[NodeId]) -> str:
 
 
 def _remarks(tree: Tree, node: Node) -> Iterator[str]:
-    """What is unusual about a state. It stands below its edit parent, and names all others that it was reached from."""
+    """What is unusual about a state, with the states from which it was reached besides its edit parents."""
     if not node.report.valid:
         yield node.report.problem or "not valid"
     if tree.pruned(node.id):

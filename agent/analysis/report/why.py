@@ -1,4 +1,4 @@
-"""Why a node is there: each selection on the way to it, with the numbers that the journal keeps."""
+"""Why a node exists: each selection on the path to it, with the numbers in the journal."""
 
 from __future__ import annotations
 
@@ -32,47 +32,47 @@ _OUTCOMES = {
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was chosen once, and what came of it."""
+    """One selection and its outcome."""
 
     number: int
-    """Its ordinal among the expansions of the run that have ended, from 1."""
+    """Its ordinal among the run's finished expansions, from 1."""
     expanded: NodeId
     outcome: Literal["added", "merged", "measured", "failed"]
     led_to: NodeId | None
-    """The new node, or the one that held the state already; None where there is none."""
+    """The new node, or the known node with the same state; None: the expansion failed."""
     label: str
     """What was proposed, or why it failed."""
     choice: Choice | None
-    """None: a version of Ramify wrote the journal that kept none."""
+    """None: an older version of Ramify, which recorded no choices, wrote the journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """All selections that have to do with a node."""
+    """All selections that concern a node."""
 
     node: NodeId
     path: tuple[NodeId, ...]
     """From the root to the node."""
     worth: Evaluation
-    """What it was worth when it was measured first, and what was said of it."""
+    """The node's first evaluation."""
     selections: tuple[Selection, ...]
-    """Those that made the nodes of the path, the root's expansion first; the root itself was selected by nothing."""
+    """The selections that created the nodes of the path below the root, in order."""
     merged: tuple[Selection, ...]
-    """Proposals that led to the node's state when it was known already."""
+    """Other expansions that led to the node's state."""
     measured: tuple[Selection, ...]
     """Further measurements of the node's state."""
     failed: tuple[Selection, ...]
-    """What was begun at the node and ended without a state."""
+    """Expansions of the node that failed."""
 
     def as_json(self) -> dict[str, Any]:
         """The object that `--json` prints."""
         return asdict(self)
 
     def as_text(self) -> RenderableType:
-        """The same for people."""
+        """The explanation for people."""
         parts: list[RenderableType] = [Text(f"node {self.node}, by way of {' > '.join(map(str, self.path))}")]
         parts.append(_worth(self.worth))
-        parts += [_draw(each) for each in self.selections]
+        parts += map(_draw, self.selections)
         if not self.selections:
             parts.append(Text("\nthe base state: no selection led to it"))
         for title, others in (
@@ -81,12 +81,12 @@ class Why:
             ("attempts that failed", self.failed),
         ):
             if others:
-                parts += [Text(f"\n{title}: {len(others)}"), *(_draw(each) for each in others)]
+                parts += [Text(f"\n{title}: {len(others)}"), *map(_draw, others)]
         return Group(*parts)
 
 
 def explain(events: Iterable[Event], node: NodeId) -> Why:
-    """What a journal says of a node.
+    """Explains a node from the events of a journal.
 
     Raises:
         agent.errors.UsageError: the run has no such node.
@@ -95,16 +95,16 @@ def explain(events: Iterable[Event], node: NodeId) -> Why:
     nodes = {event.node.id: event.node for event in recorded if isinstance(event, Added)}
     require_node(node, len(nodes))
     ended = list(selections(recorded))
-    made = {each.led_to: each for each in ended if each.outcome == "added"}
+    created_by = {each.led_to: each for each in ended if each.outcome == "added"}
     path = [node]
-    while above := nodes[path[-1]].parents:
-        path.append(above[0])
+    while parents := nodes[path[-1]].parents:
+        path.append(parents[0])
     path.reverse()
     return Why(
         node,
         tuple(path),
         nodes[node].evaluation,
-        selections=tuple(made[each] for each in path[1:]),
+        selections=tuple(created_by[below] for below in path[1:]),
         merged=tuple(each for each in ended if each.outcome == "merged" and each.led_to == node),
         measured=tuple(each for each in ended if each.outcome == "measured" and each.led_to == node),
         failed=tuple(each for each in ended if each.outcome == "failed" and each.expanded == node),
@@ -112,7 +112,7 @@ def explain(events: Iterable[Event], node: NodeId) -> Why:
 
 
 def selections(events: Iterable[Event]) -> Iterator[Selection]:
-    """All that was chosen and has ended, in order."""
+    """All finished expansions, in order."""
     number = 0
     for event in events:
         number += 1
@@ -131,18 +131,18 @@ def selections(events: Iterable[Event]) -> Iterator[Selection]:
 
 
 def _worth(evaluation: Evaluation) -> RenderableType:
-    """The value, its terms, and what is told of it to who tries again."""
+    """The value, its terms, and the notes for later attempts."""
     terms = ", ".join(f"{name} {part:.4g}" for name, part in evaluation.parts.items())
-    told = _text(f"worth {evaluation.value:.4g}{f': {terms}' if terms else ''}")
-    return Group(told, Padding(_text(evaluation.notes), (0, 0, 0, 2))) if evaluation.notes else told
+    line = _text(f"worth {evaluation.value:.4g}{f': {terms}' if terms else ''}")
+    return Group(line, Padding(_text(evaluation.notes), (0, 0, 0, 2))) if evaluation.notes else line
 
 
 def _draw(selection: Selection) -> RenderableType:
     act = _ACTS[selection.choice.act if selection.choice else "expand"]
     end = _OUTCOMES[selection.outcome].format(selection.led_to)
     headline = f"\nselection {selection.number}: node {selection.expanded} was {act}{_with(selection.choice)}{end}"
-    said = [_text(f"{headline}: {selection.label}" if selection.label else headline)]
-    return Group(*said, Padding(_reasons(selection.choice), (0, 0, 0, 2), expand=False))
+    line = _text(f"{headline}: {selection.label}" if selection.label else headline)
+    return Group(line, Padding(_reasons(selection.choice), (0, 0, 0, 2), expand=False))
 
 
 def _reasons(choice: Choice | None) -> RenderableType:
@@ -151,7 +151,7 @@ def _reasons(choice: Choice | None) -> RenderableType:
     if choice.order is not None:
         hint = f": {choice.hint}" if choice.hint else ""
         return _text(f"asked for by a person (order {choice.order}){hint}")
-    pins = [Text(f"a person pinned node {r.node}: nothing else was looked at") for r in choice.reasons if _pins(r)]
+    pins = [Text(f"a person pinned node {r.node}: no other was considered") for r in choice.reasons if _pins(r)]
     reasons = [reason for reason in choice.reasons if not _pins(reason)]
     because = [_text(choice.because)] if choice.because else []
     return Group(*pins, *because, _table(reasons) if reasons else Text("the search gave no reasons"))
@@ -166,7 +166,7 @@ def _pins(reason: Reason) -> bool:
 
 
 def _table(reasons: list[Reason]) -> Table:
-    """A row for each decision, and below it one for the best of what it was preferred to."""
+    """A row for each decision, and below it a row for the best rejected node."""
     names = dict.fromkeys(["score"] if any("score" in r.terms for r in reasons) else [])
     for reason in reasons:
         names |= dict.fromkeys((*reason.terms, *(reason.rival_terms or ())))
@@ -186,6 +186,6 @@ def _column(name: str) -> Column:
     return Column(_text(name))
 
 
-def _text(said: str) -> Text:
-    """What a model or a program wrote, line by line as it is: it orders the terminal nothing."""
-    return Text(escaped_lines(said))
+def _text(text: str) -> Text:
+    """Untrusted text in lines, with control characters escaped."""
+    return Text(escaped_lines(text))

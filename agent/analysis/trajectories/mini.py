@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.actions import Observation, Shell
-from agent.analysis.trajectories import Trajectory
-from agent.analysis.trajectories.typed import typed
+from agent.analysis.trajectories import Trajectory, typed
 from agent.run.action_log import ActionRecord, action_record
 
 __all__ = ["read"]
@@ -43,15 +42,15 @@ class _Message:
 
     @property
     def commands(self) -> list[_Action]:
-        """What the model wants to be run. Before format 1.1 it is only in the text."""
+        """The commands that the model asks for. Before format 1.1 they are only in the text."""
         if self.extra.actions is not None:
             return self.extra.actions
-        said = self.content if self.role == "assistant" and isinstance(self.content, str) else ""
-        return [_Action(command.strip()) for command in _BLOCK.findall(said)]
+        text = self.content if self.role == "assistant" and isinstance(self.content, str) else ""
+        return [_Action(command.strip()) for command in _BLOCK.findall(text)]
 
     @property
     def output(self) -> Observation | None:
-        """What came of a command, if it is that."""
+        """The result of a command, if the message is one."""
         if self.extra.raw_output is not None:
             return Observation(self.extra.raw_output, ok=self.extra.returncode == 0)
         old = _OLD_OUTPUT.search(self.content) if self.role == "user" and isinstance(self.content, str) else None
@@ -73,27 +72,27 @@ class _File:
 
 
 def read(path: Path, data: Any) -> Trajectory:
-    """The trajectory. Commands whose output the file lacks, as the one that submits, have an empty one.
+    """The trajectory. Commands whose output the file lacks, such as the one that submits, have an empty one.
 
     Raises:
-        agent.errors.UsageError: it is none.
+        agent.errors.UsageError: it is not a trajectory of this program.
     """
-    found = typed(_File, data, path)
-    environment = found.info.config.get("environment")
+    file = typed(_File, data, path)
+    environment = file.info.config.get("environment")
     place = environment.get("cwd") if isinstance(environment, dict) else None
-    action_records = tuple(_deeds(found.messages, (str(place),) if place else ("/testbed",)))
-    ended = found.info.exit_status or "not ended"
-    return Trajectory(found.trajectory_format, action_records, ended, found.info.submission or "")
+    action_records = tuple(_action_records(file.messages, (str(place),) if place else ("/testbed",)))
+    ended = file.info.exit_status or "not ended"
+    return Trajectory(file.trajectory_format, action_records, ended, file.info.submission or "")
 
 
-def _deeds(messages: Sequence[_Message], places: Sequence[str]) -> Iterator[ActionRecord]:
+def _action_records(messages: Sequence[_Message], places: Sequence[str]) -> Iterator[ActionRecord]:
     for number, message in enumerate(messages):
-        wanted = message.commands
-        answers = list(takewhile(lambda later: not later.commands, messages[number + 1 :])) if wanted else []
+        actions = message.commands
+        answers = list(takewhile(lambda later: not later.commands, messages[number + 1 :])) if actions else []
         named = {answer.tool_call_id or answer.call_id: answer.output for answer in answers}
         unnamed = [answer.output for answer in answers if answer.output is not None]
-        for position, action in enumerate(wanted):
-            seen = named.get(action.tool_call_id) if action.tool_call_id else None
-            if seen is None and not action.tool_call_id and position < len(unnamed):
-                seen = unnamed[position]
-            yield action_record(None, Shell(action.command), seen or Observation(""), places)
+        for position, action in enumerate(actions):
+            output = named.get(action.tool_call_id) if action.tool_call_id else None
+            if output is None and not action.tool_call_id and position < len(unnamed):
+                output = unnamed[position]
+            yield action_record(None, Shell(action.command), output or Observation(""), places)

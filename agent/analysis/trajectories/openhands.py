@@ -1,6 +1,6 @@
-"""OpenHands' trajectories: its stream of events, as it is saved or downloaded, or kept of an evaluation (`history`).
+"""OpenHands' trajectories: its stream of events, saved, downloaded, or kept by an evaluation (`history`).
 
-What it says, thinks, recalls or browses is no deed.
+Messages, thoughts, recalls and browsing are not read as actions.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.actions import Action, Edit, Observation, Shell, Submit, View, Write
-from agent.analysis.trajectories import Trajectory
-from agent.analysis.trajectories.typed import typed
+from agent.analysis.trajectories import Trajectory, typed
 from agent.run.action_log import ActionRecord, action_record
 
 __all__ = ["is_stream", "read"]
@@ -42,7 +41,7 @@ class _Metadata:
 class _Extras:
     metadata: _Metadata = field(default_factory=_Metadata)
     exit_code: int | None = None
-    """Where versions before the metadata have it."""
+    """The exit code in versions without metadata."""
     new_content: str | None = None
     agent_state: str = ""
 
@@ -60,8 +59,8 @@ class _Event:
     extras: _Extras = field(default_factory=_Extras)
 
     @property
-    def seen(self) -> Observation:
-        """An observation as ours: a command has failed where its exit code says so, all else where it is an error."""
+    def result(self) -> Observation:
+        """The event as an observation. A command fails by its exit code, any other action by an error."""
         code = self.extras.metadata.exit_code if self.extras.exit_code is None else self.extras.exit_code
         failed = self.observation == "error" or (self.observation == "run" and code not in (None, 0))
         return Observation(self.content, ok=not failed)
@@ -80,7 +79,7 @@ class _File:
 
 
 def is_stream(events: Any) -> bool:
-    """Whether these are events of OpenHands: each says whose it is."""
+    """Whether these are events of OpenHands: each has a `source`."""
     return isinstance(events, list) and bool(events) and isinstance(events[0], dict) and "source" in events[0]
 
 
@@ -88,68 +87,66 @@ def read(path: Path, data: Any) -> Trajectory:
     """The trajectory.
 
     Raises:
-        agent.errors.UsageError: it is none.
+        agent.errors.UsageError: it is not a trajectory of this program.
     """
-    kept = data if isinstance(data, dict) and "history" in data else {"history": _events(data)}
-    found = typed(_File, kept, path)
-    action_records = tuple(_deeds(found.history, _places(found.history)))
-    states = [event.extras.agent_state for event in found.history if event.extras.agent_state]
+    if not (isinstance(data, dict) and "history" in data):
+        data = {"history": data["trajectory"] if isinstance(data, dict) else data}
+    file = typed(_File, data, path)
+    action_records = tuple(_action_records(file.history, _places(file.history)))
+    states = [event.extras.agent_state for event in file.history if event.extras.agent_state]
     submitted = bool(action_records) and isinstance(action_records[-1].action, Submit)
-    ended = "finished" if submitted else found.error or (states[-1] if states else "not ended")
-    return Trajectory("OpenHands", action_records, ended, found.test_result.git_patch or "")
-
-
-def _events(data: Any) -> Any:
-    return data["trajectory"] if isinstance(data, dict) else data
+    ended = "finished" if submitted else file.error or (states[-1] if states else "not ended")
+    return Trajectory("OpenHands", action_records, ended, file.test_result.git_patch or "")
 
 
 def _places(events: Sequence[_Event]) -> tuple[str, ...]:
-    """Where the repository is: the first working directory."""
-    known = (event.extras.metadata.working_dir for event in events)
-    return (next(filter(None, known), "/workspace"),)
+    """The directory of the repository: the first working directory."""
+    directories = (event.extras.metadata.working_dir for event in events)
+    return (next(filter(None, directories), "/workspace"),)
 
 
-def _deeds(events: Sequence[_Event], places: Sequence[str]) -> Iterator[ActionRecord]:
+def _action_records(events: Sequence[_Event], places: Sequence[str]) -> Iterator[ActionRecord]:
     answers = {event.cause: event for event in reversed(events) if event.observation and event.cause is not None}
     for event in events:
         if event.source == "agent" and event.action:
             answer = answers.get(event.id)
             action = _action(event.action, event.args, answer.extras.new_content if answer else None)
             if action is not None:
-                yield action_record(None, action, answer.seen if answer else Observation(""), places)
+                yield action_record(None, action, answer.result if answer else Observation(""), places)
 
 
-def _action(kind: str, given: _Arguments, now: str | None) -> Action | None:
-    """`now`: what the file holds afterwards, where that was recorded; None for what is no deed."""
+def _action(kind: str, args: _Arguments, content: str | None) -> Action | None:
+    """An event as an action; None for kinds that are not read as actions. `content`: the file after an edit, if it was
+    recorded."""
     match kind:
         case "run":
-            return Shell(given.command)
+            return Shell(args.command)
         case "run_ipython":
-            return Shell(f"python <<'EOF'\n{given.code}\nEOF")
+            return Shell(f"python <<'EOF'\n{args.code}\nEOF")
         case "read":
-            first, last = given.view_range if given.view_range and len(given.view_range) == 2 else (1, 0)
-            return View(given.path, max(1, first), max(0, last))
+            first, last = args.view_range if args.view_range and len(args.view_range) == 2 else (1, 0)
+            return View(args.path, max(1, first), max(0, last))
         case "write":
-            return Write(given.path, given.content)
+            return Write(args.path, args.content)
         case "edit":
-            return _edit(given, now)
+            return _edit(args, content)
         case "finish":
             return Submit()
         case _:
             return None
 
 
-def _edit(given: _Arguments, now: str | None) -> Action:
-    """A call of its editor; where a model has made the edit from a draft, what came of it."""
-    match given.command:
+def _edit(args: _Arguments, content: str | None) -> Action:
+    """A call of the editor. If a model made the edit from a draft, the new content of the file counts."""
+    match args.command:
         case "str_replace":
-            return Edit(given.path, given.old_str or "", given.new_str or "")
+            return Edit(args.path, args.old_str or "", args.new_str or "")
         case "insert":
-            after = given.insert_line
-            return Edit(given.path, "", given.new_str or "", None if after is None else after + 1)
+            after = args.insert_line
+            return Edit(args.path, "", args.new_str or "", None if after is None else after + 1)
         case "create":
-            return Write(given.path, given.file_text or "")
-        case "undo_edit":  # what the file held before is not told, only that it does again
-            return Shell(f"str_replace_editor undo_edit {shlex.quote(given.path)}")
+            return Write(args.path, args.file_text or "")
+        case "undo_edit":  # the restored content is not recorded
+            return Shell(f"str_replace_editor undo_edit {shlex.quote(args.path)}")
         case _:
-            return Write(given.path, given.content if now is None else now)
+            return Write(args.path, args.content if content is None else content)

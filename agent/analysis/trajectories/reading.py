@@ -1,4 +1,4 @@
-"""Reads a trajectory, whichever program wrote it."""
+"""Reads a trajectory of any known program."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def read_trajectory(path: Path) -> Trajectory:
     """The trajectory in a file: mini-swe-agent's `*.traj.json`, SWE-agent's `*.traj`, or OpenHands' events.
 
     Raises:
-        agent.errors.UsageError: it cannot be read, or is none of these.
+        agent.errors.UsageError: the file cannot be read, or has none of these formats.
     """
     try:
         data = loads(path.read_bytes())
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
-        raise UsageError(f"{path} is neither a run nor a trajectory: it is no JSON ({error})") from error
+        raise UsageError(f"{path} is neither a run nor a trajectory: it is not valid JSON ({error})") from error
     return _reader(path, data)(path, data)
 
 
@@ -39,6 +39,6 @@ def _reader(path: Path, data: Any) -> Callable[[Path, Any], Trajectory]:
     if "history" in keys:
         return openhands.read
     raise UsageError(
-        f"{path} is no trajectory of mini-swe-agent (it has no `messages`), none of SWE-agent (it has no "
-        "`trajectory`) and none of OpenHands (it is no list of events and has no `history`)"
+        f"{path} is not a trajectory of mini-swe-agent (it has no `messages`), SWE-agent (it has no `trajectory`) or "
+        "OpenHands (it is not a list of events and has no `history`)"
     )

@@ -1,4 +1,4 @@
-"""SWE-agent's trajectories (`*.traj`). The editor of its version 1 is read as edits; all else is a command."""
+"""SWE-agent's trajectories (`*.traj`). Calls of the editor of version 1 are read as edits, all others as commands."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.actions import Action, Edit, Observation, Shell, Submit, View, Write
-from agent.analysis.trajectories import Trajectory
-from agent.analysis.trajectories.typed import typed
+from agent.analysis.trajectories import Trajectory, typed
 from agent.parsing import loads
 from agent.run.action_log import ActionRecord, action_record
 
@@ -22,7 +21,7 @@ EDITOR = "str_replace_editor"
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 OPTIONS = ("--file_text", "--old_str", "--new_str", "--insert_line", "--view_range")
 FAILED = ("No replacement was performed", "Invalid `", "The path ", "File already exists at", "No edit history found")
-"""How what the editor says begins, or what it says, where it changed nothing."""
+"""Texts in the editor's output that say that nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +44,23 @@ class _Attempt:
 
 
 def read(path: Path, data: Any) -> Trajectory:
-    """The trajectory; of several attempts in one file the last.
+    """The trajectory; if the file has several attempts, the last one.
 
     Raises:
-        agent.errors.UsageError: it is none.
+        agent.errors.UsageError: it is not a trajectory of this program.
     """
     attempts = data.get("attempts")
     several = "trajectory" not in data and isinstance(attempts, list) and attempts
-    found = typed(_Attempt, attempts[-1] if several else data, path)
-    places = _places(found.trajectory)
-    action_records = tuple(each for step in found.trajectory for each in _deeds(step, places))
-    submission = found.info.submission
-    ended = str(found.info.exit_status or "not ended")
+    attempt = typed(_Attempt, attempts[-1] if several else data, path)
+    places = _places(attempt.trajectory)
+    action_records = tuple(_action_records(attempt.trajectory, places))
+    submission = attempt.info.submission
+    ended = str(attempt.info.exit_status or "not ended")
     return Trajectory("SWE-agent", action_records, ended, submission if isinstance(submission, str) else "")
 
 
 def _places(steps: Sequence[_Step]) -> tuple[str, ...]:
-    """Where the repository is: the first working directory. Before version 1 the state is JSON in a string."""
+    """The directory of the repository: the first working directory. Before version 1 the state is JSON in a string."""
     for step in steps[:1]:
         state = step.state
         if isinstance(state, str):
@@ -74,12 +73,13 @@ def _places(steps: Sequence[_Step]) -> tuple[str, ...]:
     return ("/testbed",)
 
 
-def _deeds(step: _Step, places: Sequence[str]) -> Iterator[ActionRecord]:
-    """The step's action; none where the model's answer could not be read."""
-    if step.action.strip():
-        action = _action(step.action.strip())
-        failed = not isinstance(action, (Shell, Submit)) and any(sign in step.observation for sign in FAILED)
-        yield action_record(None, action, Observation(step.observation, ok=not failed), places)
+def _action_records(steps: Sequence[_Step], places: Sequence[str]) -> Iterator[ActionRecord]:
+    """The actions of the steps. A step whose answer could not be read has none."""
+    for step in steps:
+        if step.action.strip():
+            action = _action(step.action.strip())
+            failed = not isinstance(action, (Shell, Submit)) and any(sign in step.observation for sign in FAILED)
+            yield action_record(None, action, Observation(step.observation, ok=not failed), places)
 
 
 def _action(command: str) -> Action:
@@ -93,21 +93,21 @@ def _action(command: str) -> Action:
 
 
 def _edit(words: Sequence[str]) -> Action | None:
-    """A call of the editor: `str_replace_editor COMMAND PATH --NAME VALUE ...`; None for what it does otherwise."""
+    """A call of the editor: `str_replace_editor COMMAND PATH --NAME VALUE ...`; None for other commands of it."""
     command, path = words[1:3]
     names = [n for n, word in enumerate(words) if n > 2 and word in OPTIONS]
-    given = {words[n]: words[n + 1 : following] for n, following in pairwise([*names, len(words)])}
-    text = {name: values[0] if values else "" for name, values in given.items()}
+    options = {words[n]: words[n + 1 : following] for n, following in pairwise([*names, len(words)])}
+    text = {name: values[0] if values else "" for name, values in options.items()}
     match command:
         case "str_replace":
             return Edit(path, text.get("--old_str", ""), text.get("--new_str", ""))
         case "create":
             return Write(path, text.get("--file_text", ""))
         case "insert":
-            after = _numbers(given.get("--insert_line", ()))
+            after = _numbers(options.get("--insert_line", ()))
             return Edit(path, "", text.get("--new_str", ""), after[0] + 1 if after else None)
         case "view":
-            lines = _numbers(given.get("--view_range", ()))
+            lines = _numbers(options.get("--view_range", ()))
             return View(path, max(1, lines[0]), max(0, lines[1])) if len(lines) == 2 else View(path)
         case _:
             return None

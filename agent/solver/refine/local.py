@@ -50,13 +50,13 @@ def _hint(path: Sequence[Node], at: int, goals: Sequence[str]) -> str:
     ).strip()
 
 
-def _step(shift: Transition) -> dict[str, object]:
+def _step(transition: Transition) -> dict[str, object]:
     """What the hint says about the bad step."""
     return {
-        "what": visible(" ".join(shift.node.label.split()))[:NAME_CHARS],
-        "broken": _names(shift.broken),
-        "mended": _names(shift.fixed),
-        "ran": shift.node.report.valid,
+        "what": visible(" ".join(transition.node.label.split()))[:NAME_CHARS],
+        "broken": _names(transition.broken),
+        "mended": _names(transition.fixed),
+        "ran": transition.node.report.valid,
     }
 
 

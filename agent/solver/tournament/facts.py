@@ -20,7 +20,7 @@ Merit = tuple[float, int, int, NodeId]
 @dataclass(frozen=True, slots=True, order=True)
 class Facts:
     """What the tests say, compared field by field; the greater is better. Patches that the guard refuses are left out
-    before (`agent.solver.candidates.CandidatePool.stands`)."""
+    before (`agent.solver.candidates.CandidatePool.acceptable`)."""
 
     valid: bool
     """Whether the tests gave a result."""

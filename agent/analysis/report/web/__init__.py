@@ -1,6 +1,6 @@
-"""The tree of a run as one page for a browser: a file without a network, made of what the journal holds.
+"""The tree of a run as a page for a browser: one file that needs no network, made from the journal.
 
-`src/` is what the page runs, `app.js` is that and the libraries it draws with in one file (`scripts/vendor-web`).
+`src/` is the program of the page; `app.js` is the program with its libraries in one file (`scripts/vendor-web`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ __all__ = ["as_html"]
 
 
 def as_html(directory: Path, refresh_s: int | None = None) -> bytes:
-    """The page of a run, ASCII alone; the same journal gives the same bytes. Where it is served, the page of a run that
-    has not ended loads itself anew every `refresh_s` seconds while nobody reads in it.
+    """The page of a run, in ASCII; the same journal gives the same bytes. If it is served, the page of a run that has
+    not ended reloads itself every `refresh_s` seconds while the reader is idle.
 
     Raises:
         agent.errors.UsageError: the directory holds no run.

@@ -1,4 +1,4 @@
-"""All there is to say of one state: its diff, tests, turns, cost, and why it was selected."""
+"""The details of a state: its diff, tests, turns and cost, and why it was selected."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ ANSWER_CHARACTERS = 4_000
 
 @dataclass(slots=True)
 class _Index:
-    """What the journal says of each node, by node."""
+    """What the journal says about each node."""
 
-    made: dict[NodeId, Selection] = field(default_factory=dict)
+    created: dict[NodeId, Selection] = field(default_factory=dict)
     others: defaultdict[NodeId, list[Selection]] = field(default_factory=lambda: defaultdict(list))
     asked: defaultdict[NodeId, list[Asked]] = field(default_factory=lambda: defaultdict(list))
     patches: dict[NodeId, str] = field(default_factory=dict)
@@ -42,11 +42,12 @@ def details(run: Run, events: Sequence[Event]) -> Iterator[dict[str, Any]]:
 
 def _index(run: Run, events: Iterable[Event]) -> _Index:
     index = _Index()
-    for each in selections(events):
-        if each.outcome == "added" and each.led_to is not None:
-            index.made[each.led_to] = each
+    for selection in selections(events):
+        node, created = selection.led_to, selection.outcome == "added"
+        if created and node is not None:
+            index.created[node] = selection
         else:
-            index.others[each.expanded if each.led_to is None else each.led_to].append(each)
+            index.others[selection.expanded if node is None else node].append(selection)
     for asked in run.asked:
         if asked.node is not None:
             index.asked[asked.node].append(asked)
@@ -60,7 +61,7 @@ def _index(run: Run, events: Iterable[Event]) -> _Index:
 
 
 def _of(run: Run, index: _Index, node: Node) -> dict[str, Any]:
-    made = index.made.get(node.id)
+    created = index.created.get(node.id)
     return {
         "diff": as_diff(node.steps),
         "patch": _patch(run, kept_patch(run, node.id) or index.patches.get(node.id, "")),
@@ -70,17 +71,17 @@ def _of(run: Run, index: _Index, node: Node) -> dict[str, Any]:
         "prior": node.prior,
         "visits": run.tree.visits(node.id),
         "mean": run.tree.value_sum(node.id) / run.tree.visits(node.id),
-        "measured": [each.value for each in run.tree.evaluations(node.id)],
+        "measured": [evaluation.value for evaluation in run.tree.evaluations(node.id)],
         "turns": [_turn(said(step), step.actions, step.observations) for step in node.steps],
         "usage": asdict(sum((step.usage for step in node.steps[1:]), node.steps[0].usage)) if node.steps else {},
-        "made": asdict(made) if made else None,
-        "others": [asdict(each) for each in index.others[node.id]],
-        "asked": [_answer(each) for each in index.asked[node.id]],
+        "made": asdict(created) if created else None,
+        "others": [asdict(selection) for selection in index.others[node.id]],
+        "asked": [_answer(asked) for asked in index.asked[node.id]],
     }
 
 
 def _patch(run: Run, blob: str) -> str:
-    """The whole patch against the base state, where the run has kept it."""
+    """The whole patch against the root state, if the run has kept it."""
     directory = run.journal.directory.resolve()
     if not blob or not (directory / "blobs" / blob).resolve().is_relative_to(directory):
         return ""
@@ -93,7 +94,7 @@ def _patch(run: Run, blob: str) -> str:
 
 
 def _tests(report: SuiteReport, base: SuiteReport) -> dict[str, Any]:
-    """How the tests ended, as far as that differs from the base state; of the base state, all."""
+    """The test results that differ from those of the root state; all results for the root itself."""
     before = {} if report is base else base.outcomes
     missing = [test for test in before if test not in report.outcomes]
     few = len(report.outcomes) < len(missing)
@@ -119,11 +120,11 @@ def _turn(words: str, actions: Sequence[Action], observations: Sequence[Observat
 
 
 def _action(action: Action) -> dict[str, Any]:
-    """With one text that went and one that came, however many replacements an edit made."""
+    """An action as plain data; an edit with several replacements is shown as one."""
     if not (isinstance(action, Edit) and action.more):
         return asdict(action)
-    gone, come = ("\n".join(texts) for texts in zip(*((e.old, e.new) for e in action.replacements), strict=True))
-    return asdict(replace(action, old=gone, new=come, more=()))
+    old, new = ("\n".join(texts) for texts in zip(*((e.old, e.new) for e in action.replacements), strict=True))
+    return asdict(replace(action, old=old, new=new, more=()))
 
 
 def _answer(asked: Asked) -> dict[str, Any]:

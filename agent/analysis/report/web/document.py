@@ -1,6 +1,6 @@
-"""One HTML file with everything in it: the program, its style, and data that no text can break out of.
+"""One HTML file that contains everything: the program, its style, and the escaped data.
 
-Law: the page reaches no network, and says so in its content security policy; it runs this one program, named by its
+Law: the page uses no network, and its content security policy says so; it runs only this one program, identified by its
 digest, and no text of a run is ever markup.
 """
 
@@ -23,11 +23,11 @@ __all__ = ["Page", "document", "packed"]
 
 Page = Literal["tree", "batch"]
 CHUNK = 64
-"""How many objects are packed together: what is looked at is unpacked, and little else."""
+"""How many objects are packed together; the page unpacks only the packs that it shows."""
 
 
 def document(page: Page, title: str, facts: Mapping[str, Any], chunks: Sequence[str] = ()) -> bytes:
-    """The file. `facts` is what the page reads first, `chunks` what it unpacks when it is asked for."""
+    """The HTML file. The page reads `facts` at once, and unpacks `chunks` when they are needed."""
     program, style = _asset("app.js"), _asset("style.css")
     policy = (
         f"default-src 'none'; script-src '{_digest(program)}'; style-src '{_digest(style)}'; img-src data:; "
@@ -49,17 +49,17 @@ def document(page: Page, title: str, facts: Mapping[str, Any], chunks: Sequence[
 
 
 def packed(objects: Iterable[Mapping[str, Any]]) -> list[str]:
-    """JSON lists of `CHUNK` objects each, compressed; the same objects give the same texts."""
-    left = iter(objects)
-    return [_pack(some) for some in iter(lambda: list(islice(left, CHUNK)), [])]
+    """Compressed JSON lists of `CHUNK` objects each; the same objects give the same texts."""
+    rest = iter(objects)
+    return [_pack(chunk) for chunk in iter(lambda: list(islice(rest, CHUNK)), [])]
 
 
-def _pack(some: Sequence[Mapping[str, Any]]) -> str:
-    return b64encode(gzip.compress(_json(some).encode(), mtime=0)).decode()
+def _pack(chunk: Sequence[Mapping[str, Any]]) -> str:
+    return b64encode(gzip.compress(_json(chunk).encode(), mtime=0)).decode()
 
 
 def _json(value: Any) -> str:
-    """JSON in ASCII without anything that HTML would read, and what is not seen in its texts written as escapes."""
+    """JSON in ASCII without HTML markup, and with invisible characters escaped."""
     text = json.dumps(_shown(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -69,16 +69,16 @@ def _shown(value: Any) -> Any:
         case str():
             return visible(value)
         case Mapping():
-            return {visible(str(key)): _shown(each) for key, each in value.items()}
+            return {visible(str(key)): _shown(item) for key, item in value.items()}
         case list() | tuple():
-            return [_shown(each) for each in value]
+            return [_shown(item) for item in value]
         case _:
             return value
 
 
 @cache
 def _asset(name: str) -> str:
-    """A file beside this one; it is ASCII and holds no closing tag (`build.mjs` sees to both)."""
+    """A file beside this one, in ASCII and without a closing tag (`build.mjs` ensures both)."""
     return files(__package__).joinpath(name).read_text("ascii")
 
 

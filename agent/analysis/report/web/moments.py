@@ -1,4 +1,4 @@
-"""The search event by event, as the page replays it: what happened, where, when, and what had been spent by then."""
+"""The events of a search for the page's replay: what happened, where, when, and what had been spent by then."""
 
 from __future__ import annotations
 
@@ -27,24 +27,30 @@ __all__ = ["moments"]
 
 
 def moments(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
-    """An object for each event that a person can see: `node` is where it happened, `at` what it began from."""
+    """An object for each event that the page shows: `node` is where it happened, `at` the node it began from."""
     spent, seconds = Usage(), 0.0
     for event in events:
         seconds = getattr(event, "elapsed_s", seconds)
-        spent += (
-            event.usage if isinstance(event, Spent) else event.answer.usage if isinstance(event, Asked) else Usage()
-        )
-        if (told := _told(event)) is not None:
-            yield {**told, "kind": event.kind, "s": round(seconds, 2), **_sums(spent)}
+        if isinstance(event, Spent):
+            spent += event.usage
+        elif isinstance(event, Asked):
+            spent += event.answer.usage
+        if (moment := _moment(event)) is not None:
+            yield {**moment, "kind": event.kind, "s": round(seconds, 2), **_sums(spent)}
 
 
 def _sums(spent: Usage) -> dict[str, Any]:
-    known = {"runs": spent.measurements, "calls": spent.model_calls, "tokens": spent.tokens}
-    return {**known, "usd": spent.cost_usd, "unpriced": spent.unpriced_calls}
+    return {
+        "runs": spent.measurements,
+        "calls": spent.model_calls,
+        "tokens": spent.tokens,
+        "usd": spent.cost_usd,
+        "unpriced": spent.unpriced_calls,
+    }
 
 
-def _told(event: Event) -> dict[str, Any] | None:
-    """None: nothing that is seen of the tree changed."""
+def _moment(event: Event) -> dict[str, Any] | None:
+    """The event in words; None for events that the page does not show."""
     match event:
         case Added():
             return {"node": event.node.id, "at": next(iter(event.node.parents), None), "text": event.node.label}
@@ -54,12 +60,6 @@ def _told(event: Event) -> dict[str, Any] | None:
             return {"node": event.node, "text": f"worth {event.evaluation.value:.3f}"}
         case Failed():
             return {"node": event.node, "text": event.reason}
-        case _:
-            return _said(event)
-
-
-def _said(event: Event) -> dict[str, Any] | None:
-    match event:
         case Started():
             return {"text": "the search begins"}
         case Asked():
@@ -69,11 +69,11 @@ def _said(event: Event) -> dict[str, Any] | None:
         case Steered():
             return {"node": event.order.node, "text": f"{event.order.act} {event.order.hint}".strip()}
         case Summarised():
-            return {"node": event.summary.leaf, "text": f"put into words by {event.summary.author}"}
+            return {"node": event.summary.leaf, "text": f"summarised by {event.summary.author}"}
         case Voted():
             return {"node": event.ballot.winner, "text": f"{event.ballot.judge} votes"}
         case Round():
-            return {"text": f"wave {event.number} begins"}
+            return {"text": f"round {event.number} begins"}
         case Ended():
             return {"node": event.best, "text": f"the session ends: {event.status}"}
         case _:

@@ -1,4 +1,4 @@
-"""What the page draws of each state at once; the rest is in its details."""
+"""The facts about each state that the page draws at once; the rest is in the details."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rows(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _state(run: Run, node: Node) -> str:
-    """One word for it; the first that is true."""
+    """The word for a state; the first true one counts."""
     root = run.tree.root
     words = (
         ("base", node.id == ROOT),
@@ -46,10 +46,11 @@ def _state(run: Run, node: Node) -> str:
 
 
 def _marks(run: Run, node: Node, *, compared: bool) -> list[str]:
-    """All that is true of it besides."""
-    tree, arrivals = run.tree, sum(run.tree.proposals.times(p, node.id) for p in run.tree.structure.sources(node.id))
+    """All marks that apply to a state besides."""
+    tree, sources = run.tree, run.tree.structure.sources(node.id)
+    arrivals = sum(tree.proposals.times(source, node.id) for source in sources)
     marks = {
-        "merged": len(node.parents) > 1 or arrivals > 1 or len(tree.structure.sources(node.id)) > 1,
+        "merged": len(node.parents) > 1 or arrivals > 1 or len(sources) > 1,
         "open": tree.expandable(node.id),
         "pruned": tree.pruned(node.id),
         "refused": node.refused,

@@ -1,4 +1,4 @@
-"""What the page says of a run as a whole: the issue, how it stands, waves, tournaments, what it cost."""
+"""The page's facts about a run as a whole: the issue, the result, rounds, tournaments, cost."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from agent.analysis.report.rounds import round_lines
 from agent.analysis.report.summary import answer_lines
-from agent.analysis.report.waves import waves
 from agent.budget import Stop
 from agent.errors import JournalError
 from agent.run.ballots import Ballot
@@ -22,11 +22,11 @@ __all__ = ["overview"]
 TITLE_CHARACTERS = 120
 REASON_CHARACTERS = 2_000
 SETTINGS = ("policy", "search", "value", "workers", "rollouts", "rounds", "seed")
-"""What makes the search what it is; of the rest no page needs to know."""
+"""The settings that the page shows."""
 
 
 def overview(run: Run) -> dict[str, Any]:
-    """The facts; a run that was killed before it had any gives empty ones."""
+    """The facts, as plain data; empty values for a run that was killed before it had any."""
     task, settings = (run.started.task, run.started.settings) if run.started else ({}, {})
     statement = issue_text(str(task.get("statement", "")))
     title = next(
@@ -48,18 +48,18 @@ def overview(run: Run) -> dict[str, Any]:
         "best": [node.id for node in run.tree.path(_best(run))] if len(run.tree) else [],
         "references": [[a, b] for a, b, kind in run.tree.structure.edges() if kind == "reference"],
         "starts": list(run.starts),
-        "waves": waves(run),
+        "waves": round_lines(run),
         "tournaments": list(_tournaments(run)),
     }
 
 
 def _chosen(setting: Any) -> Any:
-    """An implementation is told by its name."""
+    """A setting as it is shown; an implementation by its name."""
     return setting.get("name") if isinstance(setting, dict) else setting
 
 
 def _answer(run: Run) -> list[str]:
-    """What is known of the run's answer; nothing where its patch is lost."""
+    """The facts about the run's answer; empty if its patch is lost."""
     if run.ended is None or not len(run.tree):
         return []
     try:
@@ -73,18 +73,19 @@ def _stop(run: Run) -> str:
 
 
 def _best(run: Run) -> int:
-    """The state whose patch was given out, or would be."""
+    """The state whose patch is the answer, or would be now."""
     return run.tree.best().id if run.ended is None or run.ended.best is None else run.ended.best
 
 
 def _base_tests(run: Run) -> dict[str, str]:
-    """How each test ended in the base state: what the details of other states are told against."""
+    """The test results of the root state, with which the details of other states are compared."""
     return {test: outcome.value for test, outcome in run.tree[ROOT].report.outcomes.items()} if len(run.tree) else {}
 
 
 def _tournaments(run: Run) -> Iterator[dict[str, Any]]:
-    for wave, note in notes(run):
-        yield {**note, "wave": wave, "ballots": [_ballot(each) for each in run.ballots if each.round == wave]}
+    for number, note in notes(run):
+        ballots = [_ballot(ballot) for ballot in run.ballots if ballot.round == number]
+        yield {**note, "wave": number, "ballots": ballots}
 
 
 def _ballot(ballot: Ballot) -> dict[str, Any]:

@@ -27,7 +27,7 @@ function tournament(page, note, close) {
     h(
       "h2",
       {},
-      page.facts.tournaments.length > 1 ? `Tournament of wave ${note.wave}` : "Tournament",
+      page.facts.tournaments.length > 1 ? `Tournament of round ${note.wave}` : "Tournament",
     ),
     note.bracket.length > 0 && h("div", { class: "wide" }, drawBracket(note.bracket, go)),
     order(note, go),
@@ -45,7 +45,7 @@ function tournament(page, note, close) {
 
 function judged({ judge, votes, for_first_shown: first, abstained, confidence, baselines }) {
   const by = judge
-    ? `${judge}: ${votes} votes, ${first} for who was shown first, ${abstained} abstentions. `
+    ? `${judge}: ${votes} votes, ${first} for the first shown, ${abstained} abstentions. `
     : "No votes. ";
   const sure =
     confidence === null

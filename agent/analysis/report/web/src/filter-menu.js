@@ -11,7 +11,7 @@ export function makeFilterMenu({ facts, store }) {
     ["actions", "Actions", values(facts.nodes, (n) => n.actions)],
     ["kinds", "Kind of child", values(facts.nodes, (n) => [n.kind])],
     ["policies", "Policy", values(facts.nodes, (n) => [n.policy])],
-    ["waves", "Wave", facts.starts.length > 1 ? facts.starts.map((_, i) => String(i + 1)) : []],
+    ["waves", "Round", facts.starts.length > 1 ? facts.starts.map((_, i) => String(i + 1)) : []],
   ];
   form.append(
     ...groups.filter(([, , names]) => names.length).map((group) => boxes(...group)),

@@ -33,7 +33,7 @@ function against(base, now, changed) {
   const tests = Object.keys(changed);
   const failing = Object.keys(now).filter((test) => bad(now[test]) && !(test in changed));
   return [
-    ["Mended", tests.filter((test) => now[test] === "passed" && bad(base[test] ?? "failed")), true],
+    ["Fixed", tests.filter((test) => now[test] === "passed" && bad(base[test] ?? "failed")), true],
     ["Broken", tests.filter((test) => bad(now[test]) && !bad(base[test] ?? "passed")), true],
     [
       "Fails in another way",

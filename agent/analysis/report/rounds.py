@@ -1,0 +1,44 @@
+"""The rounds of a run, for `ramify show`: their states, the decision of the gate after each, and their worth."""
+
+from __future__ import annotations
+
+from agent.analysis.report.summary import cost, counted
+from agent.run.run import Run
+from agent.run.tree.node import ROOT
+from agent.run.tree.tree import NodeId
+from agent.solver.refine import worth
+from agent.solver.refine.gates import gate_key
+
+__all__ = ["round_lines"]
+
+
+def round_lines(run: Run) -> list[str]:
+    """A line for each round; empty for a run without rounds."""
+    decisions = [(run.note(ROOT, gate_key(number)) or {}).get("why") for number in range(1, run.round + 1)]
+    if not (run.rounds or decisions[0]):
+        return []
+    ends = [*run.starts[1:], len(run.tree)]
+    numbers = [rollout.round for rollout in run.rollouts()]
+    lines = [
+        f"round {number}: {_states(start, end - 1)}, {counted(numbers.count(number), 'rollout')}"
+        + (f"; {why}" if why else "")
+        for number, (start, end, why) in enumerate(zip(run.starts, ends, decisions, strict=True), start=1)
+    ]
+    return [*lines, *_worth(run)] if run.rounds else lines
+
+
+def _worth(run: Run) -> list[str]:
+    """The result of each round with its price, and what refinement changed."""
+    rounds = worth.waves(run)
+    lines = [
+        f"worth of round {each.number}: {each.value:.3f}{' and solved' if each.solved else ''}, for "
+        f"{each.usage.measurements} test runs, {each.seconds:.0f} s{cost(each.usage)}"
+        for each in rounds
+    ]
+    return [*lines, f"refinement: {worth.changes(rounds)}"]
+
+
+def _states(first: NodeId, last: NodeId) -> str:
+    if first > last:
+        return "no new state"
+    return f"state {first}" if first == last else f"states {first} to {last}"
