@@ -1,4 +1,4 @@
-"""The command line: options, and what each command calls. Everything heavy is imported where it is used."""
+"""`ramify`: the commands and their options. Everything heavy is imported where it is used."""
 
 from __future__ import annotations
 
@@ -33,16 +33,20 @@ from agent.cli.options import (
     MaxSeconds,
     MaxTokens,
     MaxUsd,
+    ModelPrice,
     Out,
+    Paranoid,
     PatchOut,
     Rollouts,
     Rounds,
     SandboxKind,
+    SearchName,
     Setup,
     Strict,
     SummaryMd,
     Test,
     TestFramework,
+    ValueName,
     Workers,
 )
 from agent.cli.runs import RunDir
@@ -57,8 +61,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         sys.stdout.write(f"ramify {version('ramify')}\n")
@@ -77,7 +81,8 @@ def ramify(
 @app.command()
 def solve(
     issue: Annotated[
-        str | None, typer.Argument(metavar="[ISSUE|-]", help="A file; - is stdin; owner/repository#number is GitHub's.")
+        str | None,
+        typer.Argument(metavar="[ISSUE|-]", help="A file, - for stdin, or owner/repository#number for one on GitHub."),
     ] = None,
     repo: Annotated[
         Path | None,
@@ -85,7 +90,7 @@ def solve(
             metavar="DIR", help="A git checkout, which is only read. Default: the one in the image, else this one."
         ),
     ] = None,
-    issue_text: Annotated[str | None, typer.Option("--issue", metavar="TEXT", help="The issue itself.")] = None,
+    issue_text: Annotated[str | None, typer.Option("--issue", metavar="TEXT", help="The text of the issue.")] = None,
     test: Test = None,
     test_framework: TestFramework = None,
     goal_test: Annotated[
@@ -98,24 +103,17 @@ def solve(
         typer.Option(metavar="FILE", help="JUnit XML of a red build: the tests that failed there are goals."),
     ] = None,
     policy: Annotated[
-        list[str] | None, typer.Option(metavar="mutate|MODEL", help="Who proposes the edits; several share one tree.")
+        list[str] | None, typer.Option(metavar="mutate|MODEL", help="What proposes the edits; several share one tree.")
     ] = None,
-    search: Annotated[str | None, typer.Option(metavar="NAME", help="Which state to go on from.")] = None,
-    value: Annotated[
-        str | None, typer.Option(metavar="tests|judge|debate|checklist|blend", help="What a state is worth.")
-    ] = None,
+    search: SearchName = None,
+    value: ValueName = None,
     sandbox: SandboxKind = None,
     image: Image = None,
     setup: Setup = None,
-    paranoid: Annotated[
-        bool, typer.Option("--paranoid", help="Compare every fork with its snapshot, and stop if they differ.")
-    ] = False,
+    paranoid: Paranoid = False,
     instructions: Instructions = None,
     config: Config = None,
-    model_price: Annotated[
-        str | None,
-        typer.Option(metavar="IN,OUT[,CACHED]", help="Dollars per million tokens, for models without a listed price."),
-    ] = None,
+    model_price: ModelPrice = None,
     max_nodes: MaxNodes = None,
     max_usd: MaxUsd = None,
     max_tokens: MaxTokens = None,
@@ -128,9 +126,11 @@ def solve(
     rollouts: Rollouts = None,
     rounds: Rounds = None,
     delegate: Annotated[
-        bool, typer.Option("--delegate", help="Divide the issue into parts; search and merge each on its own.")
+        bool, typer.Option("--delegate", help="Divide the issue into parts, search each on its own, and merge.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="The same seed and one worker: the same run.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Random seed; with one worker, it decides the run.")
+    ] = None,
     out: Out = None,
     as_json: Json = False,
     patch_out: PatchOut = None,
@@ -147,9 +147,9 @@ def solve(
     from agent.config import given, naming
     from agent.models.prices import dollars
 
-    red = read_failures(from_junit, repo or Path()) if from_junit else ()
-    goals = (*(goal_test or ()), *(failure.test for failure in red))
-    told = read_issue(issue, issue_text, may_be_empty=bool(goals) or goal_failing) or (statement(red) if red else "")
+    failures = read_failures(from_junit, repo or Path()) if from_junit else ()
+    goals = (*(goal_test or ()), *(failure.test for failure in failures))
+    text = read_issue(issue, issue_text, may_be_empty=bool(goals) or goal_failing)
     flags = {
         **naming(policy or ()),
         "search.name": search,
@@ -173,15 +173,13 @@ def solve(
         "delegate": delegate or None,
         "seed": seed,
     }
-    settings = given(config or (), flags)
-    wanted = SolveRequest(told, goals, repo, test, goal_failing)
-    delivery = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md)
-    code = begin(wanted, settings, out, delivery, apply=apply)
-    raise typer.Exit(code)
+    request = SolveRequest(text or (statement(failures) if failures else ""), goals, repo, test, goal_failing)
+    output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md)
+    raise typer.Exit(begin(request, given(config or (), flags), out, output, apply=apply))
 
 
 @app.command("resume")
-def go_on(
+def resume_run(
     run: RunDir,
     max_nodes: MaxNodes = None,
     max_usd: MaxUsd = None,
@@ -201,11 +199,11 @@ def go_on(
 
     limits = {"max_nodes": max_nodes, "max_usd": max_usd, "max_tokens": max_tokens, "max_seconds": max_seconds}
     budget = {name: limit for name, limit in limits.items() if limit is not None}
-    by_hand = f"leave --apply out, and apply its patch by hand: ramify show {run} --patch"
-    delivery = OutputOptions(as_json, patch_out, checkout_of(run, by_hand) if apply else None, accepted(accept), strict)
+    by_hand = f"leave out --apply, and apply the patch by hand: ramify show {run} --patch"
+    output = OutputOptions(as_json, patch_out, checkout_of(run, by_hand) if apply else None, accepted(accept), strict)
     progress = Progress()
     progress.catch_up(run, budget)
-    raise typer.Exit(run_interactively(partial(resume, run, budget=budget), delivery, progress))
+    raise typer.Exit(run_interactively(partial(resume, run, budget=budget), output, progress))
 
 
 for command in (
@@ -225,8 +223,6 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(cli_memory.app, name="memory")
-
-
 app.add_typer(cli_config.app, name="config")
 app.add_typer(cli_train.app, name="train")
 
@@ -284,29 +280,10 @@ def clean(
 
 
 ELSEWHERE = {"bench": "benchmarks.cli.app", "serve-report": "benchmarks.cli.site", "round": "benchmarks.cli.round"}
-"""Commands of another package, and the module whose `app` carries them out."""
-_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""Commands of another package, and the module with the `app` that runs them."""
 
 
-@app.command(context_settings=_PASSED_ON, add_help_option=False)
-def bench(context: typer.Context) -> None:
-    """Run, grade and compare benchmarks (`ramify bench --help`)."""
-    _pass_on(context)
-
-
-@app.command("serve-report", context_settings=_PASSED_ON, add_help_option=False)
-def serve_report(context: typer.Context) -> None:
-    """Show a batch or a folder of runs in a browser (`ramify serve-report --help`)."""
-    _pass_on(context)
-
-
-@app.command("round", context_settings=_PASSED_ON, add_help_option=False)
-def turn_round(context: typer.Context) -> None:
-    """Search, train on the trees, keep the better model (`ramify round --help`)."""
-    _pass_on(context)
-
-
-def _pass_on(context: typer.Context) -> None:
+def _delegate(context: typer.Context) -> None:
     """Run a command of a package that may import this one, but not the other way round."""
     name, module = f"ramify {context.info_name}", ELSEWHERE[context.info_name or ""]
     try:
@@ -316,3 +293,12 @@ def _pass_on(context: typer.Context) -> None:
             raise
         raise UsageError(f"{name}: the package `benchmarks` is not installed; install all of Ramify") from error
     commands.app(args=context.args, prog_name=name)
+
+
+for name, text in (
+    ("bench", "Run, grade and compare benchmarks (`ramify bench --help`)."),
+    ("serve-report", "Show a batch or a folder of runs in a browser (`ramify serve-report --help`)."),
+    ("round", "Search, train on the trees, keep the better model (`ramify round --help`)."),
+):
+    pass_on = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(name, help=text, context_settings=pass_on, add_help_option=False)(_delegate)

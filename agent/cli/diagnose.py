@@ -34,24 +34,24 @@ def diagnose(
     ] = None,
     node: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Where the rollout ended. Default: the failed one with the best state."),
+        typer.Option(metavar="N", help="The last state of the rollout. Default: that of the best failed rollout."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Find the step at which a failed rollout went wrong, what depends on it, and how to continue from just before it.
 
     > marks the step, | what depends on it. With OTHER: the first difference of two rollouts in what was planned, done,
-    seen and reached."""
+    seen, and reached."""
     if other is not None:
         _compare(source, other, node, as_json)
         return
-    found = _of_file(source, node) if source.is_file() else _of_run(source, node)
+    diagnosis = _of_file(source, node) if source.is_file() else _of_run(source, node)
     if as_json:
-        sys.stdout.write(json.dumps(found.as_json()) + "\n")
+        sys.stdout.write(json.dumps(diagnosis.as_json()) + "\n")
         return
     from agent.analysis.report.diagnosis import told
 
-    sys.stdout.write(told(found))
+    sys.stdout.write(told(diagnosis))
 
 
 def _compare(one: Path, other: Path, node: int | None, as_json: bool) -> None:
@@ -59,7 +59,7 @@ def _compare(one: Path, other: Path, node: int | None, as_json: bool) -> None:
     from agent.analysis.report.diagnosis import parted
 
     if node is not None:
-        raise UsageError("--node is for one run; of two, the rollouts that came to the best states are compared")
+        raise UsageError("--node is for one run; of two runs, the rollouts that reached the best states are compared")
     parting = compare(_moments(one), _moments(other))
     sys.stdout.write(json.dumps(parting.as_json()) + "\n" if as_json else parted(parting))
 

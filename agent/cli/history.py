@@ -48,16 +48,17 @@ def promote(
     node: Node,
     branch: Annotated[str, typer.Option("--branch", metavar="NAME", help="The new branch.")],
     repo: Annotated[
-        Path | None, typer.Option("--repo", metavar="DIR", help="Where. Default: the checkout that was searched.")
+        Path | None,
+        typer.Option("--repo", metavar="DIR", help="Its repository. Default: the checkout that was searched."),
     ] = None,
 ) -> None:
-    """Make a branch of NODE: one commit on top of the one that the run began from. Nothing is checked out."""
+    """Make a branch of NODE: one commit on top of the commit that the run began from. Nothing is checked out."""
     from agent.analysis.history import promote as make
     from agent.run.paths import checkout_of
     from agent.run.run import Run
 
     with Run.read(_journal(run)) as opened:
-        place = repo or checkout_of(run, "say where the branch goes: --repo DIR")
+        place = repo or checkout_of(run, "name the repository for the branch: --repo DIR")
         commit = make(opened, _kept(opened), node, branch, place)
     sys.stdout.write(f"{branch} {commit}\n")
 
@@ -79,7 +80,7 @@ def _kept(run: Run) -> History:
 
 
 def _states(run: Run) -> AbstractContextManager[Provider | None]:
-    """The sandbox that keeps the states of a run, for a block."""
+    """The sandbox with the states of a run, as a context manager."""
     from agent.build.sandboxes import make_provider
     from agent.config import restore
     from agent.run.paths import store_of

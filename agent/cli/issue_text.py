@@ -42,8 +42,8 @@ def _read(source: str) -> str:
                 data = file.read(ISSUE_BYTES + 1)
     except OSError as error:
         raise UsageError(
-            f"cannot read the issue {source}: {error.strerror}; the text itself goes to --issue"
+            f"cannot read the issue {source}: {error.strerror}; to give the text itself, use --issue"
         ) from error
     if len(data) > ISSUE_BYTES:
-        raise UsageError(f"the issue {source} is larger than {ISSUE_BYTES} bytes; cut it to what matters")
+        raise UsageError(f"the issue {source} is larger than {ISSUE_BYTES} bytes; shorten it")
     return data.decode("utf-8", errors="replace")

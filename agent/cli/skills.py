@@ -32,11 +32,11 @@ def build(
     for run, why in refused:
         sys.stdout.write(f"refused {run}: {why}\n")
     if not taught:
-        raise UsageError("none of the runs may be learned from: nothing was written")
+        raise UsageError("all runs were refused, so nothing was written")
     book = consolidate(taught)
     version = write(book, out)
     for conflict in book.conflicts:
-        sides = "; ".join(f'"{each.text}" ({", ".join(each.runs)})' for each in (conflict.kept, *conflict.dropped))
+        sides = "; ".join(f'"{skill.text}" ({", ".join(skill.runs)})' for skill in (conflict.kept, *conflict.dropped))
         sys.stdout.write(f"contradiction, the first is kept: {sides}\n")
     sys.stdout.write(f"wrote {len(book.skills)} skills of {len(book.sources)} runs to {out}, version {version}\n")
     raise typer.Exit(1 if refused else 0)

@@ -37,10 +37,10 @@ class SolveRequest:
 
 
 def begin(
-    wanted: SolveRequest,
+    request: SolveRequest,
     settings: Settings,
     out: Path | None,
-    delivery: OutputOptions,
+    output: OutputOptions,
     *,
     apply: bool = False,
 ) -> int:
@@ -51,13 +51,13 @@ def begin(
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.cli.interactive.run_interactively`.
     """
     work_tree = None
-    if wanted.repo is not None or not settings.sandbox.image:
-        work_tree = checkout.inspect(wanted.repo or Path())
+    if request.repo is not None or not settings.sandbox.image:
+        work_tree = checkout.inspect(request.repo or Path())
     if apply and work_tree is None:
         raise UsageError("--apply needs the checkout that the patch is for; name it with --repo")
-    delivery = replace(delivery, apply_to=work_tree.path if apply and work_tree else None)
-    name = slug(wanted.statement or next(iter(wanted.goals), "failing tests"))
-    task = _task(name, wanted, work_tree, settings)
+    output = replace(output, apply_to=work_tree.path if apply and work_tree else None)
+    name = slug(request.statement or next(iter(request.goals), "failing tests"))
+    task = _task(name, request, work_tree, settings)
     from agent.build.composition import check, start
 
     directory = new_run_dir(out, name)
@@ -65,10 +65,10 @@ def begin(
     if work_tree and work_tree.dirty:
         _say(f"{work_tree.path} has uncommitted changes; the search starts from them as they are")
     _say(f"run {directory}")
-    return run_interactively(partial(start, task, settings, directory), delivery)
+    return run_interactively(partial(start, task, settings, directory), output)
 
 
-def _task(name: str, wanted: SolveRequest, work_tree: checkout.Checkout | None, settings: Settings) -> Task:
+def _task(name: str, request: SolveRequest, work_tree: checkout.Checkout | None, settings: Settings) -> Task:
     box = settings.sandbox
     workspace = Workspace(
         path=work_tree.path if work_tree else None,
@@ -78,23 +78,23 @@ def _task(name: str, wanted: SolveRequest, work_tree: checkout.Checkout | None, 
         env=box.env,
     )
     base = work_tree.head if work_tree else ""
-    framework, command = choose(work_tree.path if work_tree else None, wanted.test, settings.measure.framework)
+    framework, command = choose(workspace.path, request.test, settings.measure.framework)
     return Task(
-        id=_identity(name, wanted, base),
-        statement=wanted.statement,
+        id=_identity(name, request, base),
+        statement=request.statement,
         workspace=workspace,
         test_command=command,
-        goal_tests=wanted.goals,
-        goal_failing=wanted.goal_failing,
+        goal_tests=request.goals,
+        goal_failing=request.goal_failing,
         base=base,
         framework=framework,
         tags={"source_url": work_tree.origin} if work_tree and work_tree.origin else {},
     )
 
 
-def _identity(name: str, wanted: SolveRequest, base: str) -> str:
+def _identity(name: str, request: SolveRequest, base: str) -> str:
     """A suffix for the task's id, so that another issue, commit or set of goals gets another one."""
-    facts = json.dumps([wanted.statement, sorted(wanted.goals), base, *(["failing"] if wanted.goal_failing else [])])
+    facts = json.dumps([request.statement, sorted(request.goals), base, *(["failing"] if request.goal_failing else [])])
     return f"{name}-{hashlib.sha256(facts.encode()).hexdigest()[:8]}"
 
 
