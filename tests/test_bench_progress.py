@@ -12,7 +12,7 @@ from agent.budget import Usage
 from agent.run.events import Ended, Round, Spent
 from benchmarks.batch.batch import Attempt
 from benchmarks.batch.progress import BatchProgress
-from benchmarks.batch.status import Standing
+from benchmarks.batch.status import InstanceStatus
 from tests.instances import bare_instance
 
 SOLVED = {"status": "solved", "nodes": 2, "seconds": 1.0, "stop": "solved"}
@@ -36,7 +36,7 @@ def test_the_table_says_of_each_instance_what_it_does_and_of_all_how_they_ended(
     progress.advanced(bare_instance("a"), Round(2, 5))
     progress.advanced(bare_instance("b"), Spent(Usage(model_calls=2, tokens_in=10, cost_usd=0.25, measurements=1)))
     progress.advanced(bare_instance("x"), Ended("solved", "solved"))
-    progress.advanced(bare_instance("c"), Standing("waiting for a machine", nodes=7))
+    progress.advanced(bare_instance("c"), InstanceStatus("waiting for a machine", nodes=7))
     text = shown(progress, console)
     assert [line.split()[1] for line in text.splitlines()[1:4]] == ["a", "b", "c"]
     assert "beginning wave 2" in text.splitlines()[1]

@@ -163,7 +163,7 @@ def test_a_checkout_that_git_does_not_make_breaks_the_instance_and_blames_no_pat
 ) -> None:
     _, _, clone = opened(folder)
     (clone / ".git" / "index.lock").touch()
-    with pytest.raises(InstanceBroken, match=r"a repository of one commit: .*index\.lock"):
+    with pytest.raises(InstanceBroken, match=r"a repository with one commit: .*index\.lock"):
         clones.seal(clone)
     monkeypatch.setattr(clones, "TIMEOUT_S", 0)
     with pytest.raises(InstanceBroken, match="git clone took longer than 0 s"):

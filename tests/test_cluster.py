@@ -1,4 +1,4 @@
-"""A batch on many machines, without them: what workers and the coordinator that they share say to each other."""
+"""A batch on many machines, without them: what workers and the coordinator say to each other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from benchmarks.batch.cluster.neighbours import Neighbours
 from benchmarks.batch.cluster.remote_budget import RemoteBudget
 from benchmarks.batch.cluster.task import Order, work
 from benchmarks.batch.cost_forecast import spent_so_far
-from benchmarks.batch.status import Standing
+from benchmarks.batch.status import InstanceStatus
 from benchmarks.cli.app import app
 from benchmarks.data.sources import open_source
 from tests.instances import bare_instance, make_benchmark
@@ -99,19 +99,19 @@ class TestLimitsOfTheWholeBatch:
             assert worker(coordinator, "b").stop() is Stop.BATCH
 
 
-def test_how_an_instance_stands_is_known_at_the_desk_from_the_current_attempt_alone(tmp_path: Path) -> None:
+def test_the_coordinator_knows_the_status_of_an_instance_from_the_current_attempt_alone(tmp_path: Path) -> None:
     coordinator = opened(tmp_path)
-    assert coordinator.standing("a").doing == "waiting for a machine"
+    assert coordinator.status("a").doing == "waiting for a machine"
     coordinator.begin("a")
-    assert coordinator.standing("a") == Standing()
-    coordinator.stands("a", 1, Standing("ending", nodes=3))
-    assert (coordinator.standing("a").nodes, coordinator.standing("b").nodes) == (3, 0)
+    assert coordinator.status("a") == InstanceStatus()
+    coordinator.report_status("a", 1, InstanceStatus("ending", nodes=3))
+    assert (coordinator.status("a").nodes, coordinator.status("b").nodes) == (3, 0)
     coordinator.begin("a")
-    coordinator.stands("a", 1, Standing("ending", nodes=4))
-    assert coordinator.standing("a") == Standing()
+    coordinator.report_status("a", 1, InstanceStatus("ending", nodes=4))
+    assert coordinator.status("a") == InstanceStatus()
 
 
-class TestParcels:
+class TestTransfer:
     def test_bring_all_of_a_run_but_its_states_in_small_pieces(self, tmp_path: Path) -> None:
         run, pieces = tmp_path / "run", list[bytes]()
         for name in ("blobs", "store", "parts/1/store"):
@@ -156,7 +156,7 @@ class TestParcels:
         assert [(place / "journal.jsonl").read_text() for place in places] == ["2", "1"]
 
 
-class TestLuggage:
+class TestTheCodeBundle:
     def packed(self, source: Path | str, out: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         """What is sent, after a look at it as a worker has it."""
         folder.mkdir()
@@ -219,8 +219,8 @@ class TestAWorker:
                 == (out / "calc-1/patch.diff").read_bytes()
             )
         assert coordinator.spent() == there.usage
-        stands = coordinator.standing("calc-1")
-        assert (stands.doing, stands.nodes, stands.best, stands.usage) == ("ending", there.nodes, 1.0, there.usage)
+        status = coordinator.status("calc-1")
+        assert (status.doing, status.nodes, status.best, status.usage) == ("ending", there.nodes, 1.0, there.usage)
         assert not (out / "calc-1" / "store").exists()
         assert list(scratch.iterdir()) == []
         assert os.environ.pop("RAY_TEST_KEY") == "not-to-be-found"
@@ -310,7 +310,7 @@ class TestNeighbours:
         assert neighbours.near(bare_instance("b")) == ""
 
 
-def test_the_desk_knows_where_an_instance_was_last(tmp_path: Path) -> None:
+def test_the_coordinator_knows_where_an_instance_was_last(tmp_path: Path) -> None:
     coordinator = opened(tmp_path)
     assert coordinator.machine("a") == ""
     coordinator.moved("a", "first")

@@ -89,7 +89,7 @@ class TestThePlan:
         note = to_note(wanted, Spectrum(), model, ask)
         assert (note["author"], [each["id"] for each in note["parts"]]) == ("scripted", ["x"])
         assert "hidden" not in str(model.heard[0])
-        assert "none of the failing tests" in model.heard[1][-1]["content"]
+        assert "not one of the failing tests" in model.heard[1][-1]["content"]
         note = to_note(wanted, Spectrum(), ScriptedModel([answer("no")] * 3), ask)
         assert (note["author"], len(note["parts"])) == ("facts", 1)
 

@@ -66,7 +66,7 @@ def test_no_test_has_passed_in_a_file_that_could_not_be_imported() -> None:
 
 @pytest.mark.parametrize("text", ["PASSED t.py::a", f"{START}\nPASSED t.py::a", f"PASSED t.py::a\n{END}"])
 def test_a_log_without_both_markers_says_nothing(text: str) -> None:
-    assert "the script did not come so far" in read(text).problem
+    assert "the script did not get that far" in read(text).problem
 
 
 def test_a_log_that_says_that_the_patch_was_refused_says_nothing_else() -> None:

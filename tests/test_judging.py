@@ -248,12 +248,12 @@ def test_a_checklist_is_made_once_and_the_value_is_the_share_that_holds():
     items = '{"items": ["Is zero handled?", "Is the\\nsign kept?"]}'
     first = '{"answers": [{"item": 2, "answer": "yes", "reason": "line 3"}, {"item": 1, "answer": "no", "reason": ""}]}'
     model, notes = says(items, first, '{"answers": []}'), Notes()
-    found = Checklist(model).evaluate(case(once=notes))
+    found = Checklist(model).evaluate(case(memo=notes))
     assert found.parts["checklist"] == 0.5
     assert found.notes.endswith(
         "Of a checklist made from the issue, 1 of 2 hold:\n- no: Is zero handled?\n- yes: Is the sign kept? (line 3)"
     )
-    silent = Checklist(model).evaluate(case(once=notes))
+    silent = Checklist(model).evaluate(case(memo=notes))
     assert silent.parts["checklist"] == 0.0
     assert "- unclear: Is zero handled?" in silent.notes
     made, *scored = (heard[-1]["content"] for heard in model.heard)
@@ -263,14 +263,14 @@ def test_a_checklist_is_made_once_and_the_value_is_the_share_that_holds():
 
 def test_a_checklist_has_no_more_items_than_were_asked_for():
     notes = Notes()
-    Checklist(always(opinion(of=9)), items=3).evaluate(case(once=notes))
+    Checklist(always(opinion(of=9)), items=3).evaluate(case(memo=notes))
     assert len(notes.known["checklist"]["items"]) == 3
 
 
 def test_a_checklist_that_cannot_be_made_is_not_asked_for_again():
     model, notes = always('{"items": []}'), Notes()
     for _ in range(2):
-        assert Checklist(model, max_mends=1).evaluate(case(once=notes)).parts["abstained"] == 1
+        assert Checklist(model, max_mends=1).evaluate(case(memo=notes)).parts["abstained"] == 1
     assert len(model.heard) == 2
 
 

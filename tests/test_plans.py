@@ -94,7 +94,7 @@ def attempts(box: Sandbox, model: ScriptedModel, number: int, notes: Notes, **ch
     policy = ChatPolicy(model, **({"plans": 3} | changes.pop("options", {})))
     given = replace(task(Path("unused")), statement="It is wrong.", goal_tests=())
     for index in range(number):
-        place = Position(given, (node(0),), index, (), (), box, once=notes)
+        place = Position(given, (node(0),), index, (), (), box, memo=notes)
         policy.propose(replace(place, **changes), Random(index))
     return told(model)
 

@@ -91,7 +91,7 @@ class TestALaterWave:
     def test_is_the_last_where_its_best_patch_had_been_found_before(self) -> None:
         decision = needed(ranking(entrant(1, progress=0.5, rollouts=2)), 2, 2)
         assert not decision.refine
-        assert decision.why == "wave 2 has found no better patch than those before it, and mended no other test"
+        assert decision.why == "round 2 found no better patch than earlier rounds, and fixed no other test"
 
     def test_is_followed_by_another_where_it_mended_what_none_before_it_has(self) -> None:
         before, now = mends(entrant(1, progress=0.5), "a", "b"), entrant(2, wave=2, progress=0.3)

@@ -346,7 +346,7 @@ def test_a_patch_that_lost_its_last_newline_gets_it_back() -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"a": 1, "instance_id": "x"}, r"\(a, instance_id\) are of no known set; .* lacks"),
+        ({"a": 1, "instance_id": "x"}, r"\(a, instance_id\) fit no known set; .* lacks"),
         ({**rows.CLASSIC, "test_patch": None}, "looks like SWE-bench but has no test_patch"),
         ({**rows.FIFTH, "image": None, "log_parser": None}, "looks like SWE-bench 5 but has no image, log_parser"),
         ({**rows.MULTI, "base": None}, "looks like Multi-SWE-bench but has no base"),
@@ -479,7 +479,7 @@ def test_rows_that_cannot_be_used_are_named_and_leave_the_others_alone(tmp_path:
     assert said[0].startswith("instance 1: line 1 is not JSON: ")
     assert said[1] == "instance 2: line 2 is not a JSON object"
     assert said[2].startswith("instance 3 (lacking): its columns")
-    assert said[3:] == ["", "instance 5 (astropy__astropy-12907): another row before it has this instance_id"]
+    assert said[3:] == ["", "instance 5 (astropy__astropy-12907): an earlier row has this instance_id"]
     checked = check(found["lacking"], source, provider)
     assert not checked.valid
     assert "instance 3 (lacking)" in checked.empty
@@ -537,7 +537,7 @@ def test_the_files_of_a_patch_are_told_without_git_as_git_tells_them(tmp_path: P
 
 def test_a_part_of_a_file_that_has_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.json").write_text(json.dumps([rows.CLASSIC]))
-    with pytest.raises(UsageError, match="no splits or levels of which 'dev' could be one"):
+    with pytest.raises(UsageError, match="no splits or levels, so none is called 'dev'"):
         open_source(f"{tmp_path}/rows.json:dev", tmp_path / "clones")
 
 

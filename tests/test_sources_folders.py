@@ -155,7 +155,7 @@ def test_a_refactoring_is_stated_at_the_level_that_the_name_asks_for(refactorben
     pair = "'../problems/lazy_problems/flask_refactor/add-log-task.txt'"
     one, other = "'../tests/flask_refactor/add-log-test.py'", "'../tests/./flask_refactor/add-log-test.py'"
     (refactorbench / "scripts" / "lazy_mapping.py").write_text(f"them = {{{one}: {pair}, {other}: {pair}}}\n")
-    with pytest.raises(UsageError, match="add-log-task is there twice"):
+    with pytest.raises(UsageError, match="add-log-task occurs twice"):
         statements(f"{refactorbench}:lazy")
 
 
@@ -235,8 +235,8 @@ def test_harbor_tasks_are_read_one_or_several(tmp_path: Path) -> None:
     ("files", "message"),
     [
         ({"task.toml": b"version = 1\n"}, "neither environment.docker_image nor environment/Dockerfile"),
-        ({"task.toml": b"version = \n"}, "is no Harbor task: Invalid value"),
-        ({"instruction.md": None}, "is no Harbor task: .*instruction.md"),
+        ({"task.toml": b"version = \n"}, "is not a Harbor task: Invalid value"),
+        ({"instruction.md": None}, "is not a Harbor task: .*instruction.md"),
         ({"tests/test.sh": None}, "no tests/test.sh"),
     ],
 )

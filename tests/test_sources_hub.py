@@ -106,11 +106,11 @@ def test_a_split_of_a_set_is_downloaded_and_then_read_without_the_hub(hub: str, 
     assert train == ["getmoto__moto-7365"]
     assert (dev, usual) == (first, train)  # of what is cached by now, dev is the only split
     assert "no split 'dev'" in str(no_split)
-    assert "cannot have the set example/nothing: 404" in str(no_set)
+    assert "cannot download the set example/nothing: 404" in str(no_set)
     assert asked(tmp_path, hub, "example/set", "example/set:train", offline=True) == [first, train]
 
 
 def test_a_set_that_is_not_in_the_cache_and_cannot_be_had_names_the_remedy(tmp_path: Path) -> None:
     (said,) = asked(tmp_path, "http://127.0.0.1:1", "example/set:test", offline=True)
-    assert "cannot have the set example/set" in str(said)
+    assert "cannot download the set example/set" in str(said)
     assert "give a file of it" in str(said)

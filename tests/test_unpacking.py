@@ -40,6 +40,7 @@ def test_files_and_folders_are_made_where_they_belong(tmp_path: Path) -> None:
 )
 def test_nothing_is_made_of_an_archive_that_leads_elsewhere(tmp_path: Path, bad: tarfile.TarInfo) -> None:
     archive = packed(tmp_path, member("good"), bad)
-    with pytest.raises(UsageError, match=f"packed.tar.gz holds {bad.name}, which is no file below its folder"):
+    refused = f"packed.tar.gz holds {bad.name}, which is not a file or folder below its folder"
+    with pytest.raises(UsageError, match=refused):
         unpack(archive, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -50,9 +50,9 @@ class Engine:
 
     def __init__(self, session: Session, scorer: Scorer, schedule: Schedule = ()) -> None:
         """`schedule` is repeated before anything is selected (`agent.run.schedule`), by a single worker."""
-        self._session, self._parts, self._run = session, session.parts, session.run
-        self._panel = Panel((self._parts.policy, *self._parts.others))
-        self._mixed = bool(self._parts.others)
+        self._session, self._components, self._run = session, session.components, session.run
+        self._panel = Panel((self._components.policy, *self._components.others))
+        self._mixed = bool(self._components.others)
         self._context = Context(session, scorer, self._ends_after)
         self._changed = threading.Condition()
         self._stop: Stop | None = None
@@ -65,7 +65,7 @@ class Engine:
         """Expand nodes until `done` gives a reason to stop, nothing is left, a limit is reached or `cancel` is set."""
         self._cancel, self._done, self._stop = cancel, done, None
         self._in_flight = InFlight(self._run)
-        workers = self._parts.workers
+        workers = self._components.workers
         if workers == 1:
             self._work()
         else:
@@ -106,7 +106,7 @@ class Engine:
                     self._record(order)
                 if (lost := self._lost(number)) is not None:
                     return None if lost.suspect and self._run.tree.in_flight else self._started(lost)
-                if (choice := self._choose(Random(f"{self._parts.seed}/select/{number}"), number)) is None:
+                if (choice := self._choose(Random(f"{self._components.seed}/select/{number}"), number)) is None:
                     break
                 if (expansion := self._expansion(choice, number)) is not None:
                     return self._started(expansion)
@@ -137,7 +137,7 @@ class Engine:
         tree, node, policy = self._run.tree, choice.node, None
         if choice.act == "expand":
             policy = self._panel.member(tree[node].policy_id) if choice.continues else None
-            policy = policy or self._panel.pick(tree, node, Random(f"{self._parts.seed}/policy/{number}"))
+            policy = policy or self._panel.pick(tree, node, Random(f"{self._components.seed}/policy/{number}"))
             if policy is None:
                 self._record(Exhausted(node))
                 return None
@@ -148,24 +148,24 @@ class Engine:
     def _choose(self, rng: Random, number: int) -> Choice | None:
         """What people ordered, else the line of work that waits, else what the search selects. Several policies on one
         tree alternate with that."""
-        run, parts = self._run, self._parts
-        continuing = parts.lines is not None and not (self._mixed and number % 2)
+        run, components = self._run, self._components
+        continuing = components.lines is not None and not (self._mixed and number % 2)
         room = None if self._mixed else self._room()
         orders = self._in_flight.orders
         return choose(
-            run.tree, run.steering, parts.search, rng, orders, run.round_tree, continuing=continuing, lines=room
+            run.tree, run.steering, components.search, rng, orders, run.round_tree, continuing=continuing, lines=room
         )
 
     def _room(self) -> int | None:
         """How many lines of work may be in flight: those that are wanted and have not ended; None: there are no
         lines."""
-        if self._parts.lines is None:
+        if self._components.lines is None:
             return None
         tree = self._run.round_tree or self._run.tree
-        if self._parts.waves:
-            return self._parts.waves.rollouts - tree.view((FinishedRollouts, False), FinishedRollouts).count
+        if self._components.waves:
+            return self._components.waves.rollouts - tree.view((FinishedRollouts, False), FinishedRollouts).count
         ended = tree.view(OpenLines, OpenLines).ended
-        return max(1, self._parts.lines - sum(tree[node_id].submitted for node_id in ended))
+        return max(1, self._components.lines - sum(tree[node_id].submitted for node_id in ended))
 
     # One expansion
 
@@ -173,7 +173,7 @@ class Engine:
         """Run an expansion to its end; to the end that `entry` had, where it is given."""
         if entry is not None:
             self._in_flight.cuts[expansion] = entry.cut
-        with TemporarySnapshots(self._parts.provider) as temporary:
+        with TemporarySnapshots(self._components.provider) as temporary:
             try:
                 self._try(expansion, temporary)
             finally:
@@ -183,8 +183,8 @@ class Engine:
         """Run an expansion and record what came of it. Its measurement and its room on the disk are reserved before
         anything is paid for, so that no proposal is thrown away for want of them."""
         try:
-            make_room(self._parts.provider, self._run, self._changed)
-            with self._parts.budget.reserve(Usage(measurements=1)):
+            make_room(self._components.provider, self._run, self._changed)
+            with self._components.budget.reserve(Usage(measurements=1)):
                 self._settle(expansion, expansion.run(temporary), temporary)
             self._failures_in_a_row = 0
         except BudgetSpent as spent:
@@ -214,7 +214,7 @@ class Engine:
                     event = expansion.merged(known, event.node)
                 else:
                     temporary.keep(event.node.snapshot)
-                    elapsed_s, number = self._parts.budget.elapsed_s, len(self._run.tree)
+                    elapsed_s, number = self._components.budget.elapsed_s, len(self._run.tree)
                     event = replace(event, node=replace(event.node, id=number), elapsed_s=elapsed_s)
             self._conclude(expansion, event or self._nothing_left(expansion))
         error = outcome.error
@@ -229,7 +229,7 @@ class Engine:
         log.info("choice %d at node %d failed: %s", expansion.number, expansion.node, error)
         self.error = error
         node, policy_id = expansion.node, expansion.policy_id
-        failed = Failed(node, str(error), "", policy_id, self._parts.budget.elapsed_s, expansion.choice)
+        failed = Failed(node, str(error), "", policy_id, self._components.budget.elapsed_s, expansion.choice)
         with self._changed:
             self._conclude(expansion, failed)
             if expansion.choice.act == "expand":
@@ -270,13 +270,13 @@ class Engine:
             return Stop.INTERRUPTED
         if (stop := self._done()) is not None:
             return stop
-        return self._parts.budget.stop(nodes=self._run.tree.in_flight + 1)
+        return self._components.budget.stop(nodes=self._run.tree.in_flight + 1)
 
     def _ends_after(self, expansion: Expansion, turns: int) -> bool:
         """Whether an expansion ends after so many turns, and is recorded as far as it has come."""
         cuts, cancelled = self._in_flight.cuts, self._cancel.is_set()
         with self._changed:
-            if expansion not in cuts and (cancelled or self._done() is not None or self._parts.budget.used_up()):
+            if expansion not in cuts and (cancelled or self._done() is not None or self._components.budget.used_up()):
                 cuts[expansion] = turns
         return cancelled or turns == cuts.get(expansion)
 
@@ -285,4 +285,4 @@ class Engine:
             self._stop = self._stop or stop
             self._changed.notify_all()
         if stop is Stop.FAILED:
-            self._parts.halt.fail()
+            self._components.halt.fail()

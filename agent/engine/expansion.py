@@ -118,8 +118,8 @@ class Expansion:
         return self._run.tree
 
     @property
-    def _parts(self) -> Components:
-        return self.context.session.parts
+    def _components(self) -> Components:
+        return self.context.session.components
 
     def run(self, temporary: TemporarySnapshots) -> Outcome:
         """Carry the choice out and measure the state that it leads to, unless the tree has that state.
@@ -152,7 +152,7 @@ class Expansion:
 
     def merged(self, known: Node, child: Node) -> Merged:
         """The event that the expansion led to a node that the tree has."""
-        elapsed, proposal = self._parts.budget.elapsed_s, proposal_of(child.steps)
+        elapsed, proposal = self._components.budget.elapsed_s, proposal_of(child.steps)
         return Merged(self.node, known.id, child.label, self.policy_id, elapsed, self.choice, proposal)
 
     def _reach(self, child: Node) -> Added | Merged:
@@ -160,14 +160,16 @@ class Expansion:
             return self.merged(known, child)
         if child.state_hash != self._tree[self.node].state_hash:
             child = self._measured(child)
-        return Added(child, elapsed_s=self._parts.budget.elapsed_s, choice=self.choice)
+        return Added(child, elapsed_s=self._components.budget.elapsed_s, choice=self.choice)
 
     def _take_turns(self, temporary: TemporarySnapshots) -> Taken:
         assert self.policy is not None
-        parts = self._parts
+        components = self._components
         keep = self._run.journal.put_blob
-        turns = Turns(parts.provider, self.policy, parts.turns_per_node, temporary, self, parts.allowed, keep)
-        return turns.take(self._tree[self.node].snapshot, Random(f"{parts.seed}/{self.node}/{self.index}"))
+        turns = Turns(
+            components.provider, self.policy, components.turns_per_node, temporary, self, components.allowed, keep
+        )
+        return turns.take(self._tree[self.node].snapshot, Random(f"{components.seed}/{self.node}/{self.index}"))
 
     def _child(self, taken: Taken) -> Node:
         """The state that the policy's turns led to, not measured yet."""
@@ -206,7 +208,7 @@ class Expansion:
             id=-1,
             parents=(node, other),
             steps=(),
-            snapshot=temporary.add(fuse(self._parts.provider, self._tree, node, other)),
+            snapshot=temporary.add(fuse(self._components.provider, self._tree, node, other)),
             prior=1.0,
             policy_id="",
             terminal=False,
@@ -225,7 +227,7 @@ class Expansion:
             report=report,
             evaluation=evaluation,
             terminal=child.terminal or evaluation.solved,
-            refused=self._parts.gate == "strict" and not improves_strictly(path, report),
+            refused=self._components.gate == "strict" and not improves_strictly(path, report),
         )
 
     def _measure_again(self) -> Remeasured:
@@ -233,12 +235,17 @@ class Expansion:
         node = self._tree[self.node]
         report, evaluation, runs = self.context.scorer.score_again(node, self._tree.path(node.id)[:-1])
         self.context.session.record.spend(Usage(measurements=runs), "tests", node.id)
-        return Remeasured(node.id, evaluation, report, self._parts.budget.elapsed_s, self.choice)
+        return Remeasured(node.id, evaluation, report, self._components.budget.elapsed_s, self.choice)
 
     def position(self, box: Sandbox, steps: tuple[Step, ...]) -> Position:
         """What the policy is shown of a fork, after these turns."""
         session, run, tree = self.context.session, self._run, self._tree
-        recall, provider, task, memo = self._parts.recall, self._parts.provider, self.context.scorer.task, session.once
+        recall, provider, task, memo = (
+            self._components.recall,
+            self._components.provider,
+            self.context.scorer.task,
+            session.memo,
+        )
         return Position(
             task=task,
             path=tree.path(self.node),
@@ -255,8 +262,8 @@ class Expansion:
             recall=partial(recall, task, tree.path(self.node), memo) if recall else str,
             layout=partial(layout, provider, tree.root.snapshot, memo),
             conventions=partial(conventions, provider, tree.root.snapshot, memo),
-            ask=session.asker.at(self.node, "policy"),
-            once=memo,
+            ask=session.gateway.at(self.node, "policy"),
+            memo=memo,
         )
 
     def known(self, step: Step) -> Snapshot | None:
@@ -276,7 +283,7 @@ class Expansion:
         root, scorer = self._tree.root, self.context.scorer
         return Review(
             task=scorer.task,
-            provider=self._parts.provider,
+            provider=self._components.provider,
             base=root.snapshot,
             baseline=root.report,
             scorer=scorer,
@@ -288,7 +295,7 @@ class Expansion:
         """What a run of one test shows of its values. The run is reserved beside the one that will measure the
         expansion, and refused where the budget has no other."""
         try:
-            with self._parts.budget.reserve(Usage(measurements=1)):
+            with self._components.budget.reserve(Usage(measurements=1)):
                 values = self.context.scorer.debug(state, wanted)
                 self.context.session.record.spend(Usage(measurements=1), "debug")
         except BudgetSpent as spent:
@@ -316,12 +323,12 @@ class Expansion:
     def _line(self, begin: Node, last: Node) -> Tried:
         """A line of work: all that it changed, and how the model put it in the end."""
         label = self._label(begin, replace(last, label=last.label.partition(": ")[2]))
-        return Tried(label, printable(self._parts.provider.diff(begin.snapshot, last.snapshot)), last)
+        return Tried(label, printable(self._components.provider.diff(begin.snapshot, last.snapshot)), last)
 
     def _label(self, before: Node, after: Node) -> str:
         """Which files differ between two states, and how the model put it."""
         same = after.state_hash == before.state_hash
-        changes = () if same else self._parts.provider.changes(before.snapshot, after.snapshot)
+        changes = () if same else self._components.provider.changes(before.snapshot, after.snapshot)
         paths = [change.path for change in changes if not change.path.endswith(".pyc")]
         more = f" and {len(paths) - FILES_NAMED} more" if len(paths) > FILES_NAMED else ""
         changed = f"changed {', '.join(paths[:FILES_NAMED])}{more}" if paths else "changed nothing"

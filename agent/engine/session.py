@@ -27,20 +27,20 @@ class Session:
     def __init__(
         self,
         task: Task,
-        parts: Components,
+        components: Components,
         run: Run,
         cancel: threading.Event,
         on_event: Callable[[Event], None],
         known: Run | None = None,
     ) -> None:
-        self.task, self.parts, self.run, self.cancel, self.on_event = task, parts, run, cancel, on_event
+        self.task, self.components, self.run, self.cancel, self.on_event = task, components, run, cancel, on_event
         self.known = known
         """Another run of the task, whose measurements are used again."""
-        self.record = Recorder(run, parts.budget, on_event)
-        self.asker = ModelGateway(self.record)
+        self.record = Recorder(run, components.budget, on_event)
+        self.gateway = ModelGateway(self.record)
         self._finding = threading.RLock()
 
-    def once(self, key: str, find: Callable[[], Any]) -> Any:
+    def memo(self, key: str, find: Callable[[], Any]) -> Any:
         """A fact about the task: found the first time, read from the journal after that. Others that ask wait."""
         if (known := self.run.note(0, key)) is not None:
             return known

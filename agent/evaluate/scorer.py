@@ -50,7 +50,7 @@ class StagedScorer:
     that has new facts about the base state. `left_s` returns the seconds left of the run. With `strict`, the whole
     suite also runs if only some goal tests pass, so that a gate knows what they broke (`agent.evaluate.improvement`).
     Results for later sessions are kept in `folder`. `ask` returns the function that asks models about a child of a
-    node, and `once` is the run's memo: a value that asks models does so when a state is measured for the first time,
+    node, and `memo` is the run's memo: a value that asks models does so when a state is measured for the first time,
     and never again. `known` returns a report from elsewhere, if there is one, which replaces a test run.
 
     Raises:
@@ -72,7 +72,7 @@ class StagedScorer:
         learned: Callable[[SuiteReport], None] = lambda report: None,
         strict: bool = False,
         ask: Callable[[NodeId], Ask] | None = None,
-        once: Memo | None = None,
+        memo: Memo | None = None,
         known: Callable[[Snapshot], SuiteReport | None] = lambda snapshot: None,
     ) -> None:
         timing = timing or Timing()
@@ -83,7 +83,7 @@ class StagedScorer:
         self.task = replace(task, goal_tests=resolve_goals(task, self._baseline))
         self._provider, self._base = provider, base
         self._value = value
-        self._ask, self._once, self._known = ask, once, known
+        self._ask, self._memo, self._known = ask, memo, known
         self._lock = threading.Lock()
         self._valuing: dict[str, threading.Lock] = {}
         self._worth: dict[str, Evaluation] = {}
@@ -237,7 +237,7 @@ class StagedScorer:
         """The input for an evaluation without models. It has the current report of the base state."""
         path = (replace(path[0], report=self._baseline), *path[1:]) if path else ()
         case = EvaluationInput(self.task, path, report, cache(partial(self._provider.diff, self._base, snapshot)))
-        return case if self._once is None else replace(case, once=self._once)
+        return case if self._memo is None else replace(case, memo=self._memo)
 
     def _surprises(self, before: SuiteReport, report: SuiteReport) -> tuple[str, ...]:
         """Tests that count, passed before with a patch that broke nothing, and do not pass with it now."""

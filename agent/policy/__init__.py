@@ -71,7 +71,7 @@ class Position:
     """Returns the repository's own instructions for contributors."""
     ask: Ask = directly
     """Asks a model: the run pays for the call and records it, or refuses it."""
-    once: Memo = field(default=lambda key, find: find())
+    memo: Memo = field(default=lambda key, find: find())
     """Computes a fact once for the whole run, and records it."""
 
     @property

@@ -53,13 +53,13 @@ class CandidatePool:
         goal is known; or several lines in a row ended without anything better."""
         if self.solved():
             return Stop.SOLVED
-        lines, tree = self._session.parts.lines, self._run.tree
+        lines, tree = self._session.components.lines, self._run.tree
         if lines is None:
             return None
         ended = list(tree.view(OpenLines, OpenLines).ended)
         if not self.scorer.task.goal_tests and sum(map(self._counts, ended)) >= lines:
             return Stop.SUBMITTED
-        patience = self._session.parts.patience
+        patience = self._session.components.patience
         best = max((tree[node_id].value for node_id in ended[:-patience]), default=tree.root.value)
         stuck = len(ended) >= lines + patience - 1 and all(tree[n].value <= best for n in ended[-patience:])
         return Stop.NO_PROGRESS if stuck else None
@@ -84,7 +84,7 @@ class CandidatePool:
         journal. While candidates are compared, states with the same patch share one verification.
 
         Raises:
-            sandboxes.SandboxError: it cannot be made: `StoreFull` where there is no room for it.
+            sandboxes.SandboxError: it cannot be made: `StoreFull` if there is no room.
         """
         if (known := self._known(node.id)) is not None:
             self._twin(node, known["patch"])
@@ -116,7 +116,7 @@ class CandidatePool:
         """The state's patch against the root state."""
         if (verdict := self._known(node.id)) is not None:
             return self._run.journal.get_blob(verdict["patch"])
-        return self._session.parts.provider.diff(self._run.tree.root.snapshot, node.snapshot)
+        return self._session.components.provider.diff(self._run.tree.root.snapshot, node.snapshot)
 
     def candidates(self) -> list[Node]:
         """States worth a patch (`agent.run.rollouts.is_candidate`), the most promising first: solved, then submitted
@@ -141,32 +141,32 @@ class CandidatePool:
         """Choose the answer and record how the session ended. The answer is the most promising state whose patch passes
         verification; after a comparison, the one with the best facts, and among equals the most preferred. States that
         cannot be verified are skipped."""
-        found = None
+        answer = None
         at_once = stop is Stop.INTERRUPTED and isinstance(self._session.cancel, AtOnce)
         for candidate in self.candidates():
             if at_once and self._known(candidate.id) is None:
                 return self._end_unverified(candidate, stop, error)
             try:
                 if self.stands(candidate):
-                    found = candidate
+                    answer = candidate
                     break
             except StoreFull as full:
                 return self._end_unverified(candidate, Stop.FAILED, error or full)
             except SandboxError as lost:
-                log.warning("node %d cannot be verified, and is no answer: %s", candidate.id, lost)
+                log.warning("node %d cannot be verified and is skipped: %s", candidate.id, lost)
                 error = error or lost
         if self.preferred is not None:
-            found = max(self._standing(self.preferred), key=self.facts, default=found)
-        verdict = self._known(found.id) or {} if found else {}
-        return end(self._session, self.grade(found).status if found else "no_patch", found, stop, error, verdict)
+            answer = max(self._standing(self.preferred), key=self.facts, default=answer)
+        verdict = self._known(answer.id) or {} if answer else {}
+        return end(self._session, self.grade(answer).status if answer else "no_patch", answer, stop, error, verdict)
 
     def _twin(self, node: Node, patch_blob: str) -> Node:
         """The first state that was seen to have this patch; without a comparison, the state itself."""
         return node if self.preferred is None else self._by_patch.setdefault(patch_blob, node)
 
     def _verify(self, node: Node, patch: bytes) -> Mapping[str, Any]:
-        """As `agent.evaluate.verification.verify`, as a note."""
-        provider = self._session.parts.provider
+        """Verify a state's patch (`agent.evaluate.verification.verify`). Returns the verdict as a note."""
+        provider = self._session.components.provider
         provider.require_room(to_finish=True)
         verdict = verify(provider, self._run.tree.root, node, patch, self.scorer)
         self._session.record(Spent(Usage(measurements=verdict.measurements), "verification", node.id))
@@ -182,10 +182,11 @@ class CandidatePool:
     def _end_unverified(self, best: Node, stop: Stop, error: BaseException | None) -> Result:
         """End with the best state's patch unverified, since there is no room or no time; a later session verifies
         it."""
-        patch = self._session.parts.provider.diff(self._run.tree.root.snapshot, best.snapshot)
+        patch = self._session.components.provider.diff(self._run.tree.root.snapshot, best.snapshot)
         final = {"passed": len(best.report.passes), "failed": len(best.report.failures)}
         note = {"patch": self._run.journal.put_blob(patch), "final": final}
         return end(self._session, "improved", best, stop, error, note, verified=False)
 
     def _known(self, node_id: NodeId) -> Mapping[str, Any] | None:
+        """The recorded verification of a state, if there is one."""
         return self._run.verdict(node_id)

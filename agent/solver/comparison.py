@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from agent.budget import Usage
 from agent.engine.components import RoundComponents
@@ -38,9 +39,9 @@ class Comparison:
         summarised in any case.
 
         Raises:
-            sandboxes.SandboxError: it cannot be verified: `StoreFull` where there is no room to.
-            agent.budget.BudgetSpent: it may not be verified, or no model be asked, any more.
-            agent.errors.ModelError, agent.errors.ConfigError: the provider of the model that sums it up failed.
+            sandboxes.SandboxError: the candidate cannot be verified: `StoreFull` if there is no room.
+            agent.budget.BudgetSpent: a limit forbids the verification or the model's summary.
+            agent.errors.ModelError, agent.errors.ConfigError: the provider of the summarising model failed.
         """
         run, answers = self.session.run, self.answers
         node = run.tree[rollout.best]
@@ -54,16 +55,16 @@ class Comparison:
         """As `agent.solver.candidates.CandidatePool.stands`, with the test run reserved in the budget."""
         if self.session.run.verdict(node.id) is not None:
             return self.answers.stands(node)
-        with self.session.parts.budget.reserve(Usage(measurements=1)):
+        with self.session.components.budget.reserve(Usage(measurements=1)):
             return self.answers.stands(node)
 
     def rank(self, candidates: Sequence[Candidate]) -> Ranking:
         """Rank the candidates, best first. Each new ballot is recorded at once, and the ranking at the end."""
-        session, wave = self.session, self.session.run.round
+        session, name = self.session, key(self.session.run.round)
         ranking = self._rank(candidates)
-        noted = note(ranking, candidates, seed=session.parts.seed)
-        if session.run.note(ROOT, key(wave)) != noted:
-            session.record(Noted(ROOT, key(wave), noted))
+        noted = note(ranking, candidates, seed=session.components.seed)
+        if session.run.note(ROOT, name) != noted:
+            session.record(Noted(ROOT, name, noted))
         return ranking
 
     def order(self) -> list[NodeId]:
@@ -76,13 +77,13 @@ class Comparison:
         return rank(
             self.answers.scorer.task,
             candidates,
-            parts.judge(session.asker.at(None, "judge")) if parts.judge else None,
+            parts.judge(session.gateway.at(None, "judge")) if parts.judge else None,
             group=parts.tournament.group,
             votes=parts.tournament.votes,
             round=session.run.round,
             known=session.run.ballots,
             record=lambda ballot: session.record(Voted(ballot)),
-            workers=session.parts.workers,
+            workers=session.components.workers,
             ties=CrossCheck(session, self.answers.scorer.own).scores if parts.tournament.crosscheck else None,
         )
 
@@ -91,18 +92,18 @@ class Comparison:
         earlier one shares."""
         run, most = self.session.run, max(CANDIDATES, self.parts.rollouts)
         distinct = list({rollout.best: rollout for rollout in reversed(run.rollouts())}.values())
-        waves = range(1, run.round + 1)
         ranked = sorted(distinct, key=lambda rollout: _promise(run, rollout))
-        return [each for wave in waves for each in [r for r in ranked if r.round == wave][:most]]
+        by_round = ([rollout for rollout in ranked if rollout.round == n][:most] for n in range(1, run.round + 1))
+        return list(chain.from_iterable(by_round))
 
     def _summary(self, rollout: Rollout, *, of_use: bool) -> Summary:
         """The summary of a rollout, written once; by a model if there is one and the summary will be read."""
         session, run = self.session, self.session.run
         if (known := summary_of(run, rollout.leaf)) is not None:
             return known
-        provider, model = session.parts.provider, self.parts.summariser
+        provider, model = session.components.provider, self.parts.summariser
         if model is not None and of_use:
-            ask = session.asker.at(rollout.best, "summary")
+            ask = session.gateway.at(rollout.best, "summary")
             summary = model.summarise(self.answers.scorer.task, run, provider, rollout, ask)
         else:
             summary = summarise(run, provider, rollout)

@@ -1,9 +1,9 @@
 """Cross-checking: the tests that one candidate's patch adds are run with the patches of the others. No model is asked.
 
-Law: a test counts when it fails on the base state and passes with its author's patch and with another one that changes
-the sources in another way: a test that nobody but its author passes may share its author's mistake. It breaks ties
-between candidates that the tests of the task leave equal where nobody votes or votes are level
-(`agent.solver.tournament.ranking`), and no state is solved by it.
+Law: a test counts if it fails in the root state and passes with its author's patch and with one that changes the
+sources differently: a test that only its author passes may share its author's mistake. Cross-checks break ties between
+candidates that the task's tests leave equal, where there is no vote or votes are tied
+(`agent.solver.tournament.ranking`). They never make a state count as solved.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Row:
 
 
 def scores(rows: Iterable[Row], nodes: Sequence[NodeId]) -> dict[NodeId, float]:
-    """Of the tests that count the share that each candidate does not fail, in [0, 1]; the tests of each author weigh
-    the same. 1 for all where none counts."""
+    """The share of the counted tests that each candidate does not fail, in [0, 1]. All authors weigh the same. 1 for
+    all candidates if no test counts."""
     telling = [row for row in rows if row.agreed()]
     return {node: 1.0 - sum(row.failed(node) for row in telling) / max(1, len(telling)) for node in nodes}
 
@@ -71,19 +71,19 @@ class CrossCheck:
     own: OwnTests
 
     def scores(self, candidates: Sequence[Candidate]) -> dict[NodeId, float]:
-        """As `scores`, by what the budget has room for; an author whose tests could not be run everywhere counts as one
-        that has none.
+        """As `scores`, as far as the budget allows. An author whose tests could not be run everywhere counts as having
+        none.
 
         Raises:
-            agent.budget.BudgetSpent: the run is cancelled, or out of time: what was found so far is no result.
+            agent.budget.BudgetSpent: the run is cancelled or out of time, so the scores are incomplete.
         """
-        nodes = [each.node for each in candidates]
+        nodes = [candidate.node for candidate in candidates]
         can_run = self.session.run.tree.root.report.adapter == "pytest"
         return scores(self._rows(candidates, nodes) if can_run else (), nodes)
 
     def _rows(self, candidates: Sequence[Candidate], nodes: Sequence[NodeId]) -> Iterator[Row]:
         """A row for each author whose tests show something and could be run everywhere."""
-        changed = {each.node: self._changed(each) for each in candidates}
+        changed = {candidate.node: self._changed(candidate) for candidate in candidates}
         kin = _kin({node: sources for node, (_, sources) in changed.items()})
         for author, (paths, _) in changed.items():
             tests = self._tests(author, paths) if paths else {}
@@ -97,15 +97,15 @@ class CrossCheck:
                 yield Row(author, cells, kin[author])
 
     def _changed(self, candidate: Candidate) -> tuple[list[str], str]:
-        """The test files that the candidate's patch adds, and a digest of its other changes."""
+        """The test files that the candidate's patch adds, and its other changes as text."""
         own = self.own.files(self.session.run.tree[candidate.node].snapshot)
         changes = parse(candidate.patch)
-        added = {each.path for each in changes}
-        return [path for path in own if path in added], repr([each for each in changes if each.path not in own])
+        added = {change.path for change in changes}
+        return [path for path in own if path in added], repr([change for change in changes if change.path not in own])
 
     def _over(self) -> bool:
         """Whether the session is to end."""
-        return self.session.cancel.is_set() or self.session.parts.budget.left_s <= 0
+        return self.session.cancel.is_set() or self.session.components.budget.left_s <= 0
 
     def _tests(self, author: NodeId, paths: Sequence[str]) -> dict[str, bytes]:
         """The candidate's test files that are run with other patches."""
@@ -118,7 +118,7 @@ class CrossCheck:
         """The results in all states; None if none of the tests shows anything about the author's own patch.
 
         Raises:
-            agent.budget.BudgetSpent: they cannot be run everywhere, or the session is to end.
+            agent.budget.BudgetSpent: the tests cannot be run in all states, or the session has to end.
         """
         cells = {ROOT: self._cell(tests, ROOT)}
         if "failed" not in cells[ROOT].values():
@@ -130,7 +130,7 @@ class CrossCheck:
 
     def _cell(self, tests: Mapping[str, bytes], node: NodeId) -> Mapping[str, Cell]:
         """The result in one state, found once and noted."""
-        run, budget = self.session.run, self.session.parts.budget
+        run, budget = self.session.run, self.session.components.budget
         key = f"crosscheck/{sha256(repr(sorted(tests.items())).encode()).hexdigest()[:32]}"
         known: Any = run.note(node, key)
         if known is None:

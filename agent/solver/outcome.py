@@ -49,7 +49,7 @@ def end(
         best=None if best is None else best.id,
         verified=best is not None and verified,
         patch_blob=verdict.get("patch"),
-        elapsed_s=session.parts.budget.elapsed_s,
+        elapsed_s=session.components.budget.elapsed_s,
         final=verdict.get("final", {}),
     )
     _note_forks(session)
@@ -103,7 +103,7 @@ def _note_forks(session: Session) -> None:
     """Note how often states were forked, in this session and earlier ones together."""
     if not len(session.run.tree):
         return
-    now, before = session.parts.provider.forked, _forked(session.run)
+    now, before = session.components.provider.forked, _forked(session.run)
     total = replace(now, times=now.times + before.times, mismatches=now.mismatches + before.mismatches)
     session.record(Noted(0, "forked", asdict(total)))
 
@@ -115,8 +115,8 @@ def _status(name: str) -> Status:
 
 def _grade(ended: Ended, best: Node | None, verdict: Mapping[str, Any]) -> Grade:
     """The grade of the answer. Runs of earlier versions have a status only."""
-    found = grade(best, verdict, ()) if best else Grade.NONE
-    return found if found.status == ended.status else _GRADES[_status(ended.status)]
+    graded = grade(best, verdict, ()) if best else Grade.NONE
+    return graded if graded.status == ended.status else _GRADES[_status(ended.status)]
 
 
 def _counts(tree: Tree) -> dict[str, int]:
@@ -126,4 +126,4 @@ def _counts(tree: Tree) -> dict[str, int]:
 
 def _forked(run: Run) -> Forked:
     noted = run.note(0, "forked") or {}
-    return Forked(**{each.name: noted[each.name] for each in fields(Forked) if each.name in noted})
+    return Forked(**{field.name: noted[field.name] for field in fields(Forked) if field.name in noted})

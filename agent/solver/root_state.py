@@ -35,8 +35,8 @@ def make(session: Session, settings: Mapping[str, Any]) -> Snapshot:
     if started is not None:
         session.task = task_of(session.run) if session.task.workspace.nested else session.task
         return started.base
-    base = session.parts.provider.create(replace(session.task.workspace, byte_code=True))
-    session.task = settled(session.task, session.parts.provider, base)
+    base = session.components.provider.create(replace(session.task.workspace, byte_code=True))
+    session.task = settled(session.task, session.components.provider, base)
     session.record(Started(dump_task(session.task), dict(settings), base))
     return base
 
@@ -47,7 +47,7 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
     Raises:
         agent.errors.UsageError, agent.errors.MeasureError: it cannot be measured as asked.
     """
-    run, parts = session.run, session.parts
+    run, parts = session.run, session.components
     known = run.tree.root.report if len(run.tree) else _report_of(session, base)
     report = known or find_baseline(
         parts.provider,
@@ -81,8 +81,8 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
         left_s=lambda: parts.budget.left_s,
         learned=learned,
         spectrum=lambda: _spectrum(session, base) if _traceable(session) else Spectrum(),
-        ask=partial(session.asker.at, purpose="value"),
-        once=session.once,
+        ask=partial(session.gateway.at, purpose="value"),
+        memo=session.memo,
         known=partial(_report_of, session),
     )
     for node in run.tree:
@@ -98,7 +98,7 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
 
 def _localise(session: Session, scorer: StagedScorer, base: Snapshot) -> None:
     adapter = session.run.tree.root.report.adapter
-    if adapter != "pytest" and not session.parts.others:
+    if adapter != "pytest" and not session.components.others:
         raise UsageError(
             f"the policy `mutate` edits Python by what its tests execute, and these tests are run by {adapter}: name a "
             "model with --policy, or run them by pytest (--test, --test-framework)"
@@ -114,7 +114,7 @@ def _localise(session: Session, scorer: StagedScorer, base: Snapshot) -> None:
 def _traceable(session: Session) -> bool:
     """Whether the coverage of the tests is known, or a traced run fits the time of the first run."""
     report = session.run.tree.root.report
-    cheap = report.complete and SLOWER * report.duration_s <= session.parts.timing.whole_s
+    cheap = report.complete and SLOWER * report.duration_s <= session.components.timing.whole_s
     return cheap or session.run.note(0, "spectrum") is not None
 
 
@@ -134,6 +134,6 @@ def _spectrum(session: Session, base: Snapshot) -> Spectrum:
         session.record(Spent(Usage(measurements=1), "spectrum", 0))
         root = session.run.tree.root.report
         goals = () if root.complete else tuple(dict.fromkeys(map(file_of, session.task.goal_tests)))
-        return trace(session.parts.provider, session.task, base, root, goals).to_json()
+        return trace(session.components.provider, session.task, base, root, goals).to_json()
 
-    return Spectrum.from_json(session.once("spectrum", find))
+    return Spectrum.from_json(session.memo("spectrum", find))

@@ -58,35 +58,36 @@ class Rounds:
         """The reason to stop if the round's rollouts are finished and ordered expansions are done. Single edits may
         never finish that many: they leave later rounds their share of the limits."""
         run, parts = self.session.run, self.parts
-        wave, solved_only = run.round_tree or run.tree, parts.single_edits
-        made = wave.view((FinishedRollouts, solved_only), lambda tree: FinishedRollouts(tree, solved_only=solved_only))
-        late = solved_only and run.round < parts.rounds * self.session.parts.budget.used_share
-        done = made.count >= parts.rollouts or late
+        tree, solved_only = run.round_tree or run.tree, parts.single_edits
+        finished = tree.view((FinishedRollouts, solved_only), lambda t: FinishedRollouts(t, solved_only=solved_only))
+        late = solved_only and run.round < parts.rounds * self.session.components.budget.used_share
+        done = finished.count >= parts.rollouts or late
         return Stop.FINISHED if done and not any(run.steering.waiting(run.tree)) else None
 
     def _judge(self) -> Stop | None:
         """Compare the rollouts of all rounds. Returns why no round follows, or why that could not be found out; None:
         another round follows."""
-        comparison, found = self._comparison, []
+        comparison, candidates = self._comparison, []
         for rollout in comparison.rollouts():
             if (stop := self._interrupted()) is not None:
                 return stop
-            found.append(comparison.candidate(rollout))
-        ranking = comparison.rank([candidate for candidate in found if candidate])
+            if (candidate := comparison.candidate(rollout)) is not None:
+                candidates.append(candidate)
+        ranking = comparison.rank(candidates)
         self.answers.preferred = comparison.order()
         return self._no_further(ranking) if ranking.error is None else self._failed(ranking.error)
 
     def _no_further(self, ranking: Ranking) -> Stop | None:
-        """Why no round follows."""
+        """The reason why no round follows; None: another follows."""
         can_begin = self._can_begin()
         if can_begin and self.session.run.round < self.parts.rounds and self._is_needed(ranking):
             return None
-        if any(each.facts.solved for each in ranking.order):
+        if any(entrant.facts.solved for entrant in ranking.order):
             return Stop.SOLVED
         return Stop.FINISHED if can_begin else Stop.EXHAUSTED
 
     def _is_needed(self, ranking: Ranking) -> bool:
-        """Whether the gate wants another round; it is asked once a round. Single edits that solve nothing continue
+        """Whether the gate asks for another round; it decides once a round. Single edits that solve nothing continue
         until a limit is reached."""
         run, parts = self.session.run, self.parts
         first = run.rounds[-1].first if run.rounds else 1
@@ -95,7 +96,7 @@ class Rounds:
             decision = needed(ranking, run.round, first, gate=parts.refine.gate, until_solved=parts.single_edits)
             return asdict(decision)
 
-        return bool(self.session.once(gate_key(run.round), decide)["refine"])
+        return bool(self.session.memo(gate_key(run.round), decide)["refine"])
 
     def _can_begin(self) -> bool:
         """Whether rollouts can begin at the root, and no person has ordered to expand something else."""
@@ -110,7 +111,7 @@ class Rounds:
         self.session.record(Round(run.round + 1, len(run.tree), briefing, tuple(local)))
 
     def _draw(self, summaries: Sequence[Summary]) -> Plan | None:
-        planner, ask = self.parts.planner, self.session.asker.at(None, "plan")
+        planner, ask = self.parts.planner, self.session.gateway.at(None, "plan")
         return planner.draw(self.answers.scorer.task, summaries, ask) if planner else None
 
     def _best_first(self) -> list[NodeId]:
@@ -125,7 +126,7 @@ class Rounds:
         return Comparison(self.session, self.parts, self.answers)
 
     def _interrupted(self) -> Stop | None:
-        budget = self.session.parts.budget
+        budget = self.session.components.budget
         if self.session.cancel.is_set():
             return Stop.INTERRUPTED
         return budget.stop() if budget.left_s <= 0 else None

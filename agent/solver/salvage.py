@@ -54,4 +54,4 @@ def _salvage(answers: CandidatePool, file: Path) -> None:
             write_atomically(file, answers.patch(best))
             log.warning("the best patch so far, not verified yet, is in %s", file)
     except (OSError, SandboxError) as error:
-        log.warning("the best patch so far is not written down before it is verified: %s", error)
+        log.warning("the best patch so far cannot be written before it is verified: %s", error)

@@ -67,7 +67,7 @@ def search(session: Session, scorer: StagedScorer, schedule: Schedule = ()) -> S
 
 
 def _answer(session: Session, grower: Searcher, answers: CandidatePool) -> Result:
-    run, parts = session.run, session.parts
+    run, parts = session.run, session.components
     try:
         if parts.waves:
             stop = Rounds(session, parts.waves, grower, answers).run()

@@ -16,56 +16,44 @@ __all__ = ["manipulations", "remarks"]
 
 
 def remarks(run: Run) -> tuple[str, ...]:
-    """What is odd about the tests, and about what models said of them."""
+    """What is odd about the tests, about models' opinions of the states, and which parts are not merged."""
     if not len(run.tree):
         return ()
-    report, spectrum = run.tree.root.report, run.note(0, "spectrum") or {}
-    said = [*_long(report)]
-    broken = [test for test, outcome in report.outcomes.items() if outcome is Outcome.ERROR and "::" not in test]
-    said += [
-        f"{test} cannot be imported: {error_of(report.messages.get(test, '')) or 'no reason given'}" for test in broken
-    ]
-    flaky = [f"set aside as flaky: {', '.join(report.flaky)}"] if report.flaky else []
-    unsteady = _unsteady(run)
-    odd = (
-        [f"failed once and passed when run again, with one and the same patch: {', '.join(unsteady)}"]
-        if unsteady
-        else []
-    )
-    blind = [f"the failing tests could not be traced: {spectrum['problem']}"] if spectrum.get("problem") else []
-    return (*said, *flaky, *odd, *blind, *_unheard(run), *unmerged(run))
+    return (*_of_baseline(run.tree.root.report), *_of_run(run), *unmerged(run))
 
 
-def _long(report: SuiteReport) -> Iterator[str]:
-    """That the first run of all tests did not come to its end, and what follows from it."""
-    late, run = sum(report.late.values()), len(report.outcomes)
+def _of_baseline(report: SuiteReport) -> Iterator[str]:
+    late, count = sum(report.late.values()), len(report.outcomes)
     if late:
         yield (
-            f"all tests take longer than {report.duration_s:.0f} s: of about {run + late:,} the base ran {run:,}; "
+            f"all tests take longer than {report.duration_s:.0f} s: of about {count + late:,} the base ran {count:,}; "
             "states are measured by the tests that their change can reach"
         )
-    elif report.problem and report.valid and not run:
+    elif report.problem and report.valid and not count:
         yield f"no test could be run: {report.problem}; answers rest on what models and their own tests say"
+    for test, outcome in report.outcomes.items():
+        if outcome is Outcome.ERROR and "::" not in test:
+            yield f"{test} cannot be imported: {error_of(report.messages.get(test, '')) or 'no reason given'}"
+    if report.flaky:
+        yield f"set aside as flaky: {', '.join(report.flaky)}"
+
+
+def _of_run(run: Run) -> Iterator[str]:
+    flaky = [test for node in run.tree if node.parents for test in node.report.flaky]
+    flaky += [test for node in run.tree for test in (run.verdict(node.id) or {}).get("flaky", ())]
+    if flaky:
+        yield f"failed once and passed when run again with the same patch: {', '.join(dict.fromkeys(flaky))}"
+    if problem := (run.note(0, "spectrum") or {}).get("problem"):
+        yield f"the failing tests could not be traced: {problem}"
+    if count := sum(ABSTAINED in node.evaluation.parts for node in run.tree):
+        yield f"for {count} states a model gave no readable opinion; their tests decide"
 
 
 def manipulations(run: Run) -> frozenset[NodeId]:
-    """The states whose patch the guard refused, when they were measured or verified."""
-    return frozenset(node.id for node in run.tree if any(said.startswith(MANIPULATION) for said in _said(run, node)))
+    """The states whose patch the guard refused when it was measured or verified."""
+    return frozenset(node.id for node in run.tree if _is_manipulation(run, node))
 
 
-def _said(run: Run, node: Node) -> tuple[str, str]:
-    verdict = run.verdict(node.id) or {}
-    return node.evaluation.notes, str(verdict.get("why", ""))
-
-
-def _unheard(run: Run) -> list[str]:
-    """For how many states a model gave no readable opinion."""
-    count = sum(ABSTAINED in node.evaluation.parts for node in run.tree)
-    return [f"of {count} states a model gave no opinion that could be read; their tests decide"] if count else []
-
-
-def _unsteady(run: Run) -> tuple[str, ...]:
-    """Tests that turned out to be flaky while patches were measured or verified."""
-    found = [test for node in run.tree if node.parents for test in node.report.flaky]
-    found += [test for node in run.tree for test in (run.verdict(node.id) or {}).get("flaky", ())]
-    return tuple(dict.fromkeys(found))
+def _is_manipulation(run: Run, node: Node) -> bool:
+    texts = node.evaluation.notes, str((run.verdict(node.id) or {}).get("why", ""))
+    return any(text.startswith(MANIPULATION) for text in texts)

@@ -1,7 +1,7 @@
-"""Batch: a folder of attempts, one an instance, that can be stopped and resumed at any time.
+"""A batch: a folder with one attempt for each instance, which can be interrupted and resumed at any time.
 
-`results.jsonl` is the truth, a line for every attempt that ended; `preds.json` is derived from it, and each instance's
-folder is its run. `batch.json` says what the batch is of: a folder never mixes two modes, sources or solvers.
+`results.jsonl` is the truth: a line for every attempt that ended. `preds.json` is derived from it, and each instance's
+folder is its run. `batch.json` identifies the batch: a folder never mixes two modes, sources or solvers.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ __all__ = [
 ]
 
 State = Literal["done", "limit", "infra", "config"]
-"""How an attempt ended. `done`: the solver came to its end; `limit`: a budget ended it; the other states: an outside
-failure, which is tried again on resume, or wrong settings, with which nothing else is tried."""
+"""How an attempt ended: the solver finished; a limit stopped it; something outside failed (the next session tries it
+again); or the settings are wrong (no other instance was tried)."""
 
-_INDIFFERENT: dict[str, bool | set[str]] = {
+_NOT_DIGESTED: dict[str, bool | set[str]] = {
     "seed": True,
     "model": {"base_url", "price", "max_concurrent", "stream", "connect_s", "first_token_s", "idle_s", "total_s"},
     "sandbox": {"paranoid"},
@@ -48,33 +48,34 @@ _INDIFFERENT: dict[str, bool | set[str]] = {
     "instructions": {"path"},
     "prompts": {"path"},
 }
-"""Settings that only say where, how fast and how carefully a solver works, and the seed, which a batch keeps itself."""
-
+"""Settings that `settings_digest` leaves out: where, how fast and how carefully a solver works, and its seed, which the
+identity of a batch holds by itself."""
 
 _PATIENCE = 99
-"""Predictions are written at most once in this many times the duration of a write."""
+"""After the predictions were written, they are not written again for this many times as long as that took."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a batch was made with."""
+    """What a batch holds: which instances, worked on by which solver."""
 
     source: str
     mode: Mode
     model: str
     """`model_name_or_path` of its predictions."""
     settings: str = ""
-    """`settings_digest`; empty in a batch of a version without it."""
+    """`settings_digest`; empty in a folder from a version that did not record it."""
     seed: int | None = None
-    """None in a batch of a version without it."""
+    """None: not recorded."""
     suite: str = ""
-    """`suite_id` of the source's instances; empty in a batch of a version without it."""
+    """`suite_id` of the source's instances; empty: not recorded."""
 
 
 def settings_digest(settings: Settings) -> str:
-    """A digest of the settings that decide how the solver works. Settings with their default do not count, so that a
-    new setting changes no digest. Of a memory only its presence counts; of instructions and prompts, their texts."""
-    dumped = settings.model_dump(mode="json", exclude=_INDIFFERENT, exclude_defaults=True)
+    """Twelve hex digits that identify the settings of a solver. Settings with their default values are left out, so
+    that a new setting does not change the digest. It counts whether there is a memory, not where, and the texts of
+    instructions and prompts, not their paths."""
+    dumped = settings.model_dump(mode="json", exclude=_NOT_DIGESTED, exclude_defaults=True)
     chosen = {key: value for key, value in dumped.items() if value != {}}
     chosen |= {"memory": {**chosen.get("memory", {}), "path": True}} if settings.memory.path else {}
     return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:12]
@@ -82,7 +83,7 @@ def settings_digest(settings: Settings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The attempt at one instance."""
+    """The outcome of one attempt at an instance."""
 
     instance_id: str
     state: State
@@ -100,21 +101,22 @@ class Attempt:
         return self.state in ("done", "limit")
 
     def to_row(self) -> dict[str, Any]:
-        """A line of `results.jsonl`; the patch as in predictions."""
+        """The line of `results.jsonl`. The patch is encoded as in predictions."""
         row = {"instance_id": self.instance_id, "state": self.state, "mode": self.mode, "error": self.error}
         patch = self.patch.decode("utf-8", "surrogateescape")
         return {**row, "patch": patch, "facts": dict(self.facts), "usage": asdict(self.usage)}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Attempt:
-        """The inverse of `to_row`, also for rows of versions without the usage. Raises KeyError for anything else."""
+        """The attempt of a row that `to_row` wrote, in this version or one that had no usage. Raises KeyError for any
+        other row."""
         patch = row["patch"].encode("utf-8", "surrogateescape")
         usage = Usage(**row["usage"]) if "usage" in row else _usage(row["facts"])
         return cls(row["instance_id"], row["state"], row["mode"], patch, row["error"], row["facts"], usage)
 
 
 def _usage(facts: Mapping[str, Any]) -> Usage:
-    """The usage, as far as the facts have it."""
+    """The usage as far as the facts tell it."""
     return Usage(
         model_calls=facts.get("model_calls", 0),
         tokens_in=facts.get("tokens", 0),
@@ -124,7 +126,7 @@ def _usage(facts: Mapping[str, Any]) -> Usage:
 
 
 def read_identity(out: Path) -> Identity:
-    """Raises UsageError when the folder is not a batch."""
+    """The identity of a batch. Raises UsageError if the folder is not a batch."""
     try:
         return Identity(**json.loads((out / "batch.json").read_bytes()))
     except (OSError, ValueError, TypeError) as error:
@@ -132,10 +134,10 @@ def read_identity(out: Path) -> Identity:
 
 
 def read_attempts(out: Path) -> dict[str, Attempt]:
-    """The last attempt at each instance, in the order of ending.
+    """The last attempt at each instance, in the order in which they ended.
 
     Raises:
-        UsageError: a line holds none.
+        UsageError: a line is not an attempt.
     """
     attempts: dict[str, Attempt] = {}
     for attempt in read_rows(out / "results.jsonl", Attempt.from_row):
@@ -145,14 +147,14 @@ def read_attempts(out: Path) -> dict[str, Attempt]:
 
 
 def predictions(attempts: Iterable[Attempt], model: str) -> list[Prediction]:
-    """The predictions of attempts. One that an outside failure ended has one only if it left a patch: it must not count
-    as an empty answer."""
+    """The predictions of these attempts. An attempt that failed for outside reasons has one only if it left a patch, so
+    that it does not count as an empty answer."""
     kept = (a for a in attempts if a.settled or a.patch)
     return [Prediction(a.instance_id, model, a.patch, a.mode) for a in kept]
 
 
 def refresh_predictions(out: Path) -> None:
-    """Write `preds.json` of a batch again: a process that was killed may have left it behind.
+    """Derive `preds.json` of a batch anew: after a kill it may be out of date.
 
     Raises:
         UsageError: the folder is not a batch.
@@ -162,10 +164,10 @@ def refresh_predictions(out: Path) -> None:
 
 
 class Batch:
-    """A folder that is being filled; one process at a time. Not thread-safe.
+    """A batch that is being filled, by one process at a time. Not thread-safe.
 
     Raises:
-        UsageError: another process fills it, or it is a batch of something else.
+        UsageError: another process fills the folder, or it holds a batch with another identity.
     """
 
     def __init__(self, out: Path, identity: Identity, now: Callable[[], float] = time.monotonic) -> None:
@@ -176,10 +178,10 @@ class Batch:
         self._ledger = Ledger(out / "results.jsonl")
         if not (out / "batch.json").exists():
             write_atomically(out / "batch.json", json.dumps(asdict(identity), indent=1).encode() + b"\n")
-        elif (there := _completed(read_identity(out), identity)) != identity:
+        elif (present := _completed(read_identity(out), identity)) != identity:
             self._ledger.close()
             raise UsageError(
-                f"{out} holds {_difference(there, identity)}; take another --out, or begin it as it was begun"
+                f"{out} holds {_difference(present, identity)}; take another --out, or begin it as it was begun"
             )
         self.attempts = read_attempts(out)
         self._behind = bool(self.attempts)
@@ -191,15 +193,15 @@ class Batch:
         self._ledger.close()
 
     def left(self, instances: Iterable[Instance]) -> list[Instance]:
-        """The instances that were not attempted, or whose attempt failed for an outside reason."""
+        """The instances that have not ended yet, or failed for outside reasons."""
         return [i for i in instances if i.id not in self.attempts or not self.attempts[i.id].settled]
 
     def run_dir(self, instance: Instance) -> Path:
-        """The run directory of an instance, begun or not."""
+        """The folder of the instance's run, which need not exist yet."""
         return self.out / instance.id
 
     def record(self, attempt: Attempt) -> None:
-        """Keep an attempt, and write the predictions unless they were written just now."""
+        """Record an attempt, and bring the predictions up to date unless that was done just now."""
         self._ledger.append(attempt.to_row())
         self.attempts.pop(attempt.instance_id, None)
         self.attempts[attempt.instance_id] = attempt
@@ -208,26 +210,24 @@ class Batch:
             self._predict()
 
     def _predict(self) -> None:
-        """Write the predictions, if that takes at most a hundredth of the time."""
+        """Write the predictions. The file is written whole, which takes longer as it grows, so `_due` keeps the time
+        for it at a hundredth of the total."""
         began = self._now()
         write_predictions(self.out / "preds.json", predictions(self.attempts.values(), self.identity.model))
         self._behind, ended = False, self._now()
         self._due = ended + _PATIENCE * (ended - began)
 
 
-def _completed(there: Identity, wanted: Identity) -> Identity:
-    """The identity, with what an older version did not keep taken from the present one."""
-    seed = wanted.seed if there.seed is None else there.seed
-    settings, suite = there.settings or wanted.settings, there.suite or wanted.suite
-    return replace(there, settings=settings, seed=seed, suite=suite)
+def _completed(present: Identity, requested: Identity) -> Identity:
+    """The identity of a batch in which the fields that an older version did not record are as requested."""
+    seed = requested.seed if present.seed is None else present.seed
+    settings, suite = present.settings or requested.settings, present.suite or requested.suite
+    return replace(present, settings=settings, seed=seed, suite=suite)
 
 
-def _difference(there: Identity, wanted: Identity) -> str:
-    old, new = asdict(there), asdict(wanted)
-    said = ", ".join(f"{key} {old[key]!r} and not {new[key]!r}" for key in old if old[key] != new[key])
-    changed = there.source == wanted.source and there.suite != wanted.suite
-    return (
-        f"{said} (the instances of {there.source} have changed since, or this version grades them in another way)"
-        if changed
-        else said
-    )
+def _difference(present: Identity, requested: Identity) -> str:
+    old, new = asdict(present), asdict(requested)
+    text = ", ".join(f"{key} {old[key]!r} and not {new[key]!r}" for key in old if old[key] != new[key])
+    if present.source == requested.source and present.suite != requested.suite:
+        text += f" (the instances of {present.source} have changed since, or this version grades them in another way)"
+    return text

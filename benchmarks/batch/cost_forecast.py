@@ -1,4 +1,4 @@
-"""What a batch may cost and has cost: shown before it begins, and counted against its limits."""
+"""Estimates what a batch may cost, before it begins, and adds up what it has spent, for its limits."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 
 
 def spent_so_far(batch: Batch, instances: Iterable[Instance]) -> Usage:
-    """What earlier sessions spent: on attempts that ended, on unfinished runs of `instances`, and on runs that were
-    begun again."""
+    """What earlier sessions spent: on settled attempts, on the unfinished runs of `instances`, and on runs that were
+    begun anew."""
     spent = sum((attempt.usage for attempt in batch.attempts.values() if attempt.settled), Usage())
     for instance in batch.left(instances):
         if (batch.run_dir(instance) / "journal.jsonl").is_file():
@@ -36,71 +36,71 @@ def spent_so_far(batch: Batch, instances: Iterable[Instance]) -> Usage:
 def _spent_by_run(run_dir: Path) -> Usage:
     try:
         return Run.read(run_dir).usage
-    except RamifyError as error:  # the attempt to resume it says so as well
+    except RamifyError as error:  # resuming the run fails with the same error
         log.warning("what %s has spent is not known: %s", run_dir, error)
         return Usage()
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One kind of expense."""
+    """One kind of expense, such as tokens."""
 
     unit: str
     digits: int
-    each: float | None
-    """The limit per instance; None: no limit."""
+    limit: float | None
+    """The most that one instance may spend; None: no limit."""
     total: float | None
-    """The limit of the batch."""
+    """The most that the batch may spend; None: no limit."""
     spent: float
-    """Spent by the batch so far."""
-    seen: tuple[float, ...]
-    """Spent by each instance that has ended."""
+    """What the batch has spent so far."""
+    samples: tuple[float, ...]
+    """What each instance that has ended spent."""
 
-    def lines(self, count: int) -> Iterator[str]:
+    def phrases(self, count: int) -> Iterator[str]:
         """The forecast for `count` more instances."""
-        if self.each is not None:
-            yield f"at most {self._many(count * self.each)} ({count} x {self._many(self.each)})"
+        if self.limit is not None:
+            yield f"at most {self._number(count * self.limit)} ({count} x {self._number(self.limit)})"
         elif self.total is None:
             yield "no limit"
         if self.total is not None:
-            yield f"stops at {self._many(self.total)} in all, {self._many(self.spent)} spent so far"
-        if self.seen:
-            mean = sum(self.seen) / len(self.seen)
-            ended = "the one that" if len(self.seen) == 1 else f"the {len(self.seen)} that"
-            yield f"about {self._many(mean * count)} going by {ended} ended ({self._many(mean)} each)"
+            yield f"stops at {self._number(self.total)} in all, {self._number(self.spent)} spent so far"
+        if self.samples:
+            mean = sum(self.samples) / len(self.samples)
+            ended = "the one that" if len(self.samples) == 1 else f"the {len(self.samples)} that"
+            yield f"about {self._number(mean * count)} going by {ended} ended ({self._number(mean)} each)"
 
-    def _many(self, amount: float) -> str:
+    def _number(self, amount: float) -> str:
         return f"{amount:,.{self.digits}f}"
 
 
 def forecast(todo: Sequence[Instance], attempts: Iterable[Attempt], settings: Settings, total: Budget) -> list[str]:
-    """What the rest may cost at most, and probably, going by the instances that have ended; a line for each kind of
-    expense."""
+    """What the remaining instances may cost, at worst and going by the instances that have ended: a line for each kind
+    of expense."""
     ended = [attempt for attempt in attempts if attempt.settled]
     lines = [f"  dollars      the price of a model is unknown: {REMEDY}"] if unpriced(settings) else []
     for kind in _kinds(settings, limits(settings), total, ended):
-        said = "; ".join(kind.lines(len(todo)))
-        lines.append(f"  {kind.unit:<13}{said}")
+        phrases = "; ".join(kind.phrases(len(todo)))
+        lines.append(f"  {kind.unit:<13}{phrases}")
     return [f"estimate for {len(todo)} instances:", *lines] if todo else []
 
 
-def _kinds(settings: Settings, each: Mapping[str, Any], total: Budget, ended: Sequence[Attempt]) -> Iterator[_Kind]:
-    """The kinds of expense; those of models only if a model is named."""
+def _kinds(settings: Settings, limits: Mapping[str, Any], total: Budget, ended: Sequence[Attempt]) -> Iterator[_Kind]:
+    """All kinds of expense; those of models only if the settings use one."""
     spent = total.spent
     if settings.value.name != "tests" or any(c.name != "mutate" for c in (settings.policy, *settings.panel)):
-        yield from _of_models(each, total, ended, unknown=unpriced(settings))
+        yield from _of_models(limits, total, ended, unknown=unpriced(settings))
     measured = tuple(float(a.usage.measurements) for a in ended)
-    yield _Kind("test runs", 0, each["max_measurements"], total.max_measurements, spent.measurements, measured)
+    yield _Kind("test runs", 0, limits["max_measurements"], total.max_measurements, spent.measurements, measured)
     seconds = tuple(float(a.facts["seconds"]) for a in ended if a.facts)
-    yield _Kind("seconds", 0, each["max_seconds"], total.max_seconds, total.elapsed_s, seconds)
+    yield _Kind("seconds", 0, limits["max_seconds"], total.max_seconds, total.elapsed_s, seconds)
 
 
-def _of_models(each: Mapping[str, Any], total: Budget, ended: Sequence[Attempt], *, unknown: bool) -> Iterator[_Kind]:
+def _of_models(limits: Mapping[str, Any], total: Budget, ended: Sequence[Attempt], *, unknown: bool) -> Iterator[_Kind]:
     spent = total.spent
     if not unknown:
         priced = tuple(a.usage.cost_usd for a in ended if not a.usage.unpriced_calls)
-        yield _Kind("dollars", 2, each["max_usd"], total.max_usd, spent.cost_usd, priced)
+        yield _Kind("dollars", 2, limits["max_usd"], total.max_usd, spent.cost_usd, priced)
     tokens = tuple(float(a.usage.tokens) for a in ended)
-    yield _Kind("tokens", 0, each["max_tokens"], total.max_tokens, spent.tokens, tokens)
+    yield _Kind("tokens", 0, limits["max_tokens"], total.max_tokens, spent.tokens, tokens)
     calls = tuple(float(a.usage.model_calls) for a in ended)
-    yield _Kind("model calls", 0, each["max_calls"], total.max_calls, spent.model_calls, calls)
+    yield _Kind("model calls", 0, limits["max_calls"], total.max_calls, spent.model_calls, calls)

@@ -1,5 +1,8 @@
-"""Executors: where the instances of a batch are solved. `benchmarks.batch.runner.run_batch` gets a `Solve` in either
-case: one that works in this process, or one that waits for a machine of a cluster."""
+"""Executors: where the instances of a batch are worked on.
+
+`benchmarks.batch.runner.run_batch` gets a `Solve` either way: it works in a thread of this process, or waits in one for
+a machine of a cluster.
+"""
 
 from __future__ import annotations
 
@@ -18,40 +21,40 @@ __all__ = ["Executor", "Offer", "RayOptions", "executor"]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An executor that is ready."""
+    """What an executor provides while it is open."""
 
     solve: Solve
     room: int
-    """How many instances fit at the same time, if the user does not say."""
+    """The number of instances at the same time unless the user gives one."""
     take: Take = in_order
     """Chooses the next instance."""
 
 
 Executor = Callable[[Path, Budget, Callable[[ParentBudget], Solve]], AbstractContextManager[Offer]]
-"""Makes an offer from the batch's folder, the limits of all instances together, and a function that makes a `Solve` of
-this process."""
+"""Called with the batch's folder, the limits of all instances together, and a function that makes a `Solve` for this
+process from those limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class RayOptions:
-    """The options of the command line that only Ray has."""
+    """The command-line options for Ray only."""
 
     address: str = ""
     resources: str = ""
     environment: Sequence[str] = ()
 
 
-def executor(name: str, given: RayOptions, source: str, *, reveal: bool, settings: Settings) -> Executor:
+def executor(name: str, ray_options: RayOptions, source: str, *, reveal: bool, settings: Settings) -> Executor:
     """The executor of that name.
 
     Raises:
-        UsageError: there is none, or it cannot do what the options say.
+        UsageError: the name is unknown, or the executor does not support the options.
     """
     if name == "ray":
-        return _ray(given, source, reveal=reveal, settings=settings)
+        return _ray(ray_options, source, reveal=reveal, settings=settings)
     if name != "local":
         raise UsageError(f"unknown executor {name!r}: local or ray")
-    if given != RayOptions():
+    if ray_options != RayOptions():
         raise UsageError(
             "--ray-address, --ray-resources and --ray-env are for --executor ray; name it, or leave them out"
         )
@@ -63,14 +66,14 @@ def _local(out: Path, total: Budget, make: Callable[[ParentBudget], Solve]) -> I
     yield Offer(make(total), 1)
 
 
-def _ray(given: RayOptions, source: str, *, reveal: bool, settings: Settings) -> Executor:
+def _ray(ray_options: RayOptions, source: str, *, reveal: bool, settings: Settings) -> Executor:
     from benchmarks.batch.cluster import requests
     from benchmarks.batch.cluster.ray_backend import Cluster, on_ray
     from benchmarks.batch.cluster.task import Order
 
     if settings.memory.path and settings.memory.enabled:
         raise UsageError("a memory is a file of one machine: run with --executor local, or -c memory.enabled=false")
-    cluster = Cluster(given.address or "auto", requests.read(given.resources), given.environment)
+    cluster = Cluster(ray_options.address or "auto", requests.read(ray_options.resources), ray_options.environment)
     order = Order(source, reveal, settings)
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Free disk space that a batch needs before it begins an instance."""
+"""Checks that the disks a batch fills have enough free space before an instance is begun."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The bytes that must be free on the disk of each place; 0: not checked."""
+    """The free bytes that the disk of each place must have; with 0 every disk passes."""
 
     places: tuple[Path, ...]
     bytes: int
 
     def shortage(self) -> str:
-        """Which disk has less, and what to do about it; empty: none has."""
+        """Which disk has too little, and the remedy; empty if all have enough."""
         for place in self.places:
             if (free := free_bytes(place)) < self.bytes:
                 return (
@@ -34,13 +34,14 @@ class Floor:
         return ""
 
     def require(self) -> None:
-        """Raise sandboxes.StoreFull if a disk has less."""
-        if said := self.shortage():
-            raise StoreFull(said)
+        """Raise sandboxes.StoreFull if a disk has too little."""
+        if shortage := self.shortage():
+            raise StoreFull(shortage)
 
 
 def places(out: Path, images: Iterable[str | None], kind: str) -> tuple[Path, ...]:
-    """Where a batch writes: its own folder, and that of a Docker engine on this machine if one is used."""
+    """Where a batch writes: its own folder, and Docker's if the kind of sandbox or an image needs an engine and that is
+    on this machine."""
     if kind == "namespace" or (kind == "auto" and not any(images)):
         return (out,)
     from sandboxes.docker.client import connect
@@ -50,5 +51,5 @@ def places(out: Path, images: Iterable[str | None], kind: str) -> tuple[Path, ..
         with closing(connect()) as client:
             root = root_of(client)
     except SandboxError:
-        return (out,)  # whoever needs the engine will say so
+        return (out,)  # the sandbox reports it when it needs the engine
     return (out, root) if root is not None else (out,)

@@ -1,7 +1,7 @@
-"""Grouping: in which order instances are done, so that those whose images share most come together.
+"""Orders instances so that those whose images share most layers come together.
 
-Images of one environment, which is a repository at a version, have their lower layers in common even where each
-instance has an image of its own.
+Images of one environment, which is a repository at a version, have their lower layers in common even if each instance
+has an image of its own.
 """
 
 from __future__ import annotations
@@ -15,24 +15,23 @@ __all__ = ["environment_of", "in_groups"]
 
 
 def environment_of(instance: Instance, image: str | None) -> str:
-    """The environment from which the image of an instance was made; empty: the instance has no image."""
+    """The environment that the image of an instance is built on; empty without an image."""
     if image is None:
         return ""
     return f"{instance.repo} {instance.version}" if instance.repo else image
 
 
 def in_groups(instances: Sequence[Instance], images: Mapping[str, str | None]) -> list[Instance]:
-    """The instances with those of one environment together, and in it those of one image; biggest groups first, else in
-    the order that they had. `images` are those of all of them, by instance id. Where no image is needed the order stays
-    as it is."""
-    if not any(images[each.id] for each in instances):
+    """The instances grouped by environment, and within it by image; larger groups come first, and otherwise the order
+    is kept. `images` has the image of every instance by id. If none has an image, the order is unchanged."""
+    if not any(images[i.id] for i in instances):
         return list(instances)
-    environments = _grouped(instances, lambda each: environment_of(each, images[each.id]))
-    return list(chain.from_iterable(chain(*_grouped(group, lambda each: images[each.id])) for group in environments))
+    environments = _grouped(instances, lambda i: environment_of(i, images[i.id]))
+    return list(chain.from_iterable(chain(*_grouped(group, lambda i: images[i.id])) for group in environments))
 
 
 def _grouped(instances: Iterable[Instance], key: Callable[[Instance], Hashable]) -> list[list[Instance]]:
     groups: dict[Hashable, list[Instance]] = {}
-    for each in instances:
-        groups.setdefault(key(each), []).append(each)
+    for instance in instances:
+        groups.setdefault(key(instance), []).append(instance)
     return sorted(groups.values(), key=len, reverse=True)

@@ -1,10 +1,10 @@
-"""Images that a batch brought here, removed as soon as no instance of it needs them.
+"""Removes images that a batch pulled, as soon as none of its instances needs them.
 
 Images of one environment share layers, which an engine drops with the last image that has them. So one image of an
-environment stays while other instances of it are still to do: the next pull finds the layers there.
+environment stays while other instances of it are still to do, and the next pull finds the layers.
 
-Law: what was on the engine before the batch stays. That is noted before anything is pulled, and kept across sessions,
-until the image is removed: whoever pulls it again then keeps it.
+Law: an image that was on the engine before the batch stays. That is noted before anything is pulled, and remembered
+across sessions until the batch removes the image; if somebody pulls it again after that, it stays.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ log = logging.getLogger(__name__)
 class Pruner:
     """An observer of a batch that removes images.
 
-    `images` are those of all instances of the batch, by instance id, and `left` the environments of those still to do
-    (`benchmarks.batch.grouping.environment_of`). What was here before is noted in the batch's folder `out`.
+    `images` has the image of every instance of the batch by instance id, and `left` the environment of every instance
+    still to do (`benchmarks.batch.grouping.environment_of`). `out` is the batch's folder.
     """
 
     def __init__(self, client: DockerClient, out: Path, images: Mapping[str, str], left: Mapping[str, str]) -> None:
@@ -59,8 +59,8 @@ class Pruner:
         """Nothing to do."""
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
-        """Remove the instance's image if nothing needs it any more; an attempt that will be made again does. The last
-        one of an environment that has work left stays in place of the one before."""
+        """Remove the instance's image if nothing needs it any more. An instance that will be tried again needs it.
+        While an environment has work left, its latest image stays, in place of the one before."""
         image, environment = self._images.get(instance.id), self._environments.get(instance.id, "")
         if image is None or attempt is None or not attempt.settled:
             return
@@ -91,12 +91,12 @@ class Pruner:
 
 
 def _noted(client: DockerClient, note: Path, images: Collection[str]) -> dict[str, bool]:
-    """Whether each image was here when the batch first looked."""
-    known: dict[str, bool] = json.loads(note.read_bytes()) if note.exists() else {}
-    known |= {image: here(client, image) for image in images if image not in known}
-    _note(note, known)
-    return known
+    """Whether each image was on the engine when the batch first used it, as noted in the file, which is updated."""
+    present: dict[str, bool] = json.loads(note.read_bytes()) if note.exists() else {}
+    present |= {image: here(client, image) for image in images if image not in present}
+    _note(note, present)
+    return present
 
 
-def _note(note: Path, known: Mapping[str, bool]) -> None:
-    write_atomically(note, json.dumps(known, indent=1, sort_keys=True).encode() + b"\n")
+def _note(note: Path, present: Mapping[str, bool]) -> None:
+    write_atomically(note, json.dumps(present, indent=1, sort_keys=True).encode() + b"\n")

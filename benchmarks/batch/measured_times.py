@@ -1,7 +1,7 @@
-"""What batches measured, per repository, kept for those that come later: how long instances took and what they spent.
+"""How long instances took and what they spent, kept by repository for the estimates of later batches.
 
-Law: a figure is said only where instances of the same repository were worked on by the same model, in the same mode;
-of all others it is said that nothing is known.
+Law: a repository gets an estimate only if its instances were worked on by the same model in the same mode; all others
+are reported as not known.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ __all__ = ["KEPT_BYTES", "Measured", "Recorder", "measured_file", "outlook", "re
 log = logging.getLogger(__name__)
 
 KEPT_BYTES = 4 << 20
-"""How much of the file is read, the newest part; the file may be four times as long."""
+"""How much of the file is read, from its end. Four times as much stays on disk."""
 SHOWN = 5
-"""How many repositories a line names."""
+"""The most repositories that a line names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one finished instance took."""
+    """What one settled instance took."""
 
     batch: str
     """The folder of its batch."""
@@ -44,54 +44,54 @@ class Measured:
     """`owner/name`."""
     mode: str
     model: str
-    """As `Identity.model`."""
+    """As `Identity.model`: the policy and the search."""
     settings: str
     """As `Identity.settings`."""
     seconds: float
-    """The duration of its run, without pulling the image."""
+    """From the beginning of its run to the end, after its image was pulled."""
     suite_s: float | None
-    """One run of all its tests in the root state; None: they were not run."""
+    """Seconds for one run of all its tests in the base state; None: they were not run."""
     model_calls: int
     tokens: int
     cost_usd: float | None
     """None: the price was not known."""
     measurements: int
-    """Test runs."""
 
 
 def measured_file() -> Path:
-    """The user's file, for all batches."""
+    """The user's file, shared by all batches."""
     return state_dir() / "measured.jsonl"
 
 
 def read_measured(file: Path) -> list[Measured]:
-    """The newest row of each instance of each batch. Lines of other versions are ignored."""
+    """The newest row of each instance of each batch. Other lines are skipped, as another version may have written
+    them."""
     try:
         with file.open("rb") as opened:
             opened.seek(max(0, file.stat().st_size - KEPT_BYTES))
             lines = opened.read().split(b"\n")
     except OSError:
         return []
-    found: dict[tuple[str, str], Measured] = {}
+    rows: dict[tuple[str, str], Measured] = {}
     for line in lines:
         try:
             row = Measured(**json.loads(line))
         except (ValueError, TypeError):
             continue
-        found[row.batch, row.instance_id] = row
-    return list(found.values())
+        rows[row.batch, row.instance_id] = row
+    return list(rows.values())
 
 
 class Recorder:
-    """An observer of a batch that keeps what its instances took, those that ended before included."""
+    """An observer of a batch that records what its instances took, including those that ended in earlier sessions."""
 
     def __init__(self, batch: Batch, instances: Iterable[Instance], file: Path | None = None) -> None:
         self._batch = batch
         self._file = file or measured_file()
-        known = {row.instance_id for row in read_measured(self._file) if row.batch == str(batch.out)}
+        recorded = {row.instance_id for row in read_measured(self._file) if row.batch == str(batch.out)}
         for instance in instances:
             attempt = batch.attempts.get(instance.id)
-            if attempt is not None and instance.id not in known:
+            if attempt is not None and instance.id not in recorded:
                 self.ended(instance, attempt)
 
     def started(self, instance: Instance) -> None:
@@ -101,7 +101,7 @@ class Recorder:
         """Nothing to do."""
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
-        """Keep what a finished instance took. A file that cannot be written is no reason to stop."""
+        """Record what a settled instance took. If the file cannot be written, only a warning is logged."""
         if attempt is None or not attempt.settled or not instance.repo or "seconds" not in attempt.facts:
             return
         row = _measured(instance, attempt, self._batch)
@@ -130,7 +130,7 @@ def _measured(instance: Instance, attempt: Attempt, batch: Batch) -> Measured:
 
 
 def _suite_s(journal: Path) -> float | None:
-    """How long the tests of the root state ran."""
+    """How long the tests of the base state, which is the first node of a run, took; None: not known."""
     try:
         root = next((event for event in read_events(journal) if isinstance(event, Added)), None)
     except RamifyError:
@@ -139,8 +139,8 @@ def _suite_s(journal: Path) -> float | None:
 
 
 def _append(file: Path, row: Measured) -> None:
-    """Append in one write, so that lines of other processes do not mix with it; drop the oldest if there are too
-    many."""
+    """Append a row in one write, so that rows of other processes do not mix with it; drop the oldest rows if the file
+    has grown too large."""
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and file.stat().st_size > 4 * KEPT_BYTES:
         write_atomically(file, file.read_bytes()[-KEPT_BYTES:].partition(b"\n")[2])
@@ -153,7 +153,7 @@ def _append(file: Path, row: Measured) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """The lower quartile, the median and the upper quartile."""
+    """The lower quartile, the median and the upper quartile of some values."""
 
     low: float
     middle: float
@@ -176,29 +176,30 @@ class _Range:
 def outlook(
     todo: Sequence[Instance], identity: Identity, rows: Sequence[Measured], workers: int | None = None
 ) -> list[str]:
-    """What the instances may take, going by what earlier batches measured of the same repositories; and what that rests
-    on. Quartiles of each repository are added up. `workers`: instances at the same time; None: that is not known."""
+    """An estimate of what the instances may take, from what earlier batches measured in the same repositories, and its
+    basis. The quartiles of the repositories are added up. `workers` is how many instances run at the same time; None:
+    not known."""
     if not todo:
         return []
-    alike, how = _alike(rows, identity)
+    similar, how = _similar(rows, identity)
     of_repo = defaultdict[str, list[Measured]](list)
-    for row in alike:
+    for row in similar:
         of_repo[row.repo].append(row)
-    wanted = Counter(instance.repo for instance in todo)
-    known = {repo: count for repo, count in wanted.items() if repo in of_repo}
-    lines = [f"  {'tests':<13}{said}"] if (said := _suites(wanted, rows)) else []
+    counts = Counter(instance.repo for instance in todo)
+    known = {repo: count for repo, count in counts.items() if repo in of_repo}
+    lines = [f"  {'tests':<13}{suites}"] if (suites := _suites(counts, rows)) else []
     if known:
         lines.append(f"  {'going by':<13}{_sums(known, of_repo, workers)}")
         used = sum(len(of_repo[repo]) for repo in known)
-        lines.append(f"  {'':<13}that rests on {_many(used, 'instance')} of {_many(len(known), 'repository')}, {how}")
-    if said := _unknown(wanted, known):
-        lines.append(f"  {'not known':<13}{said}")
+        lines.append(f"  {'':<13}that rests on {_count(used, 'instance')} of {_count(len(known), 'repository')}, {how}")
+    if unknown := _unknown(counts, known):
+        lines.append(f"  {'not known':<13}{unknown}")
     return ["from earlier batches:", *lines]
 
 
-def _alike(rows: Iterable[Measured], identity: Identity) -> tuple[list[Measured], str]:
-    """The rows that say something of a batch, and how they are like it; those with the same settings where there are
-    any."""
+def _similar(rows: Iterable[Measured], identity: Identity) -> tuple[list[Measured], str]:
+    """The rows with the model and mode of a batch, and what they have in common with it. If there are rows with the
+    same settings, only those."""
     same_model = [row for row in rows if (row.model, row.mode) == (identity.model, identity.mode)]
     same = [row for row in same_model if row.settings == identity.settings]
     if same:
@@ -207,21 +208,21 @@ def _alike(rows: Iterable[Measured], identity: Identity) -> tuple[list[Measured]
 
 
 def _sums(known: Mapping[str, int], of_repo: Mapping[str, list[Measured]], workers: int | None) -> str:
-    def added(value: Callable[[Measured], float]) -> _Range:
+    def total(value: Callable[[Measured], float]) -> _Range:
         ranges = (_Range.of([value(row) for row in of_repo[repo]]).times(count) for repo, count in known.items())
         return sum(ranges, _Range(0, 0, 0))
 
-    seconds = added(lambda row: row.seconds)
+    seconds = total(lambda row: row.seconds)
     shared = f" on {workers} workers = {_time(seconds.middle / workers)}" if workers and workers > 1 else ""
     parts = [f"about {_time(seconds.middle)} of machine time{shared} ({_time(seconds.low)} to {_time(seconds.high)})"]
     used = [row for repo in known for row in of_repo[repo]]
     if any(row.cost_usd is None for row in used):
         parts.append("dollars not known, as a price was not")
     elif any(row.cost_usd for row in used):
-        parts.append(_from_to(added(lambda row: row.cost_usd or 0.0), "dollars", 2))
+        parts.append(_from_to(total(lambda row: row.cost_usd or 0.0), "dollars", 2))
     for unit, value in _UNITS.items():
         if any(map(value, used)):
-            parts.append(_from_to(added(value), unit, 0))
+            parts.append(_from_to(total(value), unit, 0))
     return "; ".join(parts)
 
 
@@ -232,40 +233,40 @@ _UNITS: Mapping[str, Callable[[Measured], float]] = {
 }
 
 
-def _suites(wanted: Iterable[str], rows: Iterable[Measured]) -> str:
-    """How long the tests of the repositories take, whoever ran them, the slowest first."""
+def _suites(repos: Iterable[str], rows: Iterable[Measured]) -> str:
+    """How long the tests of the repositories take, by any model, the slowest first."""
     of_repo = defaultdict[str, list[float]](list)
     for row in rows:
         if row.suite_s is not None:
             of_repo[row.repo].append(row.suite_s)
-    found = sorted(((median(of_repo[repo]), repo) for repo in set(wanted) & of_repo.keys()), reverse=True)
-    shown = ", ".join(f"{repo} {_time(seconds)}" for seconds, repo in found[:SHOWN])
-    others = f", {len(found) - SHOWN} others less" if len(found) > SHOWN else ""
-    return f"one run of all takes: {shown}{others}" if found else ""
+    medians = sorted(((median(of_repo[repo]), repo) for repo in set(repos) & of_repo.keys()), reverse=True)
+    shown = ", ".join(f"{repo} {_time(seconds)}" for seconds, repo in medians[:SHOWN])
+    others = f", {len(medians) - SHOWN} others less" if len(medians) > SHOWN else ""
+    return f"one run of all takes: {shown}{others}" if medians else ""
 
 
-def _unknown(wanted: Counter[str], known: Mapping[str, int]) -> str:
-    """The instances for which nothing is known."""
-    strange = {repo: count for repo, count in wanted.items() if repo not in known}
-    if not strange:
+def _unknown(counts: Counter[str], known: Mapping[str, int]) -> str:
+    """How many instances have no estimate, and in which repositories."""
+    unknown = {repo: count for repo, count in counts.items() if repo not in known}
+    if not unknown:
         return ""
-    names = [repo or "no name" for repo in sorted(strange, key=lambda repo: (-strange[repo], repo))]
+    names = [repo or "no name" for repo in sorted(unknown, key=lambda repo: (-unknown[repo], repo))]
     shown = ", ".join(names[:SHOWN]) + (f", {len(names) - SHOWN} others" if len(names) > SHOWN else "")
     left_out = "; the figures above leave them out" if known else ""
     return (
-        f"{sum(strange.values())} of {wanted.total()} instances are in repositories that were never measured "
+        f"{sum(unknown.values())} of {counts.total()} instances are in repositories that were never measured "
         f"like this ({shown}){left_out}"
     )
 
 
-def _from_to(found: _Range, unit: str, digits: int) -> str:
-    low, high = f"{found.low:,.{digits}f}", f"{found.high:,.{digits}f}"
+def _from_to(values: _Range, unit: str, digits: int) -> str:
+    low, high = f"{values.low:,.{digits}f}", f"{values.high:,.{digits}f}"
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
-def _many(number: int, noun: str) -> str:
-    many = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number} {noun if number == 1 else many}"
+def _count(number: int, noun: str) -> str:
+    plural = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
 
 
 def _time(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Shows the progress of a batch on stderr: a live table on a terminal, else a line for each attempt that ended."""
+"""Shows the progress of a batch on stderr: a live table on a terminal, and a line for each attempt that ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import chain
 from types import TracebackType
 from typing import Self
 
@@ -22,25 +21,24 @@ from agent.analysis.report.summary import cost
 from agent.budget import Usage
 from agent.run.events import Event
 from benchmarks.batch.batch import Attempt
-from benchmarks.batch.status import Standing
+from benchmarks.batch.status import InstanceStatus
 from benchmarks.data.instances import Instance, Mode
 
 __all__ = ["BatchProgress"]
 
-
 _BAR = 40
-"""The width of the bar in columns."""
+"""The width of the bar, in columns."""
 
 
 @dataclass(slots=True)
 class _Running:
     began: float
     spinner: Spinner = field(default_factory=lambda: Spinner("line"))
-    standing: Standing = field(default_factory=Standing)
+    status: InstanceStatus = field(default_factory=InstanceStatus)
 
 
 class BatchProgress:
-    """Shows a batch from any thread. A context manager, to end the live table."""
+    """An observer that shows a batch; a context manager, which starts and stops the live table. Thread-safe."""
 
     def __init__(self, total: int, mode: Mode, console: Console | None = None) -> None:
         self._total = total
@@ -72,35 +70,35 @@ class BatchProgress:
         with self._lock:
             self._running[instance.id] = _Running(time.monotonic())
 
-    def advanced(self, instance: Instance, news: Event | Standing) -> None:
-        """Take note of what a running instance did, and so of what it does now; or of how it stands elsewhere."""
+    def advanced(self, instance: Instance, news: Event | InstanceStatus) -> None:
+        """Update the status of a running instance, by an event or by the status that another machine reported."""
         with self._lock:
             if (running := self._running.get(instance.id)) is not None:
-                running.standing = news if isinstance(news, Standing) else running.standing.after(news)
+                running.status = news if isinstance(news, InstanceStatus) else running.status.after(news)
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
-        """Print how the attempt ended. Not under our lock: rich holds its own while it draws the table, which asks for
-        ours, and wants it for whatever is printed."""
+        """Print how the attempt ended, outside of our lock: rich holds its own lock while it draws the table, which
+        takes ours, and also takes its own to print."""
         with self._lock:
-            gone = self._running.pop(instance.id, None)
-            self._spent += Usage() if gone is None else gone.standing.usage
+            running = self._running.pop(instance.id, None)
+            self._spent += Usage() if running is None else running.status.usage
             self._counts[_outcome(attempt)] += 1
             position = f"[{self._counts.total()}/{self._total}]"
         self._console.print(Text(f"{position} {self._mode} {instance.id}: {_sentence(attempt)}"))
 
     def table(self) -> Group:
-        """What is running; under it a bar, the counts, what was spent in this session, and how long it will take."""
+        """The running instances, and below them a bar, the counts, what this session has spent, and the time left."""
         with self._lock:
             rows = Table(box=None, padding=(0, 2, 0, 0))
             for title in ("", "instance", "doing", "nodes", "best", "seconds"):
                 rows.add_column(
                     title, justify="right" if title in ("nodes", "best", "seconds") else "left", no_wrap=True
                 )
-            for name, each in self._running.items():
-                seconds = time.monotonic() - each.began
-                stands = each.standing
-                numbers = (str(stands.nodes), f"{stands.best:.2f}", f"{seconds:.0f}")
-                rows.add_row(each.spinner, Text(name), Text(stands.doing), *numbers)
+            for name, running in self._running.items():
+                seconds = time.monotonic() - running.began
+                status = running.status
+                numbers = (str(status.nodes), f"{status.best:.2f}", f"{seconds:.0f}")
+                rows.add_row(running.spinner, Text(name), Text(status.doing), *numbers)
             bar = Table.grid(padding=(0, 2, 0, 0))
             bar.add_row(ProgressBar(self._total, self._counts.total(), width=_BAR), Text(self._summary()))
             return Group(rows, bar)
@@ -108,14 +106,14 @@ class BatchProgress:
     def _summary(self) -> str:
         ended = self._counts.total()
         counts = ", ".join(f"{count} {state}" for state, count in self._counts.most_common())
-        spent = sum((each.standing.usage for each in self._running.values()), self._spent)
+        spent = sum((running.status.usage for running in self._running.values()), self._spent)
         left = (time.monotonic() - self._began) / ended * (self._total - ended) if ended else 0
-        said = chain([f"{self._mode} tests: {ended} of {self._total} ended"], filter(None, [counts]))
-        return ": ".join(said) + cost(spent) + (f", about {left / 60:.0f} min left" if left else "")
+        summary = f"{self._mode} tests: {ended} of {self._total} ended" + (f": {counts}" if counts else "")
+        return summary + cost(spent) + (f", about {left / 60:.0f} min left" if left else "")
 
 
 def _outcome(attempt: Attempt | None) -> str:
-    """The solver's status, if it came to its end."""
+    """The solver's status if it finished, else the state of the attempt."""
     if attempt is None:
         return "interrupted"
     status = attempt.facts.get("status")

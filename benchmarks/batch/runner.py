@@ -1,7 +1,7 @@
 """Runs a batch: instances in worker threads, each attempt classified and recorded when it ends.
 
-Law: an instance's failure never ends the batch, except when the settings are at fault. The first SIGINT lets what is
-running come to its end; the second, or SIGTERM, stops it at its next step, to be resumed; the third kills.
+Law: an instance's failure never ends the batch, unless the settings are at fault. The first SIGINT lets running
+instances finish; the second, or SIGTERM, interrupts them at their next step, to be resumed later; the third kills.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from agent.settings import Settings
 from agent.solver.solve import Result
 from benchmarks.batch.batch import Attempt, Batch, State
 from benchmarks.batch.sandbox_choice import fitted, with_image
-from benchmarks.batch.status import Standing
+from benchmarks.batch.status import InstanceStatus
 from benchmarks.data.instances import Instance
 from benchmarks.data.sources import Source
 from sandboxes import RegistryBusy, RegistryDown, SandboxError, SandboxUnavailable
@@ -49,29 +49,29 @@ log = logging.getLogger(__name__)
 
 LIMITS = frozenset({Stop.NODES, Stop.MEASUREMENTS, Stop.CALLS, Stop.TOKENS, Stop.COST, Stop.TIME})
 
-OnEvent = Callable[[Event | Standing], None]
+OnEvent = Callable[[Event | InstanceStatus], None]
 Solve = Callable[[Instance, Path, threading.Event, OnEvent], Result]
-"""Solves an instance in a run directory, until its end or until the event is set."""
+"""Works on an instance in a run directory until it ends or the event is set."""
 
 Take = Callable[[deque[Instance], Instance | None], Instance]
-"""Takes the next instance out of those that wait; it is given the instance that ended and left its place, or None for a
-new place."""
+"""Removes and returns the next of the waiting instances. The second argument is the instance that ended and made room;
+None if the room is new."""
 
 
 def in_order(waiting: deque[Instance], ended: Instance | None) -> Instance:
-    """Takes the first one that waits."""
+    """Take the first waiting instance."""
     return waiting.popleft()
 
 
 class Observer(Protocol):
-    """Observes a batch, from several threads."""
+    """Follows a batch. Its methods are called from several threads."""
 
     def started(self, instance: Instance) -> None:
         """An attempt began."""
         ...
 
-    def advanced(self, instance: Instance, news: Event | Standing) -> None:
-        """An attempt's run recorded an event, or its status is known."""
+    def advanced(self, instance: Instance, news: Event | InstanceStatus) -> None:
+        """An attempt's run recorded an event, or its worker reported a status."""
         ...
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
@@ -81,37 +81,37 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Observers:
-    """Several observers, told one after the other."""
+    """Several observers, called one after the other."""
 
     all: tuple[Observer, ...]
 
     def started(self, instance: Instance) -> None:
         """As `Observer.started`."""
-        for each in self.all:
-            each.started(instance)
+        for observer in self.all:
+            observer.started(instance)
 
-    def advanced(self, instance: Instance, news: Event | Standing) -> None:
+    def advanced(self, instance: Instance, news: Event | InstanceStatus) -> None:
         """As `Observer.advanced`."""
-        for each in self.all:
-            each.advanced(instance, news)
+        for observer in self.all:
+            observer.advanced(instance, news)
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
         """As `Observer.ended`."""
-        for each in self.all:
-            each.ended(instance, attempt)
+        for observer in self.all:
+            observer.ended(instance, attempt)
 
 
 class StopSignal:
-    """How a batch is being stopped."""
+    """How urgently a batch is being stopped."""
 
     def __init__(self) -> None:
         self.drain = threading.Event()
         """Begin nothing new."""
         self.cancel = threading.Event()
-        """Stop running instances at their next step."""
+        """Running instances stop at their next step."""
 
     def press(self) -> None:
-        """One step further: drain, then cancel."""
+        """Escalate: drain, then cancel."""
         (self.cancel if self.drain.is_set() else self.drain).set()
 
     def stop(self) -> None:
@@ -122,7 +122,7 @@ class StopSignal:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopSignal]:
-    """Brakes that SIGINT presses and SIGTERM pulls, for the block. Only in the main thread."""
+    """Yield a stop signal that SIGINT escalates and SIGTERM sets fully. Only in the main thread."""
     brakes = StopSignal()
 
     def react(number: int, frame: FrameType | None) -> None:
@@ -142,8 +142,8 @@ def stop_on_signals() -> Iterator[StopSignal]:
 
 
 def solver_of(source: Source, settings: Settings, budget: ParentBudget | None = None) -> Solve:
-    """Makes the `Solve` of a batch: the one place where a batch meets the solver. All instances together spend from
-    `budget`."""
+    """A `Solve` that runs the solver in this process, with `budget` as the limits of all instances together. This is
+    the one place where a batch meets the solver."""
 
     def solve_instance(instance: Instance, run_dir: Path, cancel: threading.Event, on_event: OnEvent) -> Result:
         source.prepare(instance)
@@ -165,13 +165,13 @@ def run_batch(
     lacking: Callable[[], str] = str,
     take: Take = in_order,
 ) -> str:
-    """Attempt what is left of `instances`, so many at a time, in the order that `take` takes them. Why nothing more was
-    begun before the end, for people; empty: all was, or the brakes were pressed. `lacking` says, before each, what
-    there is too little of.
+    """Attempt the remaining `instances` with this many workers, in the order that `take` chooses. Before each instance,
+    `lacking` returns a shortage that forbids it, or an empty string. Returns why the batch halted early; empty if every
+    instance was begun, or a signal stopped the batch.
 
     Raises:
-        ConfigError, sandboxes.SandboxUnavailable: the settings are at fault; what was running can be resumed.
-        OSError: an attempt cannot be recorded; likewise.
+        ConfigError, sandboxes.SandboxUnavailable: the settings are at fault; interrupted runs can be resumed.
+        OSError: an attempt cannot be recorded; interrupted runs can be resumed.
     """
     waiting = deque(batch.left(instances))
     running: dict[Future[Result], Instance] = {}
@@ -201,7 +201,7 @@ def run_batch(
 
 @contextmanager
 def _stopping_on_errors(brakes: StopSignal) -> Iterator[None]:
-    """What is running is stopped by an error of the block, whoever waits for it then."""
+    """Stop running instances if the block raises: the thread pool around it waits for them."""
     try:
         yield
     except BaseException:
@@ -210,7 +210,7 @@ def _stopping_on_errors(brakes: StopSignal) -> Iterator[None]:
 
 
 def _recorded(batch: Batch, instance: Instance, future: Future[Result], observer: Observer) -> Attempt | None:
-    """Record an attempt that ended, and tell the observers; None if it was interrupted."""
+    """Record the attempt of a future that is done and inform the observer; None if it was interrupted."""
     attempt = attempt_of(instance, future)
     if attempt is not None:
         batch.record(attempt)
@@ -226,28 +226,29 @@ def _attempt(batch: Batch, instance: Instance, solve: Solve, brakes: StopSignal,
 
 
 def attempt_of(instance: Instance, future: Future[Result]) -> Attempt | None:
-    """The attempt of a run that ended; None if it was interrupted. An error of any kind is the instance's own."""
+    """The attempt of a future that is done; None if it was interrupted. An error of any kind counts for this instance
+    only."""
     error = _error_of(future)
-    said = "" if error is None else f"{type(error).__name__}: {error}"
+    message = "" if error is None else f"{type(error).__name__}: {error}"
     if (raised := future.exception()) is not None:
-        log.warning("%s: %s", instance.id, said, exc_info=raised)
-        return Attempt(instance.id, state_of(None, error), instance.mode, error=said)
+        log.warning("%s: %s", instance.id, message, exc_info=raised)
+        return Attempt(instance.id, state_of(None, error), instance.mode, error=message)
     result = future.result()
     if result.stop in (Stop.INTERRUPTED, Stop.BATCH):
         return None
     facts = as_json(result, result.run_dir / "patch.diff" if result.patch else None)
-    return Attempt(instance.id, state_of(result, error), instance.mode, result.patch, said, facts, result.usage)
+    return Attempt(instance.id, state_of(result, error), instance.mode, result.patch, message, facts, result.usage)
 
 
 class _Exhaustion:
-    """Failures that every other attempt would meet as well."""
+    """Recognises failures that every other instance would meet as well."""
 
     def __init__(self) -> None:
         self._down = False
 
     def after(self, future: Future[Result]) -> str:
-        """Why nothing more should begin; empty: no reason. Two attempts in a row have to say that a registry is down:
-        it may fail for one image only."""
+        """Why no other instance should be begun after this attempt; empty if there is no reason. A registry counts as
+        down after two attempts in a row failed at it: it may fail for one image only."""
         error, before = _error_of(future), self._down
         self._down = isinstance(error, RegistryDown)
         if isinstance(error, RegistryBusy) or (before and self._down):
@@ -261,8 +262,8 @@ def _error_of(future: Future[Result]) -> BaseException | None:
 
 
 def state_of(result: Result | None, error: BaseException | None) -> State:
-    """The state of an attempt that was not interrupted. A policy that cannot continue, or a task that it does not
-    accept, is the solver's own end."""
+    """The state of an attempt that was not interrupted. If the policy cannot continue, or does not support the task,
+    the solver counts as done."""
     if isinstance(error, ConfigError | SandboxUnavailable):
         return "config"
     if isinstance(error, PolicyError | UsageError) or (result is not None and result.resolved):
@@ -273,6 +274,6 @@ def state_of(result: Result | None, error: BaseException | None) -> State:
 
 
 def _discard_clone(instance: Instance, attempt: Attempt) -> None:
-    """Remove the clone of a run that came to its end."""
+    """Remove the clone of a settled instance."""
     if attempt.settled and instance.task.workspace.path is not None:
         shutil.rmtree(instance.task.workspace.path, ignore_errors=True)

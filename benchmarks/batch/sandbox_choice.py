@@ -1,6 +1,6 @@
-"""The sandbox in which an instance is solved and graded: its image, and the kind that the settings ask for.
+"""Chooses the sandbox in which an instance is worked on or graded, from its image and the settings.
 
-Precedence of images: the one of the settings (`--image`), then the instance's own.
+Precedence of images: the one in the settings (`--image`), then the instance's own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Fitted", "fitted", "grading_place", "with_image"]
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A source whose instances have the sandbox of the settings."""
+    """A source whose instances have the sandbox settings applied."""
 
     source: Source
     settings: Settings
@@ -43,42 +43,43 @@ class Fitted:
 
 
 def fitted(task: Task, settings: Settings) -> Task:
-    """The task with the sandbox of the settings."""
+    """The task with the sandbox settings applied."""
     return replace(task, workspace=_workspace(task.workspace, settings))
 
 
-def _workspace(given: Workspace, settings: Settings) -> Workspace:
-    wanted = settings.sandbox
+def _workspace(workspace: Workspace, settings: Settings) -> Workspace:
+    sandbox = settings.sandbox
     return replace(
-        given,
-        image=wanted.image or given.image,
-        environment=(*given.environment, *wanted.environment),
-        setup=(*given.setup, *wanted.setup),
-        env={**given.env, **wanted.env},
+        workspace,
+        image=sandbox.image or workspace.image,
+        environment=(*workspace.environment, *sandbox.environment),
+        setup=(*workspace.setup, *sandbox.setup),
+        env={**workspace.env, **sandbox.env},
     )
 
 
 def with_image(settings: Settings, image: str | None) -> Settings:
-    """Settings in which an automatic choice becomes a sandbox that can run the image."""
+    """The settings with this image, so that the automatic choice is a sandbox that can run it. An image in the settings
+    takes precedence."""
     if image is None or settings.sandbox.image:
         return settings
     return settings.model_copy(update={"sandbox": settings.sandbox.model_copy(update={"image": image})})
 
 
 def _with_logs(settings: Settings) -> Settings:
-    """Settings that do not shorten the log of an evaluation script."""
-    given = settings.sandbox.limits
-    limits = replace(given, output_bytes=max(given.output_bytes, LOG_BYTES))
+    """The settings with a limit of output that does not cut the log of an eval script."""
+    limits = settings.sandbox.limits
+    limits = replace(limits, output_bytes=max(limits.output_bytes, LOG_BYTES))
     return settings.model_copy(update={"sandbox": settings.sandbox.model_copy(update={"limits": limits})})
 
 
 @contextmanager
 def grading_place(name: str, settings: Settings) -> Iterator[tuple[Source, Provider]]:
-    """A source and a sandbox to grade in, closed at the end of the block. The image of the first instance decides which
-    sandbox works; logs are kept whole."""
+    """Yield a source and a provider for grading, for the block. The first usable instance's image determines the kind
+    of sandbox; logs are not cut."""
     with TemporaryDirectory(prefix="ramify-grade-", ignore_cleanup_errors=True) as folder:
         source = Fitted(open_source(name, Path(folder) / "clones"), settings)
-        first = next((each for each in source.instances() if not each.fault), None)
+        first = next((i for i in source.instances() if not i.fault), None)
         image = first.task.workspace.image if first else None
         provider = make_provider(_with_logs(with_image(settings, image)), Path(folder) / "store")
         try:

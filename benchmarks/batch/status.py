@@ -1,4 +1,4 @@
-"""Status of one instance, local or remote, for progress displays."""
+"""Live status of one instance, local or remote, for progress displays."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from agent.analysis.report.live import next_step
 from agent.budget import Usage
 from agent.run.events import Added, Asked, Event, Spent
 
-__all__ = ["Standing"]
+__all__ = ["InstanceStatus"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What the worker of an instance is doing, and its results so far."""
+class InstanceStatus:
+    """What an instance's worker is doing, and what it has achieved and spent so far."""
 
     doing: str = "preparing the repository"
     nodes: int = 0
@@ -21,8 +21,8 @@ class Standing:
     """The highest value of a node, in [0, 1]."""
     usage: Usage = field(default_factory=Usage)
 
-    def after(self, event: Event) -> Standing:
-        """The status after this event."""
+    def after(self, event: Event) -> InstanceStatus:
+        """The status once this event has been recorded."""
         after = replace(self, doing=next_step(event))
         match event:
             case Added():

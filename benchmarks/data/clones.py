@@ -1,4 +1,4 @@
-"""Clean clones: one commit, no remote, no hooks, nothing of the user's git configuration."""
+"""Makes clean clones: one commit, no remote, no hooks, nothing of the user's git configuration."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _BUNDLE = b"# v"
 
 
 class GitRefused(Exception):
-    """git did not do what it was asked for; carries what it said."""
+    """A git command failed; the message is git's."""
 
 
 def clone(source: Path, commit: str, folder: Path) -> None:
-    """Check `commit` of a bundle or repository out into `folder` (replaced), its history and remote removed.
+    """Check out `commit` of a bundle or repository into `folder` (replaced), and remove its history and remote.
 
     Raises:
-        InstanceBroken: the source does not exist, or does not hold the commit.
+        InstanceBroken: the source does not exist, or does not have the commit.
     """
     if not source.exists():
         raise InstanceBroken(f"{source} does not exist; an instance names it as its repository")
@@ -42,32 +42,32 @@ def clone(source: Path, commit: str, folder: Path) -> None:
         git("remote", "remove", "origin", cwd=folder)
         single = git("rev-list", "--all", "HEAD", "--count", cwd=folder).strip() == b"1"
     except GitRefused as error:
-        raise InstanceBroken(f"cannot check {commit or 'HEAD'} of {source} out: {error}") from error
+        raise InstanceBroken(f"cannot check out {commit or 'HEAD'} of {source}: {error}") from error
     if not single:
         seal(folder)
 
 
 @contextmanager
 def _clonable(source: Path) -> Iterator[Path]:
-    """A bundle as it is; of a repository, a view whose settings are ours."""
+    """Yield a path to clone from: a bundle itself, or a view of a repository with our settings."""
     if source.is_file():
         with source.open("rb") as file:
             if not file.read(len(_BUNDLE)) == _BUNDLE:
-                raise GitRefused(f"{source} is no bundle")
+                raise GitRefused(f"{source} is not a bundle")
         yield source.resolve()
         return
-    found = locate(source)
-    if found is None or source.resolve() not in (found.work_tree, found.git_dir):
+    repository = locate(source)
+    if repository is None or source.resolve() not in (repository.work_tree, repository.git_dir):
         raise GitRefused(f"{source} is neither a bundle nor a repository")
-    with _refusals(), opened(found) as view:
+    with _refusals(), opened(repository) as view:
         yield view.git.directory
 
 
 def create(folder: Path) -> None:
-    """Make the files of a folder a repository of one commit. One that it came with is removed.
+    """Turn a folder into a repository with one commit. A repository that is already there is replaced.
 
     Raises:
-        InstanceBroken: git does not do it.
+        InstanceBroken: git fails.
     """
     marker = folder / ".git"
     if marker.is_dir() and not marker.is_symlink():
@@ -78,20 +78,20 @@ def create(folder: Path) -> None:
         with _refusals():
             Git.init(folder)
     except GitRefused as error:
-        raise InstanceBroken(f"cannot make {folder} a repository: {error}") from error
+        raise InstanceBroken(f"cannot turn {folder} into a repository: {error}") from error
     seal(folder)
 
 
 def seal(folder: Path) -> None:
-    """Make what is checked out the only commit there is: no later and no earlier state can be looked up.
+    """Make the checked-out files the only commit, so that no later or earlier state can be looked up.
 
     Raises:
-        InstanceBroken: git does not do it.
+        InstanceBroken: git fails.
     """
     try:
         _seal(folder)
     except GitRefused as error:
-        raise InstanceBroken(f"cannot make {folder} a repository of one commit: {error}") from error
+        raise InstanceBroken(f"cannot turn {folder} into a repository with one commit: {error}") from error
 
 
 def _seal(folder: Path) -> None:
@@ -109,30 +109,30 @@ def _seal(folder: Path) -> None:
 
 
 def _forget_nested(folder: Path) -> None:
-    """Take repositories inside the folder out of the index, to be added anew: git runs itself in those that are there,
-    by their own settings, to see whether they have changed."""
+    """Remove nested repositories from the index, to be added anew: to see whether an indexed one has changed, git would
+    run in it with its own settings."""
     entries = [entry.split(b"\t", 1) for entry in git("ls-files", "-sz", cwd=folder).split(b"\0") if entry]
     nested = [path for facts, path in entries if facts.startswith(b"160000 ")]
-    there = [path + b"\0" for path in nested if os.path.lexists(folder / os.fsdecode(path) / ".git")]
-    if there:
-        git("update-index", "-z", "--force-remove", "--stdin", cwd=folder, stdin=b"".join(there))
+    present = [path + b"\0" for path in nested if os.path.lexists(folder / os.fsdecode(path) / ".git")]
+    if present:
+        git("update-index", "-z", "--force-remove", "--stdin", cwd=folder, stdin=b"".join(present))
 
 
 def apply(folder: Path, patch: bytes) -> None:
-    """Apply a git patch to the files, whole or not at all; an empty one changes nothing.
+    """Apply a git patch to the files, whole or not at all. An empty patch changes nothing.
 
     Raises:
-        GitRefused: git does not apply it.
+        GitRefused: the patch does not apply.
     """
     if patch:
         git("apply", "--whitespace=nowarn", "-", cwd=folder, stdin=patch)
 
 
 def reveal(folder: Path, test_patch: bytes) -> None:
-    """Make the hidden tests of an instance, whose checkout the folder is, a part of its only commit.
+    """Add the hidden tests to the only commit of an instance's checkout.
 
     Raises:
-        InstanceBroken: they do not apply.
+        InstanceBroken: the test patch does not apply.
     """
     try:
         apply(folder, test_patch)
@@ -145,24 +145,24 @@ def paths_of(patch: bytes) -> tuple[str, ...]:
     """Every path that a git patch adds, changes, removes or renames, sorted.
 
     Raises:
-        GitRefused: not a patch.
+        GitRefused: git cannot read the patch.
     """
     if not patch:
         return ()
-    found: set[str] = set()
+    paths: set[str] = set()
     with TemporaryDirectory(prefix="ramify-paths-") as directory, _refusals():
         nowhere = Git(Path(directory))
         for direction in ((), ("-R",)):
             listing = nowhere.run("apply", "--numstat", "-z", *direction, "-", stdin=patch)
-            found |= {os.fsdecode(entry.split(b"\t", 2)[2]) for entry in listing.split(b"\0") if entry}
-    return tuple(sorted(found))
+            paths |= {os.fsdecode(entry.split(b"\t", 2)[2]) for entry in listing.split(b"\0") if entry}
+    return tuple(sorted(paths))
 
 
 def git(*argv: str, cwd: Path, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-    """What git prints in a repository that was made here, run without the user's settings.
+    """Run git, without the user's settings, in a repository that was made here, and return its output.
 
     Raises:
-        GitRefused: it does not end with 0, or not in time.
+        GitRefused: git fails, or takes too long.
     """
     with _refusals():
         return Git.within(cwd).run(*argv, stdin=stdin, env=env, timeout_s=TIMEOUT_S)
@@ -170,7 +170,7 @@ def git(*argv: str, cwd: Path, stdin: bytes = b"", env: Mapping[str, str] | None
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """What git says to us as what it says of an instance."""
+    """Turn failures of the sandbox's git into `GitRefused`."""
     try:
         yield
     except GitFailed as error:

@@ -1,8 +1,8 @@
-"""Assets: files of a test patch that its text cannot carry, such as the pictures that a drawing is compared with. Rows
-of SWE-bench Multimodal say where they are to be had.
+"""Fetches assets: files of a test patch that its text cannot hold, such as pictures that a drawing is compared with.
+Rows of SWE-bench Multimodal give their addresses.
 
-Law: they are fetched by the machine that grades, never from inside the sandbox, and without one of them there is no
-verdict: tests would fail for want of it.
+Law: the machine that grades fetches them, never the sandbox. If one is missing there is no verdict, as tests would fail
+without it.
 """
 
 from __future__ import annotations
@@ -24,38 +24,40 @@ __all__ = ["declared", "put_in"]
 
 FOLDER = "/image_assets"
 BYTES = 64 << 20
-"""Of one file."""
+"""The limit for one file."""
 ALL_BYTES = 512 << 20
-"""Of all that a row names."""
+"""The limit for all files of a row together."""
 TIMEOUT_S = 60
-"""Of silence."""
+"""How long a server may be silent."""
 ALL_S = 1800
+"""The time limit for all files of a row together."""
 _PIECE = 1 << 20
 START = ">>>>> Start Test Output"
 
 
 def declared(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The paths in the repository and the addresses, where a row has any (SWE-bench 5.0.2, `_stage_image_assets`).
+    """The assets of a row: their paths in the repository and their addresses (SWE-bench 5.0.2, `_stage_image_assets`).
 
     Raises:
-        ValueError, AttributeError: what the row has is not of that form.
+        ValueError, AttributeError: the column `image_assets` has another form.
     """
-    said = row.get("image_assets") or {}
-    found = json.loads(said) if isinstance(said, str) else said
-    for column in ("test_patch", "patch"):
-        for each in found.get(column) or ():
-            if isinstance(each, Mapping) and each.get("path"):
-                yield str(each["path"]), str(each.get("url") or "")
+    column = row.get("image_assets") or {}
+    assets = json.loads(column) if isinstance(column, str) else column
+    for name in ("test_patch", "patch"):
+        for asset in assets.get(name) or ():
+            if isinstance(asset, Mapping) and asset.get("path"):
+                yield str(asset["path"]), str(asset.get("url") or "")
 
 
-def put_in(box: Sandbox, wanted: Iterable[tuple[str, str]], script: str) -> str:
-    """Have assets in a sandbox; the script that puts them where they belong before the tests run.
+def put_in(box: Sandbox, assets: Iterable[tuple[str, str]], script: str) -> str:
+    """Write assets into a sandbox. Returns the script with the commands that copy them to their paths before the tests
+    run.
 
     Raises:
-        InstanceBroken: one is not to be had.
+        InstanceBroken: an asset cannot be fetched.
     """
     commands, left, until = [], ALL_BYTES, time.monotonic() + ALL_S
-    for number, (path, address) in enumerate(wanted):
+    for number, (path, address) in enumerate(assets):
         kept = f"{FOLDER}/{number}"
         data = _fetched(path, address, min(BYTES, left), until)
         left -= len(data)
@@ -68,22 +70,27 @@ def put_in(box: Sandbox, wanted: Iterable[tuple[str, str]], script: str) -> str:
 
 def _fetched(path: str, address: str, limit: int, until: float) -> bytes:
     if urlsplit(address).scheme not in ("http", "https"):
-        raise InstanceBroken(f"the row says of {path} no address that it can be had from: {address[:200]!r}")
+        raise InstanceBroken(f"the row has no usable address for {path}, only {address[:200]!r}")
     try:
-        with urlopen(address, timeout=TIMEOUT_S) as answer:  # noqa: S310  # its scheme was looked at
+        with urlopen(address, timeout=TIMEOUT_S) as answer:  # noqa: S310  # its scheme was checked
             data = b"".join(_pieces(answer, limit, until))
     except (OSError, HTTPException, ValueError) as error:
-        raise InstanceBroken(f"{path}, which the tests need, cannot be had from {address}: {error}") from error
+        raise InstanceBroken(f"cannot fetch {path}, which the tests need, from {address}: {error}") from error
     if len(data) > limit:
         raise InstanceBroken(
-            f"{path}, which the tests need, is too large at {address}: a file may have {BYTES >> 20} MiB, all of an "
-            f"instance {ALL_BYTES >> 20} MiB"
+            f"{path}, which the tests need, is too large at {address}: the limit is {BYTES >> 20} MiB for a file and "
+            f"{ALL_BYTES >> 20} MiB for all files of an instance"
         )
     return data
 
 
 def _pieces(answer: HTTPResponse, limit: int, until: float) -> Iterator[bytes]:
-    """What comes in time, and no more than a byte too many. A file that breaks off is none."""
+    """The pieces of an answer, up to one byte beyond the limit.
+
+    Raises:
+        TimeoutError: the time is over.
+        IncompleteRead: the answer breaks off.
+    """
     left = limit + 1
     while left and (piece := answer.read1(min(left, _PIECE))):
         yield piece

@@ -1,11 +1,11 @@
-"""What the log of an eval script is evidence of, by the rules of SWE-bench's own grader (5.0.2, `harness/grading.py`).
+"""Reads the log of an eval script by the rules of SWE-bench's own grader (5.0.2, `harness/grading.py`).
 
-Rules: a log without its markers is evidence of nothing; neither is one that names no test and bears no sign that a
-suite ran, nor one whose tests all did well while their command failed. A test of FAIL_TO_PASS that was skipped has not
-passed; one of PASS_TO_PASS that was skipped is not broken.
+Rules: a log is not believed if it lacks its markers, if it names no test and shows no sign that a suite ran, or if no
+test failed but the command did. A skipped test of FAIL_TO_PASS has not passed; a skipped test of PASS_TO_PASS is not
+broken.
 
-Where that grader can be talked round by what a patch prints, this one reads more: up to the last end of the tests, not
-the first, and all exit codes, not the first; and in a file that could not be imported no test has passed.
+This reader is stricter where a patch could deceive that grader by what it prints: it reads up to the last end marker,
+not the first, and all exit codes, not the first; and no test of a file that could not be imported has passed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks.data.instances import Hidden
 __all__ = ["END", "EXIT_CODE", "LOG", "START", "judge_log", "read_log"]
 
 LOG = "log"
-"""The adapter of a report that comes from a log."""
+"""The adapter of a report that was read from a log."""
 START = ">>>>> Start Test Output"
 END = ">>>>> End Test Output"
 EXIT_CODE = ">>>>> Test Exit Code"
@@ -38,47 +38,49 @@ RAN = re.compile(
     r"|': ok$",
     re.MULTILINE,
 )
-"""What a suite prints that ran, of runners whose logs name failures only. A count of none is no sign."""
+"""Signs that a suite ran, for runners whose logs name failures only. A count of zero is no sign."""
 
 Parser = Callable[[str], Mapping[str, Outcome]]
 
 
 def read_log(log: str, parse: Parser) -> SuiteReport:
-    """What a log says of each test; not valid, and why, where it is not believed. `parse` reads what tests print."""
-    if said := next((fault for fault in FAULTS if fault in log), ""):
-        return _nothing(f"the log says {said!r}")
+    """The outcome of each test in a log. If the log is not believed, the report is not valid and says why. `parse`
+    reads the output of the tests."""
+    if fault := next((fault for fault in FAULTS if fault in log), ""):
+        return _invalid(f"the log says {fault!r}")
     _, started, rest = log.partition(START)
     output, ended, _ = rest.rpartition(END)
     if not started or not ended:
-        return _nothing(f"the log has no {END if started else START!r}: the script did not come so far")
+        return _invalid(f"the log has no {END if started else START!r}: the script did not get that far")
     outcomes = _of_imported(parse(output) or parse(log))
     if not outcomes and not RAN.search(log):
-        return _nothing("the log names no test and bears no sign that a suite ran")
+        return _invalid("the log names no test and shows no sign that a suite ran")
     code = _exit_code(rest)
     if code and outcomes and not any(outcome in FAILURES for outcome in outcomes.values()):
-        return _nothing(f"the tests' command ended with exit code {code}, and no test is said to have failed")
+        return _invalid(f"the tests' command ended with exit code {code}, but the log reports no failed test")
     return SuiteReport(outcomes, collected=len(outcomes), exit_code=code, adapter=LOG)
 
 
 def _of_imported(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-    """Whoever says that a test passed in a file that could not be imported is not the runner."""
+    """The outcomes, with an error for every test in a file that could not be imported: if the log says that such a test
+    passed, it was not the runner that printed that."""
     broken = {name for name, outcome in outcomes.items() if outcome is Outcome.ERROR and "::" not in name}
     return {test: Outcome.ERROR if file_of(test) in broken else outcome for test, outcome in outcomes.items()}
 
 
-def _nothing(problem: str) -> SuiteReport:
+def _invalid(problem: str) -> SuiteReport:
     return SuiteReport(valid=False, problem=problem, adapter=LOG)
 
 
 def _exit_code(text: str) -> int:
-    """Of the tests' command, as the script prints it: one that is not 0 counts, whatever else says 0."""
+    """The exit code of the tests' command, as the script prints it: the first that is not 0, if there is one."""
     codes: list[str] = re.findall(rf"{EXIT_CODE}:\s*(-?\d+)", text)
     return next((int(code) for code in codes if int(code)), 0)
 
 
 def judge_log(report: SuiteReport, hidden: Hidden) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The tests of FAIL_TO_PASS that did not pass and those of PASS_TO_PASS that are broken: all, where the log is not
-    believed."""
+    """The tests of FAIL_TO_PASS that did not pass, and the tests of PASS_TO_PASS that are broken; all of them if the
+    log is not believed."""
     if not report.valid:
         return hidden.fail_to_pass, hidden.pass_to_pass
     outcomes = report.outcomes

@@ -1,6 +1,6 @@
-"""Instance = Task + Hidden: the work, and what only the grader may know about it.
+"""An instance: a task, and what only the grader may know about it.
 
-Law: a `Hidden` never reaches a solver. `agent` cannot import this module; what a solver is given is `Instance.task`.
+Law: a `Hidden` never reaches a solver. `agent` cannot import this module; a solver gets `Instance.task`.
 """
 
 from __future__ import annotations
@@ -18,68 +18,69 @@ from sandboxes import Workspace
 __all__ = ["EvalType", "Hidden", "Instance", "InstanceBroken", "Mode", "Reader", "select"]
 
 Mode = Literal["hidden", "revealed"]
-"""Whether a solver sees the failing tests (`revealed`: CI mode, as on a red build) or the statement alone."""
+"""Whether a solver sees the failing tests (`revealed`: CI mode, as on a red build) or only the statement."""
 
 EvalType = Literal["pass_and_fail", "fail_only"]
-"""How a log is read: a test has passed where the log says so, or (`fail_only`) where it does not say that it failed."""
+"""How a log is read: a test has passed if the log says so, or (`fail_only`) if the log does not say that it failed."""
 
 
 class InstanceBroken(RamifyError):
-    """The set does not hold together: no such repository or commit, a test patch that does not apply."""
+    """The set is inconsistent: a repository or commit does not exist, or a test patch does not apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A set's own program for the logs of its tests. It is run where neither a patch nor a test has been."""
+    """A set's own program for the logs of its tests. It runs in a sandbox where neither a patch nor a test has run."""
 
     script: str
-    """Bash that prints, as JSON, what the logs say of each test."""
+    """Bash that prints the outcome of each test as JSON."""
     logs: tuple[str, ...]
-    """Files that the tests leave and the script finds, by their paths."""
+    """Paths of the files that the tests leave and the script reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """What decides whether an instance is resolved. Kept out of every repr, and so out of logs."""
+    """What decides whether an instance is resolved. Left out of every repr, and so out of logs."""
 
     fail_to_pass: tuple[str, ...] = field(repr=False)
     pass_to_pass: tuple[str, ...] = field(repr=False)
     patch: bytes = field(repr=False)
     """The reference solution."""
     test_patch: bytes = field(repr=False)
-    """The changes to tests that came with it; may be empty."""
+    """The reference changes to tests; may be empty."""
     solution: str = field(default="", repr=False)
-    """A shell command that makes the reference solution, where the set has no patch of it; empty: see `patch`."""
+    """A shell command that makes the reference solution, if the set has no patch of it; empty: see `patch`."""
     test_command: str = field(default="", repr=False)
-    """A shell command that runs the hidden tests, and may run no others; empty: the task's own."""
+    """A shell command that runs the hidden tests, and possibly only those; empty: the task's own."""
     eval_script: str = field(default="", repr=False)
-    """Bash that puts the hidden tests in and runs them, its output between the markers of SWE-bench; empty: there is
-    none, and the test patch and the command are what is run."""
+    """Bash that adds the hidden tests and runs them, with their output between the markers of SWE-bench; empty: the
+    test patch is applied and the test command is run."""
     patch_file: str = field(default="", repr=False)
-    """Where the script finds the patch, which it applies by itself; empty: the patch is applied before."""
+    """Where the script finds the patch, which it applies itself; empty: the patch is applied before."""
     text_only: bool = field(default=False, repr=False)
-    """What a patch changes in binary files is left out, as the set's own harness does it."""
+    """Whether a patch's changes to binary files are left out, as the set's own harness does."""
     assets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Files that the script needs and no patch carries: the path in the repository, and the address."""
+    """Files that the script needs and no patch holds: the path in the repository, and the address."""
     eval_type: EvalType = field(default="pass_and_fail", repr=False)
     log_parser: str = field(default="", repr=False)
-    """What reads the output of the tests: a name of SWE-bench's (`parse_log_pytest`) or of `agent.measure.logs`; empty:
-    the runner is asked."""
+    """The parser of the tests' output, by its name in SWE-bench (`parse_log_pytest`) or in `agent.measure.logs`; empty:
+    the test runner reports the outcomes."""
     reader: Reader | None = field(default=None, repr=False)
-    """What reads the tests' logs before `log_parser` reads what it prints; None: the script's output is the log."""
+    """The program that reads the tests' logs and prints what `log_parser` reads; None: the script's output is the
+    log."""
     outcomes: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """How every test has to end, exactly (`PASSED`, `FAILED`, `ERROR`), by its class and name (`TestCalc.test_add`),
-    where the set says that of all; else empty."""
+    """The exact outcome that each test must have (`PASSED`, `FAILED`, `ERROR`), by its class and name
+    (`TestCalc.test_add`), if the set gives it for all tests; else empty."""
     workspace: Workspace | None = field(default=None, repr=False)
-    """What grading begins with; None: what the solver did. Another one where the image holds the hidden tests, which
-    are taken away before a solver sees it."""
+    """The workspace that grading begins with; None: the task's. It differs if the image holds the hidden tests, which
+    are removed before a solver sees it."""
     row: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """The row as its set has it, for graders that read the set's own format; empty: it is no row."""
+    """The row in the format of its set, for graders that read that; empty: the instance has no row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One piece of work with a known answer."""
+    """A task with a known answer."""
 
     task: Task
     hidden: Hidden
@@ -87,21 +88,20 @@ class Instance:
     repo: str = ""
     """`owner/name`; empty: unknown."""
     version: str = ""
-    """Of the repository, as the set has it (`4.3`)."""
+    """The version of the repository, as the set has it (`4.3`)."""
     language: str = "python"
-    """Of the tests, in small letters; empty: the set does not say."""
+    """The language of the tests, in lower case; empty: the set does not say."""
     fault: str = ""
-    """Why its row cannot be used: it is then named wherever instances are, no search is begun for it, and it is not
-    graded; empty: it can."""
+    """Why the row cannot be used; empty if it can. Such an instance is listed, but neither searched nor graded."""
 
     @property
     def id(self) -> str:
-        """Unique in its source; names its folder in a batch."""
+        """Unique in its source. The folder of the instance in a batch has this name."""
         return self.task.id
 
     def to_solve(self) -> Instance:
-        """The same without what only grading needs; the test patch stays, which checkouts with revealed tests are
-        made with."""
+        """The instance without what only grading needs. The test patch stays: checkouts with revealed tests are made
+        with it."""
         return replace(self, hidden=Hidden((), (), b"", self.hidden.test_patch))
 
 
@@ -113,11 +113,11 @@ def select(
     part: str = "",
     shuffle: int | None = None,
 ) -> list[Instance]:
-    """Those with one of `ids` in whose id the regular expression matches, in the order that the seed `shuffle` gives
-    them (None: their own), then the slice `part` (`0:10`) of them.
+    """The instances with one of `ids` (if any are given) whose id matches the regular expression, shuffled by the seed
+    `shuffle` (None: in their own order), and then only the slice `part` (`0:10`) of them.
 
     Raises:
-        UsageError: an id that does not exist, not a regular expression, not a slice, or nothing left.
+        UsageError: an id does not exist, the regular expression or the slice is malformed, or no instance is left.
     """
     chosen = list(instances)
     if unknown := sorted(set(ids) - {i.id for i in chosen}):
@@ -128,7 +128,7 @@ def select(
         raise UsageError(f"--filter {pattern!r} is not a regular expression: {error}") from error
     chosen = [i for i in chosen if (not ids or i.id in ids) and matcher.search(i.id)]
     if shuffle is not None:
-        chosen.sort(key=lambda each: _lot(shuffle, each.id))
+        chosen.sort(key=lambda i: _lot(shuffle, i.id))
     chosen = chosen[_slice(part)]
     if not chosen:
         raise UsageError("no instance is left by --ids, --filter and --slice")
@@ -136,14 +136,15 @@ def select(
 
 
 def _lot(seed: int, instance_id: str) -> bytes:
-    """Its place in a shuffled order. It hangs on nothing else, so that a set that grows keeps the order of the rest."""
+    """The sort key of an instance in a shuffled order. It depends on nothing else, so that a set that grows keeps the
+    order of the rest."""
     return hashlib.sha256(f"{seed} {instance_id}".encode("utf-8", "surrogateescape")).digest()
 
 
 def _slice(text: str) -> slice:
     try:
-        found = slice(*(int(bound) if bound else None for bound in text.split(":"))) if text else slice(None)
-        found.indices(0)  # refuses a step of 0
-        return found
+        part = slice(*(int(bound) if bound else None for bound in text.split(":"))) if text else slice(None)
+        part.indices(0)  # refuses a step of 0
+        return part
     except (ValueError, TypeError) as error:
         raise UsageError(f"--slice {text!r} is not like 0:10") from error

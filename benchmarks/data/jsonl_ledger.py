@@ -1,4 +1,4 @@
-"""An append-only file of JSON lines, the form in which a batch and its verdicts are kept.
+"""An append-only file of JSON lines, which holds a batch or its verdicts.
 
 Law: a line is on disk before anybody acts on it, and is never rewritten. Kill -9 loses at most the line in flight.
 """
@@ -22,24 +22,24 @@ _REMEDY = "remove the line, or the file"
 
 
 def read_rows(path: Path, make: Callable[[dict[str, Any]], _T]) -> Iterator[_T]:
-    """What `make` makes of each object of a file of our own, which a kill may have cut.
+    """Convert each object of one of our own files, which a kill may have cut, with `make`.
 
     Raises:
-        UsageError: as `read_lines`; or an object is not one that `make` takes.
+        UsageError: as `read_lines`; or `make` refuses an object.
     """
     for number, row in _numbered(path, torn=True):
         try:
-            made = make(row)
+            value = make(row)
         except KeyError as error:
             raise UsageError(f"{path}:{number} has no {error}; {_REMEDY}") from error
         except (AttributeError, TypeError, ValueError) as error:
             raise UsageError(f"{path}:{number} is not as Ramify writes it ({error}); {_REMEDY}") from error
-        yield made
+        yield value
 
 
 def read_lines(path: Path, *, torn: bool = False) -> Iterator[dict[str, Any]]:
-    """The objects of a file of JSON lines; blank lines hold none. With `torn`, for files of our own that a kill may
-    have cut, neither does an unreadable last line nor a file that does not exist.
+    """The objects of a file of JSON lines; blank lines are skipped. With `torn`, for our own files that a kill may have
+    cut, an unreadable last line is skipped as well, and a missing file has no objects.
 
     Raises:
         UsageError: a line is not a JSON object, or the file cannot be read.
@@ -48,7 +48,7 @@ def read_lines(path: Path, *, torn: bool = False) -> Iterator[dict[str, Any]]:
 
 
 def _numbered(path: Path, *, torn: bool) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects with the numbers of their lines."""
+    """The objects with their line numbers, from 1."""
     if torn and not path.exists():
         return
     try:
@@ -89,7 +89,7 @@ class Ledger:
         cut_torn_line(self._file)
 
     def close(self) -> None:
-        """Let another process hold it."""
+        """Release the file for other processes."""
         self._file.close()
 
     def append(self, row: Mapping[str, Any]) -> None:

@@ -1,8 +1,8 @@
-"""Predictions: patches by instance, in the file that SWE-bench tools read.
+"""Predictions: patches by instance, in the file format of SWE-bench's tools.
 
-A patch is bytes and JSON holds text: `model_patch` is the patch as UTF-8, each byte that is not UTF-8 as a lone
+A patch is bytes but JSON holds text: `model_patch` is the patch decoded as UTF-8, with each other byte as a lone
 surrogate U+DC80 to U+DCFF (`surrogateescape`). `.encode("utf-8", "surrogateescape")` gives the exact bytes back; a
-reader that does not know this fails on such a patch and never applies a changed one. The bytes themselves are in
+reader that does not do this fails on such a patch and never applies a changed one. The bytes themselves are in
 `<instance_id>/patch.diff` beside the file.
 """
 
@@ -23,17 +23,17 @@ __all__ = ["Prediction", "read_predictions", "write_predictions"]
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a solver answered."""
+    """A solver's answer for one instance."""
 
     instance_id: str
     model_name_or_path: str
     patch: bytes
     """Empty: no answer."""
     mode: str = "unknown"
-    """`hidden` or `revealed`; `unknown` where the file came from elsewhere."""
+    """`hidden` or `revealed`; `unknown` if another program wrote the file."""
 
     def to_row(self) -> dict[str, str]:
-        """The entry of the file; `mode` is ours and ignored by others."""
+        """The entry in the file. `mode` is our own field, which other tools ignore."""
         return {
             "instance_id": self.instance_id,
             "model_name_or_path": self.model_name_or_path,
@@ -43,7 +43,7 @@ class Prediction:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Prediction:
-        """Raises UsageError when the entry names no instance or its patch is not text."""
+        """The prediction of an entry. Raises UsageError if it names no instance or its patch is not text."""
         patch = row.get("model_patch") or ""
         if not isinstance(row.get("instance_id"), str) or not isinstance(patch, str):
             raise UsageError("a prediction needs an instance_id and a model_patch, both text")
@@ -56,16 +56,16 @@ class Prediction:
 
 
 def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
-    """Write a dict by instance id, whole or not at all."""
+    """Write the predictions as a dict by instance id, whole or not at all."""
     rows = {p.instance_id: p.to_row() for p in predictions}
     write_atomically(path, json.dumps(rows, indent=1, sort_keys=True).encode() + b"\n")
 
 
 def read_predictions(path: Path) -> list[Prediction]:
-    """The predictions of a file: a dict by instance id or a list (`.json`), or an object a line (`.jsonl`).
+    """The predictions of a file: a dict by instance id or a list (`.json`), or JSON lines (`.jsonl`).
 
     Raises:
-        UsageError: not such a file, an entry without an id, or two entries for one instance.
+        UsageError: the file has another format, an entry has no id, or an instance has two entries.
     """
     predictions = [Prediction.from_row(row) for row in _rows(path)]
     seen: set[str] = set()

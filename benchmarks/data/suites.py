@@ -1,7 +1,7 @@
-"""Suite: the name of what a set of instances is, so that numbers of two snapshots of it are never mixed.
+"""Digests that identify a set of instances, so that results on two versions of a set are never mixed.
 
-Law: it names the work and what decides about it, and nothing of the machine or the mode. A field that has its default
-says nothing, so that one which a later version adds changes no name.
+Law: a digest covers the work and how it is graded, but nothing of the machine or the mode. A field with its default
+value is left out, so that a field that a later version adds changes no digest.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from benchmarks.data.instances import Instance
 __all__ = ["instance_digest", "suite_id"]
 
 _LOCAL = frozenset({"path", "mount", "goal_tests", "protected_paths", "tags", "mode"})
-"""Where an instance is put, what a mode makes of it, and free facts."""
+"""Fields for where an instance is put, for what the mode changes, and for free facts."""
 _EMPTY: tuple[Any, ...] = (None, "", b"", (), [], {}, False)
 
 
 def suite_id(instances: Iterable[Instance]) -> str:
-    """Twelve hex digits that name the instances' content, in whatever order they come."""
-    lines = sorted(f"{each.id} {instance_digest(each)}" for each in instances)
+    """Twelve hex digits that identify the content of the instances, in any order."""
+    lines = sorted(f"{i.id} {instance_digest(i)}" for i in instances)
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 
 def instance_digest(instance: Instance) -> str:
-    """The SHA-256, in hex, of what an instance asks for and is graded by."""
+    """The SHA-256, in hex, of an instance's task and of how it is graded."""
     return hashlib.sha256(json.dumps(_content(instance), sort_keys=True).encode()).hexdigest()
 
 
 def _content(value: Any) -> Any:
-    """As JSON has it."""
+    """The value as plain JSON data."""
     if is_dataclass(value):
-        named = {each.name: getattr(value, each.name) for each in fields(value) if each.name not in _LOCAL}
+        named = {field.name: getattr(value, field.name) for field in fields(value) if field.name not in _LOCAL}
         return {name: _content(item) for name, item in named.items() if item not in _EMPTY}
     if isinstance(value, bytes):
         return value.hex()

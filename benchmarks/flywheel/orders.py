@@ -100,7 +100,7 @@ def enumerated(material: Material, recipe: Recipe, bug: Broken, width: int) -> T
         siblings=(),
         steps=(),
         box=_Files(files),  # type: ignore[arg-type]  # it is read from, and nothing else
-        once=lambda name, find: noted.setdefault(name, find()),
+        memo=lambda name, find: noted.setdefault(name, find()),
     )
     mutate = MutatePolicy(lambda: bug.spectrum)
     EditPolicy(mutate, Likeliest(), width).propose(position, Random(0))

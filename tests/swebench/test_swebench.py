@@ -82,7 +82,7 @@ def test_our_grader_says_of_each_kind_of_patch_what_it_is(graded: Graded) -> Non
     assert {kind for kind, status in statuses.items() if status == "resolved"} == RESOLVED
     assert statuses["empty"] == "empty_patch"
     assert (statuses["not-applying"], statuses["cut"]) == ("apply_failed", "apply_failed")
-    assert "exit code 1, and no test is said to have failed" in graded.verdicts["lying"].reason
+    assert "exit code 1, but the log reports no failed test" in graded.verdicts["lying"].reason
 
 
 def test_the_official_harness_says_the_same_but_where_it_is_known_to_be_fooled(

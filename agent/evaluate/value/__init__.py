@@ -30,7 +30,7 @@ class EvaluationInput:
     """The state's changes to the base state, as a git patch."""
     ask: Ask | None = None
     """Asks a model; None if no model may be asked."""
-    once: Memo = field(default=lambda key, find: find())
+    memo: Memo = field(default=lambda key, find: find())
     known: Evaluation | None = None
     """The state's evaluation from an earlier measurement, whose model opinions are reused."""
 

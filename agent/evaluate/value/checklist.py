@@ -55,7 +55,7 @@ class Checklist:
         Raises:
             agent.models.conversing.Abstained: there is no list, or no readable answer.
         """
-        note = case.once(CHECKLIST, lambda: self._make(case))
+        note = case.memo(CHECKLIST, lambda: self._make(case))
         items = note["items"]
         if not items:
             raise Abstained(f"there is no checklist: {note['problem']}")

@@ -48,13 +48,13 @@ class Lookup:
     tokens: int
     """The limit at the base state; see `agent.settings.MemorySettings`."""
 
-    def __call__(self, task: Task, path: tuple[Node, ...], once: Memo) -> str:
+    def __call__(self, task: Task, path: tuple[Node, ...], memo: Memo) -> str:
         """The memories for the last state of the path; empty when nothing fits. Below the base state, only errors that
         no state above had are looked up."""
         if len(path) == 1:
-            return _noted(once, OPENING, partial(self._opening, task, path[0].report))
+            return _noted(memo, OPENING, partial(self._opening, task, path[0].report))
         errors = _new_errors(path)
-        return _noted(once, _key(errors), partial(self._met, task, errors)) if errors else ""
+        return _noted(memo, _key(errors), partial(self._met, task, errors)) if errors else ""
 
     def _opening(self, task: Task, report: SuiteReport) -> Remembered:
         """One item of each kind in turn, demonstrations first, so that a small limit still holds every kind. Only the
@@ -88,15 +88,15 @@ class Replayed:
 
     run: Run
 
-    def __call__(self, task: Task, path: tuple[Node, ...], once: Memo) -> str:
+    def __call__(self, task: Task, path: tuple[Node, ...], memo: Memo) -> str:
         """As `Lookup`."""
         key = OPENING if len(path) == 1 else _key(_new_errors(path))
         note = self.run.note(self.run.tree.root.id, key)
-        return "" if note is None else str(once(key, lambda: note)["text"])
+        return "" if note is None else str(memo(key, lambda: note)["text"])
 
 
-def _noted(once: Memo, key: str, look_up: Callable[[], Remembered]) -> str:
-    return str(once(key, lambda: asdict(_or_nothing(look_up)))["text"])
+def _noted(memo: Memo, key: str, look_up: Callable[[], Remembered]) -> str:
+    return str(memo(key, lambda: asdict(_or_nothing(look_up)))["text"])
 
 
 def _or_nothing(look_up: Callable[[], Remembered]) -> Remembered:

@@ -45,7 +45,7 @@ class Convention:
     """How many bytes of the file are missing from the text."""
 
 
-def conventions(provider: Provider, base: Snapshot, once: Memo) -> tuple[Convention, ...]:
+def conventions(provider: Provider, base: Snapshot, memo: Memo) -> tuple[Convention, ...]:
     """The conventions in the base state; empty where the repository has no such files.
 
     Raises:
@@ -57,7 +57,7 @@ def conventions(provider: Provider, base: Snapshot, once: Memo) -> tuple[Convent
             files = _distinct(dict(_read(box)))
         return {"files": [asdict(file) for file in cut(files, MOST_BYTES)]}
 
-    return from_note(once(CONVENTIONS, find))
+    return from_note(memo(CONVENTIONS, find))
 
 
 def from_note(note: Mapping[str, Any] | None) -> tuple[Convention, ...]:

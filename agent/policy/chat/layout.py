@@ -14,7 +14,7 @@ NAMES = 40
 LOOK_S = 30.0
 
 
-def layout(provider: Provider, base: Snapshot, once: Memo) -> str:
+def layout(provider: Provider, base: Snapshot, memo: Memo) -> str:
     """The names in the root of the base state and in its `src`, folders with a slash; read once a run.
 
     Raises:
@@ -28,4 +28,4 @@ def layout(provider: Provider, base: Snapshot, once: Memo) -> str:
         more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
         return " ".join(names[:NAMES]) + more
 
-    return str(once(LAYOUT, find))
+    return str(memo(LAYOUT, find))

@@ -56,7 +56,7 @@ def drawn(position: Position, model: Model, draw: Callable[[], list[Plan]]) -> l
             log.warning("the search continues without plans: %s", error)
             return {"plans": [], "problem": str(error)}
 
-    plans: list[Plan] = position.once(f"plans/{model.name}", find)["plans"]
+    plans: list[Plan] = position.memo(f"plans/{model.name}", find)["plans"]
     return plans
 
 

@@ -41,7 +41,7 @@ class EditPolicy:
 
     def propose(self, position: Position, rng: Random) -> Proposal:
         """The next edit of the position's state."""
-        note = position.once(key(position.node.id, len(position.earlier)), lambda: self._ranked(position).to_json())
+        note = position.memo(key(position.node.id, len(position.earlier)), lambda: self._ranked(position).to_json())
         order = Ranked.from_json(note).order
         if position.index >= len(order):
             return self.mutate.propose(position, rng)

@@ -1,9 +1,10 @@
-"""Delegation: an issue of several parts, each searched on its own, and merged when its tests pass beside the others'.
+"""Delegation: an issue is divided into parts; each is searched on its own and merged when its tests pass with the
+others.
 
-The roles of a plan, isolated workers, a merge that tests decide, and a conflict that goes back to its author are CAID's
-(arXiv 2603.21489). A worker's isolation is a state of its own here, and no work tree.
+From CAID (arXiv 2603.21489): the plan, isolated workers, a merge that tests decide, and a conflict that goes back to
+its author. Here a worker is isolated in a sandbox state instead of a work tree.
 
-Laws: nothing of a part is in the integrated state before it is merged, and it is merged only when its goal tests pass
-there and all pass that passed before; a part is begun when all that it depends on are merged; a part that is merged is
-never searched again, whatever is killed when.
+Laws: nothing of a part is in the integrated state before it is merged. A part is merged only when its goal tests pass
+there and all tests still pass that passed before. A part is begun when all parts that it depends on are merged. A
+merged part is never searched again, whenever a session is killed.
 """

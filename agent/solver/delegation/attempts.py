@@ -1,4 +1,4 @@
-"""Attempts: the searches of the parts, each a run of its own below the run's directory, and what they have used."""
+"""Attempts: the searches of the parts, each a run of its own below the run's directory, and their usage."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 MERGED = "merge"
-"""The kind of a node that a part was merged into; its `policy_id` names the part."""
+"""The kind of a node that has a part merged; its `policy_id` names the part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +41,28 @@ class Attempt:
 
     part: SubTask
     base: NodeId
-    """The node of the integrated state, in the run that delegates."""
+    """The node of the integrated state, in the delegating run."""
     directory: Path
 
 
 def merged(run: Run) -> list[str]:
-    """The parts that are in the integrated state, in the order of merging."""
+    """The ids of the parts in the integrated state, in the order of merging."""
     return [node.policy_id for node in run.tree if node.kind == MERGED]
 
 
 def failures(run: Run, part: str, base: NodeId | None = None) -> list[str]:
-    """Why searches of a part came to nothing, from one node or from any."""
+    """Why searches of a part failed, from one node or from any."""
     bases = range(len(run.tree)) if base is None else (base,)
     return [
-        each.reason
+        expansion.reason
         for node in bases
-        for each in run.tree.attempts(node)
-        if each.child is None and each.policy_id == part
+        for expansion in run.tree.attempts(node)
+        if expansion.child is None and expansion.policy_id == part
     ]
 
 
 def going(run: Run) -> list[Path]:
-    """The directories of searches that have begun and came to nothing yet, neither to a merge nor to a failure."""
+    """The directories of searches that have begun and ended in neither a merge nor a failure."""
     done = merged(run)
     return [
         path
@@ -72,16 +72,16 @@ def going(run: Run) -> list[Path]:
 
 
 def begun(run: Run, part: SubTask) -> list[NodeId]:
-    """The nodes from which searches of a part are going on, oldest first."""
+    """The nodes from which unfinished searches of a part began, oldest first."""
     return sorted(int(path.name) for path in going(run) if path.parent.name == part.id)
 
 
 def unmerged(run: Run) -> list[str]:
-    """The parts that were searched and are not merged, each with the last reason, for people."""
-    names = dict.fromkeys(path.parent.name for path in _all(run))
-    left = [name for name in names if name not in merged(run)]
-    reasons = {name: [*failures(run, name), "its search has not come to an end"] for name in left}
-    return [f"part {name} is not merged: {reasons[name][-2:][0]}" for name in left]
+    """A sentence for people about each part that was searched and is not merged, with the last reason."""
+    done = merged(run)
+    left = [name for name in dict.fromkeys(path.parent.name for path in _all(run)) if name not in done]
+    reasons = {name: (failures(run, name) or ["its search has not ended"])[-1] for name in left}
+    return [f"part {name} is not merged: {reason}" for name, reason in reasons.items()]
 
 
 def _all(run: Run) -> list[Path]:
@@ -94,18 +94,18 @@ def attempt(directory: Path, part: SubTask, base: NodeId) -> Attempt:
 
 
 def forget(provider: Provider, directory: Path) -> None:
-    """Give up the states of a search that has been concluded."""
+    """Discard the states of a finished search."""
     with Run.read(directory) as run:
         base = run.started.base if run.started else None
         states = {node.snapshot for node in run.tree if run.note(node.id, DISCARDED) is None} - {base}
     try:
         provider.discard(*states)
     except SandboxError as error:
-        log.info("states that nobody needs stay for now: %s", error)
+        log.info("states that are no longer needed are kept for now: %s", error)
 
 
 class Ledger:
-    """Brings what the searches have used into the journal of the run that delegates, each bit once."""
+    """Records the usage of the searches in the journal of the delegating run, each amount once."""
 
     def __init__(self, run: Run, budget: Budget) -> None:
         self._run = run
@@ -118,8 +118,8 @@ class Ledger:
             budget.settle(used, nodes)
 
     def enter(self, directory: Path) -> tuple[Usage, int]:
-        """What one has used since it was entered last, and how many nodes it has. Its own budget counted that already
-        in this session."""
+        """Record what a search has used since it was last entered. Returns that usage and the number of its nodes; the
+        search's own budget has counted both in this session."""
         with Run.read(directory) as search:
             total, nodes = search.usage, len(search.tree)
         what = str(directory.relative_to(self._run.journal.directory))

@@ -1,4 +1,4 @@
-"""Coordinating: parts are begun when they can be, and merged one after another into the integrated state."""
+"""Coordination: parts are searched as soon as they can be, and merged one after another into the integrated state."""
 
 from __future__ import annotations
 
@@ -31,26 +31,24 @@ __all__ = ["PLAN", "Delegation"]
 log = logging.getLogger(__name__)
 
 PLAN = "delegation"
-"""Key of the note on the root that holds the plan."""
+"""The key of the note at the root that holds the plan."""
 
 
 class Delegation:
-    """Grows a run's tree by parts of its task: a chain of integrated states. One object, one session.
-
-    `model` makes the plan; None: the facts do.
-    """
+    """A searcher that grows a chain of integrated states, part by part, in one session. `model` makes the plan; None:
+    the coverage of the goal tests does."""
 
     def __init__(self, work: Worker, model: Model | None, session: Session, scorer: StagedScorer) -> None:
         self._work, self._model, self._task = work, model, scorer.task
         self._session, self._integration = session, Integration(session, scorer)
-        self._parts, self._run = session.parts, session.run
+        self._parts, self._run = session.components, session.run
         self._waiting: set[str] = set()
         self._stop: Stop | None = None
         self.error: Exception | None = None
-        """What ended the growth when the stop is FAILED, or kept the last part from being merged."""
+        """What ended the search when the stop is FAILED, or why the last part was not merged."""
 
     def run(self, cancel: Cancel, done: Callable[[], Stop | None]) -> Stop:
-        """Search the parts and merge them until all are merged or lost, a limit is reached or `cancel` is set."""
+        """Search and merge parts until all are merged or have failed, a limit is reached or `cancel` is set."""
         self._stop = None
         try:
             plan = self._plan
@@ -62,14 +60,14 @@ class Delegation:
         with ThreadPoolExecutor(workers, thread_name_prefix="ramify-part", initializer=handed_on()) as pool:
             while True:
                 if (reason := self._reason_to_stop(cancel, done)) is None:
-                    for each in self._startable(plan, running.values())[: workers - len(running)]:
-                        running[pool.submit(self._search, each)] = each
+                    for search in self._startable(plan, running.values())[: workers - len(running)]:
+                        running[pool.submit(self._search, search)] = search
                 if not running:
                     return reason or Stop.EXHAUSTED
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    each = running.pop(future)
-                    self._conclude(each, future)
-                    ledger.enter(each.directory)
+                    search = running.pop(future)
+                    self._conclude(search, future)
+                    ledger.enter(search.directory)
 
     @cached_property
     def _ledger(self) -> Ledger:
@@ -78,8 +76,8 @@ class Delegation:
     @cached_property
     def _plan(self) -> tuple[SubTask, ...]:
         spectrum = Spectrum.from_json(self._run.note(0, "spectrum") or {}) if self._parts.localise else Spectrum()
-        ask = self._session.asker.at(0, PLAN)
-        plan = from_note(self._session.once(PLAN, lambda: to_note(self._task, spectrum, self._model, ask)))
+        ask = self._session.gateway.at(0, PLAN)
+        plan = from_note(self._session.memo(PLAN, lambda: to_note(self._task, spectrum, self._model, ask)))
         log.info("parts: %s", ", ".join(part.id for part in plan))
         return plan
 
@@ -98,22 +96,22 @@ class Delegation:
         return self._stop
 
     def _startable(self, plan: tuple[SubTask, ...], running: Collection[Attempt]) -> list[Attempt]:
-        """The searches that can begin or be continued: nothing that they depend on is missing, and they have not
-        failed from the integrated state as it is."""
+        """The searches that can begin or be continued: all parts that they depend on are merged, and they have not
+        failed from the current integrated state."""
         done = {part.id for part in self._integration.merged(plan)}
-        busy = done | self._waiting | {each.part.id for each in running}
+        busy = done | self._waiting | {search.part.id for search in running}
         ready = [part for part in plan if part.id not in busy and done.issuperset(part.depends_on)]
-        attempts = [self._attempt(part) for part in ready]
-        return [each for each in attempts if not failures(self._run, each.part.id, each.base)]
+        searches = [self._attempt(part) for part in ready]
+        return [search for search in searches if not failures(self._run, search.part.id, search.base)]
 
     def _attempt(self, part: SubTask) -> Attempt:
-        """The one that has begun and not been concluded, else one from the integrated state."""
+        """The unfinished search of a part, else a new one from the integrated state."""
         bases = begun(self._run, part)
         return attempt(self._run.journal.directory, part, bases[-1] if bases else self._integration.tip.id)
 
-    def _search(self, each: Attempt) -> Work:
-        """In a thread of its own."""
-        part, several = each.part, len(self._plan) > 1
+    def _search(self, search: Attempt) -> Work:
+        """Search a part, in a worker thread."""
+        part, several = search.part, len(self._plan) > 1
         issue = self._task.statement if several else ""
         statement = render(
             "delegate_part",
@@ -123,41 +121,41 @@ class Delegation:
             issue=issue,
         )
         task = replace(self._task, id=f"{self._task.id}/{part.id}", statement=statement, goal_tests=part.goal_tests)
-        base = self._run.tree[each.base].snapshot
-        return self._work(task, base, each.directory, len(self._plan), self._run)
+        base = self._run.tree[search.base].snapshot
+        return self._work(task, base, search.directory, len(self._plan), self._run)
 
-    def _conclude(self, each: Attempt, future: Future[Work]) -> None:
+    def _conclude(self, search: Attempt, future: Future[Work]) -> None:
         """Merge the result of a search, or record why it cannot be merged. A search that a limit ended is continued by
         a later session."""
         try:
             work = future.result()
             if not work.done and work.result.stop not in (Stop.EXHAUSTED, Stop.FINISHED):
-                self._wait(each, work)
+                self._wait(search, work)
                 return
-            self._integrate(each, work)
+            self._integrate(search, work)
         except NotFused as why:
-            self._fail(each, why)
+            self._fail(search, why)
         except (RamifyError, SandboxError) as error:
             self._end(error)
             return
-        forget(self._parts.provider, each.directory)
+        forget(self._parts.provider, search.directory)
 
-    def _integrate(self, each: Attempt, work: Work) -> None:
+    def _integrate(self, search: Attempt, work: Work) -> None:
         if work.done:
-            self._integration.merge(self._plan, each, work)
+            self._integration.merge(self._plan, search, work)
             return
-        self._integration.keep(each, work)
+        self._integration.keep(search, work)
         raise NotFused(str(work.result.error or "its search found nothing that makes its tests pass"))
 
-    def _wait(self, each: Attempt, work: Work) -> None:
-        self._waiting.add(each.part.id)
-        self._integration.keep(each, work)
+    def _wait(self, search: Attempt, work: Work) -> None:
+        """Leave a search that a limit ended to a later session."""
+        self._waiting.add(search.part.id)
+        self._integration.keep(search, work)
         if work.result.stop is Stop.FAILED:
-            self._end(work.result.error or RamifyError(f"the search of part {each.part.id} failed"))
+            self._end(work.result.error or RamifyError(f"the search of part {search.part.id} failed"))
 
-    def _fail(self, each: Attempt, why: NotFused) -> None:
-        log.info("part %s: %s", each.part.id, why)
+    def _fail(self, search: Attempt, why: NotFused) -> None:
+        name = search.part.id
+        log.info("part %s: %s", name, why)
         self.error = why
-        self._session.record(
-            Failed(each.base, str(why), f"merge {each.part.id}", each.part.id, self._parts.budget.elapsed_s)
-        )
+        self._session.record(Failed(search.base, str(why), f"merge {name}", name, self._parts.budget.elapsed_s))

@@ -1,4 +1,4 @@
-"""Integrating: the base state with the parts that were merged, a node each, and the tests that decide on them."""
+"""Integration: the root state with the merged parts, one node each, and the tests that decide about a merge."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Integration"]
 log = logging.getLogger(__name__)
 
 PARTIAL = "partial"
-"""The kind of a node that has a part which is not done: a leaf, in case that nothing better comes."""
+"""The kind of a leaf that has an unfinished part merged, in case nothing better is found."""
 
 
 class Integration:
@@ -33,80 +33,80 @@ class Integration:
 
     def __init__(self, session: Session, scorer: StagedScorer) -> None:
         self._session, self._scorer = session, scorer
-        self._run, self._provider = session.run, session.parts.provider
+        self._run, self._provider = session.run, session.components.provider
 
     @property
     def tip(self) -> Node:
-        """The newest of the chain; the base state before anything was merged."""
+        """The newest node of the chain; the root before anything is merged."""
         return next((node for node in reversed(list(self._run.tree)) if node.kind == MERGED), self._run.tree.root)
 
     def merged(self, plan: Iterable[SubTask]) -> list[SubTask]:
-        """The parts that are in it. One whose tests pass there without it needs no search."""
+        """The parts in the integrated state, with those whose tests pass there anyway: they need no search."""
         done, report = merged(self._run), self.tip.report
         return [
             part for part in plan if part.id in done or (part.goal_tests and all(map(report.passed, part.goal_tests)))
         ]
 
-    def merge(self, plan: Iterable[SubTask], each: Attempt, work: Work) -> None:
-        """Put a part that is done into it: its tests pass there, and all that passed before.
+    def merge(self, plan: Iterable[SubTask], search: Attempt, work: Work) -> None:
+        """Merge a finished part: its tests pass in the integrated state, and so do all that passed before.
 
         Raises:
-            agent.engine.merge.NotFused: it conflicts with what was merged meanwhile, or tests do not pass; they are
-            named.
+            agent.engine.merge.NotFused: it conflicts with a part merged meanwhile, or tests do not pass; the message
+                names them.
         """
-        goals = [test for part in (each.part, *self.merged(plan)) for test in part.goal_tests]
-        with self._joined(each, work) as (made, state, judgement):
+        goals = [test for part in (search.part, *self.merged(plan)) for test in part.goal_tests]
+        with self._joined(search, work) as (snapshots, state, judgement):
             report = judgement.report
             if not report.valid or not report.conclusive:
-                raise NotFused(f"the tests gave no valid result with part {each.part.id} merged: {report.problem}")
-            wanted = dict.fromkeys((*goals, *must_pass(self._run.tree.root.report)))
-            if failing := [test for test in wanted if not report.passed(test)]:
+                raise NotFused(f"the tests gave no valid result with part {search.part.id} merged: {report.problem}")
+            required = dict.fromkeys((*goals, *must_pass(self._run.tree.root.report)))
+            if failing := [test for test in required if not report.passed(test)]:
                 raise NotFused(f"with it merged, these tests do not pass: {', '.join(failing[:10])}")
-            if each.part.goal_tests and judgement.evaluation.value <= self.tip.value:
-                raise NotFused(f"part {each.part.id} is not trusted: {judgement.evaluation.notes}")
-            made.keep(state)
-            self._add(each, state, judgement, MERGED)
+            if search.part.goal_tests and judgement.evaluation.value <= self.tip.value:
+                raise NotFused(f"part {search.part.id} is not trusted: {judgement.evaluation.notes}")
+            snapshots.keep(state)
+            self._add(search, state, judgement, MERGED)
 
-    def keep(self, each: Attempt, work: Work) -> None:
-        """Keep the best of a part that is not done beside it, where that is better than nothing and breaks nothing."""
+    def keep(self, search: Attempt, work: Work) -> None:
+        """Keep the best state of an unfinished part as a leaf, if it is an improvement and breaks nothing."""
         try:
-            with self._joined(each, work) as (made, state, judgement):
+            with self._joined(search, work) as (snapshots, state, judgement):
                 if judgement.improved and judgement.evaluation.value > self._best_value():
-                    made.keep(state)
-                    self._add(each, state, judgement, PARTIAL)
+                    snapshots.keep(state)
+                    self._add(search, state, judgement, PARTIAL)
         except NotFused as why:
-            log.info("part %s: %s", each.part.id, why)
+            log.info("part %s: %s", search.part.id, why)
 
     def _best_value(self) -> float:
-        """Of the integrated state and what is kept beside it."""
+        """The highest value of the integrated state and the leaves kept beside it."""
         return max([self.tip.value, *(node.value for node in self._run.tree if node.kind == PARTIAL)])
 
     @contextmanager
-    def _joined(self, each: Attempt, work: Work) -> Iterator[tuple[TemporarySnapshots, Snapshot, Judgement]]:
-        """The integrated state with the part's changes, and what its whole suite says. It is discarded at the end of
-        the block unless it is kept.
+    def _joined(self, search: Attempt, work: Work) -> Iterator[tuple[TemporarySnapshots, Snapshot, Judgement]]:
+        """The integrated state with the part's changes, and the result of its whole test suite. The state is discarded
+        at the end of the block unless it is kept.
 
         Raises:
-            agent.engine.merge.NotFused: there is no such state.
+            agent.engine.merge.NotFused: the changes cannot be joined.
         """
-        tip, name = self.tip, f"part {each.part.id}"
+        tip, name = self.tip, f"part {search.part.id}"
         if work.state is None:
             raise NotFused(f"nothing came of {name}")
-        with TemporarySnapshots(self._provider) as made:
-            names = f"the integrated state (with {self._others(each)})", name
-            state = made.add(join(self._provider, work.base, tip.snapshot, work.state, names))
+        with TemporarySnapshots(self._provider) as snapshots:
+            names = f"the integrated state (with {self._others(search)})", name
+            state = snapshots.add(join(self._provider, work.base, tip.snapshot, work.state, names))
             judgement = self._scorer.judge(state, self._run.tree.path(tip.id), tip.report)
             self._session.record(Spent(Usage(measurements=judgement.runs), "merge", tip.id))
-            yield made, state, judgement
+            yield snapshots, state, judgement
 
-    def _add(self, each: Attempt, state: Snapshot, judgement: Judgement, kind: str) -> None:
-        tip, evaluation = self.tip, judgement.evaluation
-        label = f"merge {each.part.id}" if kind == MERGED else f"{each.part.id}, not done"
-        node = Node(len(self._run.tree), (tip.id,), (), state, judgement.report, evaluation, policy_id=each.part.id,
+    def _add(self, search: Attempt, state: Snapshot, judgement: Judgement, kind: str) -> None:
+        tip, evaluation, name = self.tip, judgement.evaluation, search.part.id
+        label = f"merge {name}" if kind == MERGED else f"{name}, not done"
+        node = Node(len(self._run.tree), (tip.id,), (), state, judgement.report, evaluation, policy_id=name,
                     terminal=evaluation.solved, label=label, kind=kind)  # fmt: skip
-        self._session.record(Added(node, self._session.parts.budget.elapsed_s))
+        self._session.record(Added(node, self._session.components.budget.elapsed_s))
 
-    def _others(self, each: Attempt) -> str:
+    def _others(self, search: Attempt) -> str:
         """The parts that were merged since a search began."""
-        later = [n.policy_id for n in self._run.tree if n.kind == MERGED and n.id > each.base]
+        later = [node.policy_id for node in self._run.tree if node.kind == MERGED and node.id > search.base]
         return ", ".join(later) or "nothing new"

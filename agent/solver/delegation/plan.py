@@ -1,4 +1,4 @@
-"""Plan: the parts of an issue, and which of them need others."""
+"""Plan: the parts of an issue, and which parts they depend on."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from agent.measure.probing.spectrum import Spectrum
 __all__ = ["REST", "SubTask", "by_code", "check", "completed"]
 
 MOST = 12
-"""More parts are no plan."""
+"""The most parts of a plan."""
 REST = "rest"
-"""The part that has the goal tests which no other has."""
+"""The id of the part for goal tests that no other part has."""
 TOGETHER = 0.5
-"""Two tests are about one thing when they share so much of the lines of the one that executes fewer."""
+"""Two tests belong together if they share this fraction of the lines of the one that executes fewer."""
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
@@ -25,19 +25,19 @@ class SubTask:
     """A part of an issue."""
 
     id: str
-    """Lower-case letters, digits, `-` and `_`, 40 at most."""
+    """At most 40 lower-case letters, digits, `-` and `_`."""
     statement: str
-    """What is to be done."""
+    """What to do."""
     goal_tests: tuple[str, ...] = ()
-    """The failing tests that have to pass; of a task that has any, at least one."""
+    """The failing tests that have to pass; at least one if the task has goal tests."""
     files: tuple[str, ...] = ()
-    """What it is likely to change, as a hint."""
+    """The files that it probably changes, as a hint."""
     depends_on: tuple[str, ...] = ()
     """The parts that have to be merged before it begins."""
 
 
 def check(parts: Sequence[SubTask], goals: Sequence[str]) -> None:
-    """Whether these are parts of a task with these goal tests.
+    """Check that these are parts of a task with these goal tests.
 
     Raises:
         ValueError: they are not; the message says why.
@@ -66,7 +66,7 @@ def check(parts: Sequence[SubTask], goals: Sequence[str]) -> None:
 
 
 def completed(parts: Sequence[SubTask], goals: Sequence[str]) -> tuple[SubTask, ...]:
-    """The parts, and one after all of them for the goal tests that none has."""
+    """The parts, and a last one for the goal tests that no part has."""
     named = {test for part in parts for test in part.goal_tests}
     left = tuple(test for test in goals if test not in named)
     if not left:
@@ -77,8 +77,8 @@ def completed(parts: Sequence[SubTask], goals: Sequence[str]) -> tuple[SubTask, 
 
 
 def by_code(goals: Sequence[str], spectrum: Spectrum) -> tuple[SubTask, ...]:
-    """The goal tests in groups that execute the same code, as parts that need nothing of each other. Tests of which it
-    is not known what they execute are one group. No goals: one part."""
+    """The goal tests grouped by the code that they execute, as independent parts. Tests with unknown coverage form one
+    group. Without goals there is one part."""
     import networkx as nx
 
     lines = {test: _lines(spectrum, test) for test in goals}

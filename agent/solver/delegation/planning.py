@@ -1,4 +1,4 @@
-"""Planning: a model divides an issue, or the facts do."""
+"""Planning: an issue is divided into parts by a model, or by the coverage of its goal tests."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = ["from_note", "to_note"]
 
 log = logging.getLogger(__name__)
 
-MENDS = 2
-"""Unreadable plans in a row that are put up with; after one more the facts decide."""
+RETRIES = 2
+"""How often the model is asked again after an unreadable plan before the coverage decides."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Reply:
     parts: tuple[SubTask, ...]
 
 
 def to_note(task: Task, spectrum: Spectrum, model: Model | None, ask: Ask) -> dict[str, Any]:
-    """The plan for a task, in the form that a journal keeps: the model's, else, or where that cannot be read, groups of
-    goal tests by the code that they execute.
+    """The plan for a task, in the form of the journal: by the model, or by the code that the goal tests execute if
+    there is no model or its plan cannot be read.
 
     Raises:
         agent.errors.RamifyError, agent.budget.BudgetSpent: as `ask`.
@@ -38,7 +38,7 @@ def to_note(task: Task, spectrum: Spectrum, model: Model | None, ask: Ask) -> di
     parts, author = by_code(task.goal_tests, spectrum), "facts"
     if model is not None:
         try:
-            parts = converse(ask, model, _question(task), partial(_read, task.goal_tests), MENDS)
+            parts = converse(ask, model, _question(task), partial(_read, task.goal_tests), RETRIES)
             author = model.name
         except Abstained as why:
             log.warning("the issue is divided by the code that its tests execute: %s", why)
@@ -54,14 +54,14 @@ def from_note(note: dict[str, Any]) -> tuple[SubTask, ...]:
 
 def _question(task: Task) -> list[Message]:
     issue = issue_text(task.statement)
-    asked = render("delegate_plan", issue=issue, fence=fence("issue", issue), goal_tests=task.goal_tests)
-    return [{"role": "system", "content": render("delegate_system")}, {"role": "user", "content": asked}]
+    question = render("delegate_plan", issue=issue, fence=fence("issue", issue), goal_tests=task.goal_tests)
+    return [{"role": "system", "content": render("delegate_system")}, {"role": "user", "content": question}]
 
 
 def _read(goals: tuple[str, ...], text: str) -> tuple[SubTask, ...]:
-    told = last_of(_Told, text, "parts")
+    parts = last_of(_Reply, text, "parts").parts
     try:
-        check(told.parts, goals)
+        check(parts, goals)
     except ValueError as error:
         raise Unreadable(str(error)) from error
-    return completed(told.parts, goals)
+    return completed(parts, goals)

@@ -1,4 +1,4 @@
-"""Working: one part searched in states of its own, as any task is."""
+"""Work on one part: a search in states of its own, as for any task."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ __all__ = ["Work", "Worker", "Workers", "share"]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the search of a part came to."""
+    """The result of the search of a part."""
 
     base: Snapshot
     state: Snapshot | None
-    """The best one; None: nothing came of it."""
+    """The best state; None: the search found nothing."""
     done: bool
-    """Whether its goals are reached there."""
+    """Whether the part's goals are reached in that state."""
     result: Result
 
 
 Worker = Callable[[Task, Snapshot, Path, int, Run], Work]
-"""Does a part of a task from a state, in a directory of its own, one of so many, for the run that delegates."""
+"""Searches a part: its task, the state to begin at, the directory of its run, the number of parts, the delegating run.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """A `Worker` that searches. `make_parts(settings, run, held)` makes what a search is made of, over the sandboxes
-    and with the budget of the run that delegates. Thread-safe."""
+    """A `Worker` that runs `agent.solver.solve.solve`. `make_parts(settings, run, held)` makes the components of a
+    search, with the sandboxes and the budget of the delegating run. Thread-safe."""
 
     settings: Settings
     make_parts: Callable[[Settings, Run, ExitStack], Components]
@@ -48,8 +49,8 @@ class Workers:
     on_event: Callable[[Event], None]
 
     def __call__(self, task: Task, base: Snapshot, directory: Path, parts: int, known: Run) -> Work:
-        """Search for one of so many parts from a state, or continue that search; one that has solved it is not run
-        again. What `known`, the run that delegates, measured of the state is not measured again.
+        """Search a part from a state, or continue the search; a solved one is not run again. States that `known`, the
+        delegating run, has measured are not measured again.
 
         Raises:
             agent.errors.RamifyError, sandboxes.SandboxError: as `agent.solver.solve.solve`.
@@ -59,22 +60,22 @@ class Workers:
         with Run.open(directory) as run, ExitStack() as held:
             if run.started is None:
                 run.record(Started(dump_task(task), dumped, base))
-            made = self.make_parts(settings, run, held)
+            components = self.make_parts(settings, run, held)
             result = solver.solve(
-                task, made, run, settings=dumped, cancel=self.cancel, on_event=self._tell, known=known
+                task, components, run, settings=dumped, cancel=self.cancel, on_event=self._tell, known=known
             )
             best = None if result.best_node is None else run.tree[result.best_node].snapshot
             done = result.resolved or (best is not None and not run.tree.root.report.failures)
             return Work(base, best, done, result)
 
     def _tell(self, event: Event) -> None:
-        """What is used counts for whoever watches; its states are not theirs."""
+        """Pass on events about usage. The states of the search do not belong to the delegating run."""
         if isinstance(event, (Spent, Asked, Refused)):
             self.on_event(event)
 
 
 def share(settings: Settings, parts: int) -> Settings:
-    """The settings of one of so many parts: an equal share of each limit but that of seconds, and of the workers."""
+    """The settings of one of `parts` parts: an equal share of the workers and of each limit except the seconds."""
 
     def of(limit: float | None) -> float | None:
         return max(1, math.ceil(limit / parts)) if isinstance(limit, int) else limit and limit / parts

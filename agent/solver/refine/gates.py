@@ -1,13 +1,14 @@
-"""Gates: whether one more wave of rollouts is worth its price, and why.
+"""Gates: whether one more round of rollouts is worth its price, and why.
 
-Easy tasks are left to the vote and hard ones are refined, as long as the best, scored anew, gets better: the rules of
-MAgICoRe and ToolACE-R, on facts where there are any. Only among patches that all solve the task do votes say how hard
-it is. A round that is no better but fixes a test that no earlier round fixed is continued as well: that is our own
+Easy tasks are left to the vote, and hard ones are refined as long as the best patch gets better: the rules of MAgICoRe
+and ToolACE-R, applied to facts where there are any. Votes say how hard a task is only among patches that all solve it.
+A round that is no better but fixes a test that no earlier round fixed is followed by another, too: that is our own
 choice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.run.tree.tree import NodeId
@@ -17,53 +18,49 @@ from agent.solver.tournament.facts import Entrant
 __all__ = ["CLEAR", "Decision", "gate_key", "needed"]
 
 CLEAR = 0.75
-"""The confidence (`Ranking.confidence`) from which on votes have chosen."""
+"""The confidence (`Ranking.confidence`) from which the votes count as a clear choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a wave is to follow, and why, for people."""
+    """Whether a round follows, and why, for people."""
 
     refine: bool
     why: str
 
 
-def gate_key(wave: int) -> str:
-    """Of the note on the base state that holds the decision after a wave, as a `Decision`."""
-    return f"gate/{wave}"
+def gate_key(number: int) -> str:
+    """The key of the note at the root that holds the `Decision` after a round."""
+    return f"gate/{number}"
 
 
-def needed(ranking: Ranking, wave: int, first: NodeId, *, gate: bool = True, until_solved: bool = False) -> Decision:
-    """Whether a wave is to follow the one of this number, from 1, whose first state is `first`, given all candidates so
-    far. Without a `gate` one always is, and with `until_solved` as long as no patch solves the task."""
+def needed(ranking: Ranking, number: int, first: NodeId, *, gate: bool = True, until_solved: bool = False) -> Decision:
+    """Whether another round follows round `number`, from 1, whose first node is `first`, given the ranking of all
+    candidates so far. Without a `gate` another always follows; with `until_solved`, as long as no patch solves the
+    task."""
     if not gate:
-        return Decision(True, "every wave that was asked for is grown")
-    solved = [each for each in ranking.order if each.facts.solved]
-    goes_on = until_solved and not solved
-    if wave > 1 and not (goes_on or _better(ranking, first) or _mended(ranking, first)):
-        return Decision(False, f"wave {wave} has found no better patch than those before it, and mended no other test")
+        return Decision(True, "the gate is off: every round that was asked for is run")
+    solved = [entrant for entrant in ranking.order if entrant.facts.solved]
+    unsolved = until_solved and not solved
+    earlier = [entrant for entrant in ranking.order if entrant.node < first]
+    new = [entrant for entrant in ranking.order if entrant.node >= first]
+    if number > 1 and not (unsolved or _better(new, earlier) or _fixed(new) - _fixed(earlier)):
+        return Decision(False, f"round {number} found no better patch than earlier rounds, and fixed no other test")
     if not solved:
         return Decision(True, "hard: no patch solves the task")
     return _among(solved, ranking.confidence())
 
 
-def _better(ranking: Ranking, first: NodeId) -> bool:
-    """Whether the wave's best patch is better, by the facts, than all of the waves before. A patch that had been found
-    before is that wave's, although a rollout of this one may have gone on from it."""
-    facts = {now: [e.facts for e in ranking.order if _is_new(e, first) is now] for now in (True, False)}
-    return bool(facts[True]) and (not facts[False] or max(facts[True]) > max(facts[False]))
+def _better(new: Sequence[Entrant], earlier: Sequence[Entrant]) -> bool:
+    """Whether the best new patch has better facts than all earlier ones. A patch that an earlier round found is not
+    new, even if a rollout of this round continued from it."""
+    best = max((entrant.facts for entrant in new), default=None)
+    return best is not None and all(best > entrant.facts for entrant in earlier)
 
 
-def _mended(ranking: Ranking, first: NodeId) -> bool:
-    """Whether a patch of the wave makes a test pass that none of the waves before does: a next one can join them."""
-    mended: dict[bool, set[str]] = {True: set(), False: set()}
-    for entrant in ranking.order:
-        mended[_is_new(entrant, first)].update(entrant.candidate.summary.tests_passed)
-    return not mended[True] <= mended[False]
-
-
-def _is_new(entrant: Entrant, first: NodeId) -> bool:
-    return entrant.node >= first
+def _fixed(entrants: Sequence[Entrant]) -> set[str]:
+    """The tests that some patch fixes. A later round can join the fixes of several patches."""
+    return {test for entrant in entrants for test in entrant.candidate.summary.tests_passed}
 
 
 def _among(solved: list[Entrant], confidence: float | None) -> Decision:
@@ -72,8 +69,8 @@ def _among(solved: list[Entrant], confidence: float | None) -> Decision:
         agree = f"{rollouts} rollouts agree on the one patch" if rollouts > 1 else "one patch"
         return Decision(False, f"easy: {agree} that solves the task")
     if confidence is None:
-        return Decision(False, f"easy: {len(solved)} patches solve the task, and nobody is asked which is the best")
-    said = f"{len(solved)} patches solve the task, and the votes"
+        return Decision(False, f"easy: {len(solved)} patches solve the task, and no judge is asked which is the best")
+    votes = f"{len(solved)} patches solve the task, and the votes"
     if confidence >= CLEAR:
-        return Decision(False, f"easy: {said} have chosen one (confidence {confidence:.2f})")
-    return Decision(True, f"hard: {said} have not chosen one (confidence {confidence:.2f})")
+        return Decision(False, f"easy: {votes} have chosen one (confidence {confidence:.2f})")
+    return Decision(True, f"hard: {votes} have not chosen one (confidence {confidence:.2f})")

@@ -1,7 +1,7 @@
-"""Local repair: some rollouts of a later wave begin not at the base state but where an earlier one was last right.
+"""Local repair: some rollouts of a later round begin not at the root but where an earlier rollout was last right.
 
-Global retry, local repair from the first bad step, and the best of both and the original, which is kept when both are
-worse, are GLoRe's. The prefix is the recorded state itself: nothing is done again.
+From GLoRe: global retry, local repair from the first bad step, and the best of both and the original, which is kept
+when both are worse. The prefix is the recorded state itself: no step is repeated.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from agent.untrusted import visible
 __all__ = ["last_right", "repairs"]
 
 NAMED = 5
-"""Tests of each kind that a hint names."""
+"""How many tests of each kind a hint names."""
 NAME_CHARS = 200
 
 
 def repairs(run: Run, order: Sequence[NodeId], goals: Sequence[str], most: int) -> list[Order]:
-    """Where at most so many rollouts begin, and the diagnosis that each is told, from the best failed rollouts on.
-    `order` has the best states of rollouts, best first. Rollouts that were never better than the base state, and states
-    where nothing is left to propose, are passed over."""
+    """The starts of at most `most` rollouts, each with a diagnosis as its hint, for the best rollouts first. `order`
+    has the best states of rollouts, best first. Rollouts that were never better than the root, and states that cannot
+    be expanded, are skipped."""
     paths = {rollout.best: run.tree.path(rollout.leaf) for rollout in reversed(run.rollouts())}
-    found: dict[NodeId, Order] = {}
+    orders: dict[NodeId, Order] = {}
     for path in (paths[best] for best in order if best in paths):
         at = last_right(path)
-        if at and run.tree.expandable(path[at].id) and path[at].id not in found:
-            found[path[at].id] = Order("fork", path[at].id, _hint(path, at, goals), by="diagnosis")
-    return list(found.values())[:most]
+        if at and run.tree.expandable(path[at].id) and path[at].id not in orders:
+            orders[path[at].id] = Order("fork", path[at].id, _hint(path, at, goals), by="diagnosis")
+    return list(orders.values())[:most]
 
 
 def last_right(path: Sequence[Node]) -> int:
-    """The place, from 0, of the state before the first bad step of a rollout: the first of those of highest value. 0:
-    none of its steps was good."""
+    """The index of the state before the first bad step of a rollout: the first state of highest value. 0: no step was
+    good."""
     return max(range(len(path)), key=lambda at: (path[at].value, -at))
 
 
@@ -51,7 +51,7 @@ def _hint(path: Sequence[Node], at: int, goals: Sequence[str]) -> str:
 
 
 def _step(shift: Transition) -> dict[str, object]:
-    """What is said of the bad step."""
+    """What the hint says about the bad step."""
     return {
         "what": visible(" ".join(shift.node.label.split()))[:NAME_CHARS],
         "broken": _names(shift.broken),

@@ -1,7 +1,7 @@
-"""Plan abstraction: a model draws a plan for the next wave from what is known of the rollouts before it.
+"""Plan abstraction: a model draws a plan for the next round from the summaries of earlier rollouts.
 
-The three stages (explore, abstract a plan, carry it out with the plan) and the parts of a plan are SAGE's (arXiv
-2511.05931). The model that draws the plan may be another one than the one that follows it.
+From SAGE (arXiv 2511.05931): the three stages (explore, abstract a plan, follow the plan) and the parts of a plan. The
+model that draws the plan may differ from the one that follows it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Planner:
 
     model: Model
     max_mends: int = 2
-    """Unreadable answers in a row that are put up with; after one more there is no plan."""
+    """How often the model is asked again after an unreadable answer before there is no plan."""
 
     def draw(self, task: Task, summaries: Sequence[Summary], ask: Ask = directly) -> Plan | None:
-        """A plan for the task, drawn from what its rollouts came to; None: none that could be read, or the model has
-        no room for the question.
+        """A plan for the task, drawn from the summaries of its rollouts; None: no plan could be read, or the question
+        is too long for the model.
 
         Raises:
             agent.budget.BudgetSpent: the question does not fit in what the run may spend.
@@ -45,25 +45,24 @@ class Planner:
         try:
             return inquire(ask, self.model, partial(_question, task, summaries), read_plan, self.max_mends)
         except (Abstained, PolicyError) as why:
-            log.warning("the next wave has no plan: %s", why)
+            log.warning("the next round has no plan: %s", why)
             return None
 
 
 def read_plan(text: str) -> Plan:
-    """The plan in an answer: its last JSON object with the key `steps`, whose parts have the types of `Plan` and which
-    has nothing else. A part may be left out; empty lines are.
+    """The plan in an answer: its last JSON object with the key `steps`, read as a `Plan`. Empty lines are left out.
 
     Raises:
-        agent.models.conversing.Unreadable: there is none, or it is no plan.
+        agent.models.conversing.Unreadable: there is no such object, or it is not a plan.
     """
     plan = last_of(Plan, text, "steps")
     return Plan(lines(plan.steps), lines(plan.dependencies), lines(plan.constraints), line(plan.feedback))
 
 
 def _question(task: Task, summaries: Sequence[Summary], length: float) -> list[Message]:
-    """`length` is the share of the issue and of the accounts that is shown, in (0, 1]."""
-    told = accounts(summaries, int(BRIEFING_BYTES * length))
-    question = render("refine_plan", summaries=told, fence=fence("attempts", "\n".join(told)))
+    """`length` is the fraction of the issue and of the summaries that is shown, in (0, 1]."""
+    texts = accounts(summaries, int(BRIEFING_BYTES * length))
+    question = render("refine_plan", summaries=texts, fence=fence("attempts", "\n".join(texts)))
     return [
         {"role": "system", "content": render("refine_system")},
         {"role": "user", "content": f"{shown_issue(task, length)}\n\n{question}"},

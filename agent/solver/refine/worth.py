@@ -1,7 +1,8 @@
-"""Worth: what each wave of a run came to and what it cost, and how often a refinement kept what was right or mended
-what was wrong.
+"""Worth: the result and the cost of each round of a run, and how often refinement kept a right answer or fixed a wrong
+one.
 
-Telling the two apart is the decomposition of "Confidence v.s. Critique"; cost stands beside gain, as in CorrectBench.
+The distinction between the two is the decomposition of "Confidence v.s. Critique"; the cost is reported beside the
+gain, as in CorrectBench.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ __all__ = ["Changes", "Wave", "changes", "waves"]
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """One wave of rollouts, by the states that were made in it and those that it came to again. What was spent to
-    compare what it came to counts as its own."""
+    """One round of rollouts: the states that it created or reached again. The cost of comparing its rollouts is
+    included."""
 
     number: int
     """From 1."""
@@ -30,17 +31,17 @@ class Wave:
     solved: bool
     """Whether one of its states solves the task, by its verification or, without one, by the visible tests."""
     value: float
-    """The highest of its states, in [0, 1]; 0 where it has none."""
+    """The highest value of its states, in [0, 1]; 0 if it has no state."""
     patch_sha256: str
-    """Of the best of its states, where its patch was verified; else empty."""
+    """The patch of its best state, if it was verified; else empty."""
     usage: Usage
     seconds: float
     expansions: int = 0
     repeats: int = 0
-    """Of those, the ones that led to a state that was known."""
+    """The expansions that led to a known state."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data. `cost_usd` is null when a call's price is unknown."""
+        """The round as plain data. `cost_usd` is null when a call's price is unknown."""
         usage = self.usage
         return {
             "wave": self.number,
@@ -60,38 +61,36 @@ class Wave:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Refinements by whether the answer was right before and is right after. The four add up to all of them."""
+    """Counts of refinements, by whether the answer was right before and after."""
 
     kept: int = 0
-    """Right, and still right."""
+    """Right before and after."""
     lost: int = 0
-    """Right, and no longer."""
+    """Right before, wrong after."""
     fixed: int = 0
-    """Wrong, and now right."""
+    """Wrong before, right after."""
     missed: int = 0
-    """Wrong, and still wrong."""
+    """Wrong before and after."""
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[bool, bool]]) -> Changes:
-        """From whether each was right before and is right after."""
-        counted = [0, 0, 0, 0]
-        for before, after in pairs:
-            counted[2 * (not before) + (not after)] += 1
-        return cls(*counted)
+        """Counts pairs of: right before, right after."""
+        counts = Counter(pairs)
+        return cls(counts[True, True], counts[True, False], counts[False, True], counts[False, False])
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of refinements."""
         return self.kept + self.lost + self.fixed + self.missed
 
     @property
     def kept_right(self) -> float | None:
-        """Of those that were right, the share that stayed so; None: none was."""
+        """The share of right answers that stayed right; None: there was no right answer."""
         return _share(self.kept, self.lost)
 
     @property
     def fixed_wrong(self) -> float | None:
-        """Of those that were wrong, the share that became right; None: none was."""
+        """The share of wrong answers that became right; None: there was no wrong answer."""
         return _share(self.fixed, self.missed)
 
     def __str__(self) -> str:
@@ -104,27 +103,27 @@ class Changes:
         return {**counts, "kept_right": self.kept_right, "fixed_wrong": self.fixed_wrong}
 
 
-def changes(grown: Sequence[Wave]) -> Changes:
-    """Of each wave after the first: whether the task had been solved before it, and whether it solves the task by
-    itself. The run's answer is the best of all waves, which is never worse than before."""
-    solved = accumulate((wave.solved for wave in grown), max)
-    return Changes.of(zip(solved, (wave.solved for wave in grown[1:]), strict=False))
+def changes(rounds: Sequence[Wave]) -> Changes:
+    """Counts, for each round after the first, whether the task was solved before it and whether the round solves it by
+    itself. The run's answer is the best of all rounds, which is never worse than before."""
+    solved = accumulate((each.solved for each in rounds), max)
+    return Changes.of(zip(solved, (each.solved for each in rounds[1:]), strict=False))
 
 
 def waves(run: Run) -> list[Wave]:
-    """The waves of a run so far, in order."""
+    """The rounds of a run so far, in order."""
     marks = [Mark(), *run.marks, run.mark]
     starts = [*run.starts, len(run.tree)]
     finished = Counter(rollout.round for rollout in run.rollouts())
     return [
-        _wave(run, number, finished[number], range(*states), spent)
+        _round(run, number, finished[number], range(*states), spent)
         for number, (states, spent) in enumerate(zip(pairwise(starts), pairwise(marks), strict=True), 1)
     ]
 
 
-def _wave(run: Run, number: int, rollouts: int, made: range, spent: tuple[Mark, Mark]) -> Wave:
+def _round(run: Run, number: int, rollouts: int, created: range, spent: tuple[Mark, Mark]) -> Wave:
     begin, end = spent
-    states = [*made, *run.repeated[begin.repeats : end.repeats]]
+    states = [*created, *run.repeated[begin.repeats : end.repeats]]
     best = max(states, key=lambda node: _worth(run, node), default=None)
     verdict = {} if best is None else run.verdict(best) or {}
     return Wave(
@@ -141,7 +140,7 @@ def _wave(run: Run, number: int, rollouts: int, made: range, spent: tuple[Mark, 
 
 
 def _worth(run: Run, node: NodeId) -> tuple[bool, float, int]:
-    """What is compared: solved or not, the value, the age."""
+    """A sort key, the greater the better: solved, the value, the age."""
     verdict = run.verdict(node)
     solved = run.tree[node].evaluation.solved if verdict is None else bool(verdict["solved"])
     return solved, run.tree[node].value, -node

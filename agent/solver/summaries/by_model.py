@@ -1,7 +1,6 @@
-"""A model's summary of a rollout, held against what was recorded.
+"""A model's summary of a rollout, checked against the journal.
 
-Law: what can be known from the journal is taken from the journal. The model adds words, and where its facts are wrong
-the summary says so.
+Law: facts come from the journal. The model adds words, and the summary says where the model's facts are wrong.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from agent.models import Ask, Model
 from agent.models.conversing import Abstained, inquire
 from agent.run.rollouts import Rollout, Summary
 from agent.run.run import Run
+from agent.solver.summaries.account import Account, question, read_account
 from agent.solver.summaries.contradictions import Witness, contradictions
 from agent.solver.summaries.journal import in_words
 from agent.solver.summaries.record import Record, record
-from agent.solver.summaries.told import Told, question, read_told
 from agent.task import Task
 from sandboxes import Provider
 
@@ -30,54 +29,55 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ModelSummariser:
-    """One question a rollout. Thread-safe."""
+    """Asks its model one question a rollout. Thread-safe."""
 
     model: Model
     max_mends: int = 2
-    """Unreadable answers in a row that are put up with; after one more the summary without a model stands."""
+    """How often the model is asked again after an unreadable answer before the summary is made without it."""
 
     def __post_init__(self) -> None:
         require_mends(self.max_mends)
 
     def summarise(self, task: Task, run: Run, provider: Provider | None, rollout: Rollout, ask: Ask) -> Summary:
-        """The summary of a rollout; that without a model where no account of the model's can be read, or it has no
-        room for the question.
+        """The summary of a rollout. It is made without the model if no account can be read or the question is too long
+        for the model.
 
         Raises:
-            agent.budget.BudgetSpent, agent.errors.Stopped: a limit was reached, or the run cancelled; a later session
-                can ask.
+            agent.budget.BudgetSpent, agent.errors.Stopped: a limit was reached or the run was cancelled; a later
+                session can ask.
             agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
             sandboxes.SandboxError: as `agent.solver.summaries.summarise`.
         """
-        found = record(run, provider, rollout)
-        journal = in_words(found)
+        facts = record(run, provider, rollout)
+        journal = in_words(facts)
         patch = run.journal.get_blob(journal.patch_blob) if journal.patch_blob else b""
-        asked = partial(question, task, found.path, found.best, patch)
+        messages = partial(question, task, facts.path, facts.best, patch)
         try:
-            told = inquire(ask, self.model, asked, read_told, self.max_mends)
+            account = inquire(ask, self.model, messages, read_account, self.max_mends)
         except (Abstained, PolicyError) as why:
-            log.warning("the summary of node %d is without a model's words: %s", rollout.leaf, why)
+            log.warning("the summary of node %d is made without a model: %s", rollout.leaf, why)
             return journal
-        return combined(told, journal, found, self.model.name)
+        return _combined(account, journal, facts, self.model.name)
 
 
-def combined(told: Told, journal: Summary, found: Record, author: str) -> Summary:
-    """The journal's facts and the model's words. Its progress stands only where none of its facts is wrong."""
-    wrong = contradictions(told, journal, found)
-    witness = Witness(found)
+def _combined(account: Account, journal: Summary, facts: Record, author: str) -> Summary:
+    """The facts of the journal with the words of the model. The model's progress is used only if nothing contradicts
+    the account."""
+    wrong = contradictions(account, journal, facts)
+    witness = Witness(facts)
     return replace(
         journal,
         author=author,
-        hypothesis=told.hypothesis or journal.hypothesis,
-        files_read=_joined(journal.files_read, tuple(path for path in told.files_read if witness.knows(path))),
-        progress=journal.progress if wrong or not told.progress else told.progress,
-        failure_modes=_joined(journal.failure_modes, told.failure_modes),
-        risks=_joined(journal.risks, told.risks),
-        insights=_joined(journal.insights, told.insights),
+        hypothesis=account.hypothesis or journal.hypothesis,
+        files_read=_joined(journal.files_read, tuple(path for path in account.files_read if witness.knows(path))),
+        progress=journal.progress if wrong or not account.progress else account.progress,
+        failure_modes=_joined(journal.failure_modes, account.failure_modes),
+        risks=_joined(journal.risks, account.risks),
+        insights=_joined(journal.insights, account.insights),
         contradictions=wrong,
     )
 
 
-def _joined(recorded: tuple[str, ...], told: tuple[str, ...]) -> tuple[str, ...]:
-    """What was recorded first, and each once."""
-    return tuple(dict.fromkeys((*recorded, *told)))
+def _joined(recorded: tuple[str, ...], added: tuple[str, ...]) -> tuple[str, ...]:
+    """Recorded and added items without repeats."""
+    return tuple(dict.fromkeys((*recorded, *added)))

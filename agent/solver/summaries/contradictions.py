@@ -1,4 +1,4 @@
-"""Contradictions: where a model's account of a rollout says other than what was recorded."""
+"""Contradictions between a model's account of a rollout and the journal."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from agent.measure.ids import holds
 from agent.models.conversing import lines
 from agent.run.action_log import commands
 from agent.run.rollouts import Summary
+from agent.solver.summaries.account import Account
 from agent.solver.summaries.record import Record
-from agent.solver.summaries.told import Told
 
 __all__ = ["Witness", "contradictions"]
 
@@ -22,52 +22,55 @@ _FILE = re.compile(
 
 
 class Witness:
-    """What a rollout's record knows by name."""
+    """Knows the names of tests and files that occur in a rollout's record."""
 
     def __init__(self, record: Record) -> None:
         self._tests = tuple(
             dict.fromkeys((*record.goals, *(test for node in record.path for test in node.report.outcomes)))
         )
-        shown = [deed.seen.text for deed in record.action_records]
-        done = [str(value) for deed in record.action_records for value in asdict(deed.action).values()]
+        observations = [each.seen.text for each in record.action_records]
+        arguments = [str(value) for each in record.action_records for value in asdict(each.action).values()]
         traced = record.spectrum.executed.values() if record.spectrum else ()
         files = [path for executed in traced for path in executed] + [file.path for file in record.patch]
-        told = [node.label for node in record.path] + [m for n in record.path for m in n.report.messages.values()]
-        self._text = "\n".join((*self._tests, *shown, *done, *files, *told))
+        labels = [node.label for node in record.path]
+        messages = [message for node in record.path for message in node.report.messages.values()]
+        self._text = "\n".join((*self._tests, *observations, *arguments, *files, *labels, *messages))
 
     def tests(self, name: str) -> tuple[str, ...]:
-        """The tests that a name may mean: a test, or what holds some, with or without the file before it."""
+        """The tests that a name may mean: a test or a group of tests, with or without the file before it."""
         return tuple(test for test in self._tests if holds(name, test) or test.endswith(f"::{name}"))
 
     def knows(self, path: str) -> bool:
-        """Whether the path was named anywhere: by an action, in what came of one, in the patch, in the tests."""
+        """Whether the path occurs in an action, an observation, the patch or the tests."""
         return path.removeprefix("./") in self._text
 
 
-def contradictions(told: Told, journal: Summary, record: Record) -> tuple[str, ...]:
-    """What the account says that is not so, and the changes that it passes over, a sentence each. `journal` is the
-    summary without a model."""
-    witness = Witness(record)
-    found = [f"it says {told.outcome}; by the tests it is {journal.outcome}"] if told.outcome != journal.outcome else []
-    found += _of_files(told, journal, witness)
-    found += _of_tests(told, record, witness)
+def contradictions(account: Account, journal: Summary, record: Record) -> tuple[str, ...]:
+    """The false statements of the account and the changes that it omits, a sentence each. `journal` is the summary
+    without a model."""
+    witness, found = Witness(record), []
+    if account.outcome != journal.outcome:
+        found.append(f"it says {account.outcome}; by the tests it is {journal.outcome}")
+    found += _of_files(account, journal, witness)
+    found += _of_tests(account, record, witness)
     ran = [_spaced(command) for command in commands(record.action_records)]
-    found += [f"it says that `{each}` was run; it was not" for each in told.commands if not _among(_spaced(each), ran)]
-    found += _of_words(told.words, witness)
+    unrun = [command for command in account.commands if not _among(_spaced(command), ran)]
+    found += [f"it says that `{command}` was run; it was not" for command in unrun]
+    found += _of_words(account.words, witness)
     return tuple(dict.fromkeys(lines(found)))
 
 
-def _of_files(told: Told, journal: Summary, witness: Witness) -> Iterator[str]:
-    changed = [path.removeprefix("./") for path in told.files_changed]
+def _of_files(account: Account, journal: Summary, witness: Witness) -> Iterator[str]:
+    changed = [path.removeprefix("./") for path in account.files_changed]
     yield from (f"it says that {path} was changed; it was not" for path in changed if path not in journal.files_changed)
     yield from (f"it passes over {path}, which was changed" for path in journal.files_changed if path not in changed)
-    unseen = (path for path in told.files_read if path not in journal.files_read and not witness.knows(path))
+    unseen = (path for path in account.files_read if path not in journal.files_read and not witness.knows(path))
     yield from (f"it says that {path} was read; nothing in the record shows it" for path in unseen)
 
 
-def _of_tests(told: Told, record: Record, witness: Witness) -> Iterator[str]:
+def _of_tests(account: Account, record: Record, witness: Witness) -> Iterator[str]:
     report = record.best.report
-    for names, passed in ((told.tests_passed, True), (told.tests_failed, False)):
+    for names, passed in ((account.tests_passed, True), (account.tests_failed, False)):
         for name in names:
             meant = witness.tests(name)
             if not meant:
@@ -91,6 +94,6 @@ def _spaced(command: str) -> str:
     return " ".join(command.split())
 
 
-def _among(told: str, ran: Sequence[str]) -> bool:
-    """Whether a command is one of those that were run, or a part of one: accounts shorten."""
-    return any(told in command for command in ran)
+def _among(claimed: str, ran: Sequence[str]) -> bool:
+    """Whether a command was run, alone or as part of a longer one: accounts shorten."""
+    return any(claimed in command for command in ran)

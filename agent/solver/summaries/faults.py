@@ -1,4 +1,4 @@
-"""Faults: in which ways a rollout failed, by class, so that rollouts can be counted and compared by them."""
+"""Faults: how a rollout failed, by class, so that rollouts can be counted and compared."""
 
 from __future__ import annotations
 
@@ -31,48 +31,47 @@ Fault = Literal[
     "tampering flagged",
     "refuted by verification",
 ]
-"""A class. A failure mode of a summary is `class: what happened`."""
+"""The class of a fault. A failure mode of a summary reads `class: what happened`."""
 
 _UNREADABLE = ("SyntaxError", "IndentationError", "TabError")
 REPEATED = 2
-"""Times in a row that the same turn with the same results counts as repeated."""
+"""A turn counts as repeated from this many times in a row with the same results."""
 
 
 def faults(record: Record) -> tuple[str, ...]:
-    """What went wrong, in the order in which it happened; each once."""
+    """What went wrong, in order of occurrence, without repeats."""
     found: list[tuple[Fault, str]] = []
-    for above, shift in zip(record.path, record.transitions, strict=False):
-        found += _of_deeds(
-            [action_record for action_record in record.action_records if action_record.node == shift.node.id]
-        )
-        found += _of_tests(above, shift, record.path[0].report)
+    for parent, transition in zip(record.path, record.transitions, strict=False):
+        found += _of_actions([each for each in record.action_records if each.node == transition.node.id])
+        found += _of_tests(parent, transition, record.path[0].report)
     found += [("failed expansion", f"of node {record.rollout.leaf}: {reason}") for reason in record.failures]
     if record.verdict and not record.verdict["solved"] and record.best.evaluation.solved:
         found.append(("refuted by verification", record.verdict.get("why") or "the tests end otherwise there"))
     return tuple(dict.fromkeys(f"{fault}: {' '.join(what.split())}" for fault, what in found))
 
 
-def _of_deeds(action_records: list[ActionRecord]) -> Iterator[tuple[Fault, str]]:
-    for action_record in action_records:
-        match action_record.action:
-            case Edit() | Write() if not action_record.seen.ok:
-                yield "refused edit", f"of {action_record.path} on the way to node {action_record.node}"
-            case Shell() if action_record.seen.refused:
-                yield "refused command", command(action_record.action.command)
-            case Shell() if action_record.seen.fork_lost:
-                yield "time-out", f"of the command {command(action_record.action.command)}"
+def _of_actions(action_records: list[ActionRecord]) -> Iterator[tuple[Fault, str]]:
+    for record in action_records:
+        match record.action:
+            case Edit() | Write() if not record.seen.ok:
+                yield "refused edit", f"of {record.path} on the way to node {record.node}"
+            case Shell(command=text) if record.seen.refused:
+                yield "refused command", command(text)
+            case Shell(command=text) if record.seen.fork_lost:
+                yield "time-out", f"of the command {command(text)}"
             case _:
                 pass
 
 
-def _of_tests(above: Node, shift: Transition, baseline: SuiteReport) -> Iterator[tuple[Fault, str]]:
-    node, report = shift.node, shift.node.report
+def _of_tests(parent: Node, transition: Transition, baseline: SuiteReport) -> Iterator[tuple[Fault, str]]:
+    node, report = transition.node, transition.node.report
     if (often := max((times(node.steps[: n + 1]) for n in range(len(node.steps))), default=0)) >= REPEATED:
         yield "repeated action", f"on the way to {named(node)} a turn was taken {often} times with the same results"
-    if node.state_hash == above.state_hash:
+    if node.state_hash == parent.state_hash:
         yield "nothing changed", f"{named(node)} is the state that it was made from"
         return
-    if late := [test for test, end in report.outcomes.items() if _newly(end, baseline, test)]:
+    late = [test for test, outcome in report.outcomes.items() if outcome is Outcome.TIMEOUT]
+    if late := [test for test in late if baseline.outcomes.get(test) is not Outcome.TIMEOUT]:
         yield "time-out", f"{named(node)}: {listed(late)}"
     elif report.timed_out:
         yield "time-out", f"{named(node)}: the tests as a whole"
@@ -80,25 +79,21 @@ def _of_tests(above: Node, shift: Transition, baseline: SuiteReport) -> Iterator
         yield "syntax error", named(node)
     if not report.valid:
         yield "tests did not run", f"{named(node)}: {report.problem or 'no reason given'}"
-    if shift.surely_broken:
-        yield "regression", f"{named(node)} broke {listed(shift.surely_broken)}"
-    if unsure := tuple(test for test in shift.broken if test in shift.since):
-        yield "regression", f"{listed(unsure)} failed at {named(node)}, and may since node {shift.since[unsure[0]]}"
-    if report.valid and shift.none:
+    if transition.surely_broken:
+        yield "regression", f"{named(node)} broke {listed(transition.surely_broken)}"
+    if unsure := tuple(test for test in transition.broken if test in transition.since):
+        since = transition.since[unsure[0]]
+        yield "regression", f"{listed(unsure)} failed at {named(node)}, and may since node {since}"
+    if report.valid and transition.none:
         yield "no change in any test", named(node)
     if node.evaluation.notes.startswith(MANIPULATION):
         yield "tampering flagged", node.evaluation.notes.removeprefix(MANIPULATION)
 
 
-def _newly(end: Outcome, baseline: SuiteReport, test: str) -> bool:
-    """Whether a test ran out of time that did not in the base state."""
-    return end is Outcome.TIMEOUT and baseline.outcomes.get(test) is not Outcome.TIMEOUT
-
-
 def _unreadable(report: SuiteReport, baseline: SuiteReport) -> bool:
-    """Whether code cannot be parsed that could in the base state."""
-    return any(name in _said(report) and name not in _said(baseline) for name in _UNREADABLE)
+    """Whether there is a syntax error that the root state does not have."""
+    return any(name in _text(report) and name not in _text(baseline) for name in _UNREADABLE)
 
 
-def _said(report: SuiteReport) -> str:
+def _text(report: SuiteReport) -> str:
     return "\n".join((report.problem, report.output, *report.messages.values()))

@@ -1,5 +1,4 @@
-"""Findings: what a rollout came to in the tests, what another attempt can use of it, and what may be wrong all the
-same."""
+"""Findings: what a rollout changed in the tests, what another attempt can use of it, and what may still be wrong."""
 
 from __future__ import annotations
 
@@ -17,29 +16,29 @@ __all__ = ["hypothesis", "insights", "progress", "risks"]
 
 
 def hypothesis(record: Record) -> str:
-    """What the rollout took to be wrong: the strategy that it followed, else what its edits say of themselves."""
-    said = [_words(node) for node in record.path[1:] if node.label]
-    strategies = [_words(node) for node in record.path[1:] if node.kind == "strategy" and node.label]
-    return "; ".join(dict.fromkeys(strategies or said))
+    """What the rollout assumed to be wrong: the strategy that it followed, else the labels of its nodes."""
+    labelled = [node for node in record.path[1:] if node.label]
+    strategies = [node for node in labelled if node.kind == "strategy"]
+    return "; ".join(dict.fromkeys(map(_words, strategies or labelled)))
 
 
 def progress(record: Record) -> str:
     """What each node of the path changed in the tests, a sentence each."""
-    return " ".join(f"{_sentence(shift)}." for shift in record.transitions)
+    return " ".join(f"{_sentence(transition)}." for transition in record.transitions)
 
 
 def insights(record: Record) -> tuple[str, ...]:
-    """What an edit was seen to do. Only of nodes whose label or edits say what was done."""
+    """The observed effects of edits, for nodes whose label or edits say what was done."""
     found: dict[str, None] = {}
-    for shift in record.transitions:
-        what = _what(shift.node, record)
+    for transition in record.transitions:
+        what = _what(transition.node, record)
         if not what:
             continue
-        if shift.surely_mended:
-            found[f"{what} makes {listed(shift.surely_mended)} pass"] = None
-        if shift.surely_broken:
-            found[f"{what} breaks {listed(shift.surely_broken)}"] = None
-        if shift.none and shift.node.report.valid:
+        if transition.surely_mended:
+            found[f"{what} makes {listed(transition.surely_mended)} pass"] = None
+        if transition.surely_broken:
+            found[f"{what} breaks {listed(transition.surely_broken)}"] = None
+        if transition.none and transition.node.report.valid:
             found[f"{what} changed nothing in any test that was run"] = None
     return tuple(found)
 
@@ -50,39 +49,41 @@ def risks(record: Record) -> tuple[str, ...]:
 
 
 def _words(node: Node) -> str:
-    """A label without what says only who made it: `mutate`, `strategy`."""
+    """A node's label without the prefix that names its policy or kind."""
     return node.label.removeprefix("mutate: ").removeprefix("strategy: ")
 
 
 def _what(node: Node, record: Record) -> str:
     """What was done at a node: its label, else the files that it edited."""
-    files = dict.fromkeys(deed.path for deed in record.action_records if deed.node == node.id and deed.changes_a_file)
     if node.label:
         return f"`{node.label}`"
-    return f"the edit of {listed(tuple(files))}" if files else ""
+    records = (each for each in record.action_records if each.node == node.id and each.changes_a_file)
+    files = tuple(dict.fromkeys(each.path for each in records))
+    return f"the edit of {listed(files)}" if files else ""
 
 
-def _sentence(shift: Transition) -> str:
-    if not shift.node.report.valid:
-        return f"{named(shift.node)}: the tests did not run"
-    done = [f"mends {listed(shift.surely_mended)}"] if shift.surely_mended else []
-    done += [f"breaks {listed(shift.surely_broken)}"] if shift.surely_broken else []
-    nothing = "changes no test that was run" if shift.none else "is measured"
-    return f"{named(shift.node)} {' and '.join(done) or nothing}{_run_again(shift)}"
+def _sentence(transition: Transition) -> str:
+    name = named(transition.node)
+    if not transition.node.report.valid:
+        return f"{name}: the tests did not run"
+    changes = [f"mends {listed(transition.surely_mended)}"] if transition.surely_mended else []
+    changes += [f"breaks {listed(transition.surely_broken)}"] if transition.surely_broken else []
+    nothing = "changes no test that was run" if transition.none else "is measured"
+    return f"{name} {' and '.join(changes) or nothing}{_run_again(transition)}"
 
 
-def _run_again(shift: Transition) -> str:
-    """What is known of tests that the states just above had not run."""
+def _run_again(transition: Transition) -> str:
+    """The results of tests that the states just above had not run."""
     again = [
         f"{listed(unsure)} {end}"
-        for end, tests in (("pass", shift.fixed), ("fail", shift.broken))
-        if (unsure := tuple(test for test in tests if test in shift.since))
+        for end, tests in (("pass", transition.fixed), ("fail", transition.broken))
+        if (unsure := tuple(test for test in tests if test in transition.since))
     ]
     return f" (run again: {'; '.join(again)})" if again else ""
 
 
 def _of_places(record: Record) -> Iterator[str]:
-    """Of changes that no test looks at, and of changed tests."""
+    """Risks of changed tests, and of changes that no test covers."""
     tests = [file.path for file in record.patch if record.protection.is_test(file.path)]
     if tests:
         yield f"it changes tests or what lies among them: {listed(tests)}"
@@ -118,6 +119,6 @@ def _of_tests(record: Record) -> Iterator[str]:
 
 
 def _of_commands(record: Record) -> Iterator[str]:
-    for deed in record.action_records:
-        if isinstance(deed.action, Shell) and effect(deed.action) is Effect.IRREVERSIBLE and not deed.seen.refused:
-            yield f"it ran a command that cannot be taken back: {command(deed.action.command)}"
+    for each in record.action_records:
+        if isinstance(each.action, Shell) and effect(each.action) is Effect.IRREVERSIBLE and not each.seen.refused:
+            yield f"it ran a command that cannot be taken back: {command(each.action.command)}"

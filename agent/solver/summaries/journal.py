@@ -1,4 +1,4 @@
-"""The summary of a rollout that is read off the journal, without a model."""
+"""The summary of a rollout that is made from the journal, without a model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sandboxes import Provider
 __all__ = ["JOURNAL", "in_words", "summarise"]
 
 JOURNAL = "journal"
-"""The author of summaries that no model wrote."""
+"""The author of summaries made without a model."""
 
 
 def summarise(run: Run, provider: Provider | None, rollout: Rollout) -> Summary:
-    """What the journal says of a rollout. Without a provider the patch is the one that the journal has, if it has one.
+    """The summary of a rollout from the journal. Without a provider the patch is only there if the journal has it.
 
     Raises:
         sandboxes.SandboxError: the best state is gone, and its patch was not kept.
@@ -30,70 +30,67 @@ def summarise(run: Run, provider: Provider | None, rollout: Rollout) -> Summary:
     return in_words(record(run, provider, rollout))
 
 
-def in_words(found: Record) -> Summary:
-    """The summary of what was found."""
+def in_words(record: Record) -> Summary:
+    """The summary of a record."""
     return Summary(
-        leaf=found.rollout.leaf,
+        leaf=record.rollout.leaf,
         author=JOURNAL,
-        outcome=_outcome(found),
-        hypothesis=hypothesis(found),
-        files_read=_files_read(found.action_records),
-        files_changed=_files_changed(found),
-        commands=_distinct(map(command, commands(found.action_records))),
-        tests_passed=_tests_passed(found),
-        tests_failed=_tests_failed(found),
-        progress=progress(found),
-        failure_modes=faults(found),
-        risks=risks(found),
-        insights=insights(found),
-        patch_blob=found.patch_blob,
+        outcome=_outcome(record),
+        hypothesis=hypothesis(record),
+        files_read=_files_read(record.action_records),
+        files_changed=_files_changed(record),
+        commands=_distinct(map(command, commands(record.action_records))),
+        tests_passed=_tests_passed(record),
+        tests_failed=_tests_failed(record),
+        progress=progress(record),
+        failure_modes=faults(record),
+        risks=risks(record),
+        insights=insights(record),
+        patch_blob=record.patch_blob,
     )
 
 
-def _outcome(found: Record) -> Outcome:
-    """By the tests of the best state; where its patch was verified, by that."""
-    root, best = found.path[0], found.best
+def _outcome(record: Record) -> Outcome:
+    """The outcome by the verification of the best state, or by its tests if its patch was not verified."""
+    root, best, verdict = record.path[0], record.best, record.verdict
     if not best.report.valid:
         return "invalid"
-    if best.evaluation.solved and not found.verdict:
+    if best.evaluation.solved and not verdict:
         return "solved"
-    if best.by_model and found.verdict.get("applied") and best.submitted and not found.goals:
+    if best.by_model and verdict.get("applied") and best.submitted and not record.goals:
         return "submitted"
-    if found.verdict.get("solved") or found.verdict.get("improved"):
-        return "solved" if found.verdict["solved"] else "improved"
-    if best.evaluation.by_tests > root.evaluation.by_tests and not found.verdict:
+    if verdict.get("solved") or verdict.get("improved"):
+        return "solved" if verdict["solved"] else "improved"
+    if best.evaluation.by_tests > root.evaluation.by_tests and not verdict:
         return "improved"
-    return "worse" if regressions(root.report, best.report) and not _tests_passed(found) else "unchanged"
+    return "worse" if regressions(root.report, best.report) and not _tests_passed(record) else "unchanged"
 
 
 def _files_read(action_records: Iterable[ActionRecord]) -> tuple[str, ...]:
-    """Those that were viewed. What a command read is not recorded."""
-    return _distinct(
-        action_record.path
-        for action_record in action_records
-        if isinstance(action_record.action, View) and _is_file(action_record.action, action_record.seen)
-    )
+    """The files that were viewed. Files that a command read are not recorded."""
+    views = ((each, each.action) for each in action_records if isinstance(each.action, View))
+    return _distinct(each.path for each, view in views if _is_file(view, each.seen))
 
 
 def _is_file(view: View, seen: Observation) -> bool:
     return seen.ok and not seen.text.startswith(f"{view.path} is a directory")
 
 
-def _files_changed(found: Record) -> tuple[str, ...]:
-    """Those that were edited, and those that commands have changed as the patch shows."""
-    edited = (action_record.path for action_record in found.action_records if action_record.changes_a_file)
-    return _distinct((*edited, *(file.path for file in found.patch)))
+def _files_changed(record: Record) -> tuple[str, ...]:
+    """The files that were edited, and those that the patch shows to be changed by commands."""
+    edited = (each.path for each in record.action_records if each.changes_a_file)
+    return _distinct((*edited, *(file.path for file in record.patch)))
 
 
-def _tests_passed(found: Record) -> tuple[str, ...]:
-    baseline, report = found.path[0].report, found.best.report
-    failing = (*(test for test in baseline.failures if test not in baseline.flaky), *found.goals)
+def _tests_passed(record: Record) -> tuple[str, ...]:
+    baseline, report = record.path[0].report, record.best.report
+    failing = (*(test for test in baseline.failures if test not in baseline.flaky), *record.goals)
     return _distinct(test for test in failing if report.passed(test))
 
 
-def _tests_failed(found: Record) -> tuple[str, ...]:
-    baseline, report = found.path[0].report, found.best.report
-    return _distinct((*(test for test in found.goals if not report.passed(test)), *regressions(baseline, report)))
+def _tests_failed(record: Record) -> tuple[str, ...]:
+    baseline, report = record.path[0].report, record.best.report
+    return _distinct((*(test for test in record.goals if not report.passed(test)), *regressions(baseline, report)))
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Record: what the journal has of one rollout, put together once for all that is said of it."""
+"""Record: the journal's facts about one rollout, collected once for its summary."""
 
 from __future__ import annotations
 
@@ -28,20 +28,19 @@ class Record:
     rollout: Rollout
     path: tuple[Node, ...]
     goals: tuple[str, ...]
-    """Tests that have to pass in the end."""
+    """The tests that have to pass."""
     action_records: tuple[ActionRecord, ...]
     transitions: tuple[Transition, ...]
-    """One for each node below the base state."""
+    """A transition for each node below the root."""
     patch_blob: str
-    """The best state's patch; empty where it is neither in the journal nor to be had of a sandbox."""
+    """The best state's patch; empty if neither the journal nor a sandbox has it."""
     patch: tuple[FilePatch, ...]
     spectrum: Spectrum | None
-    """What the tests of the base state execute, where that was looked at and there is a patch to compare it with."""
+    """The lines that the tests execute in the root state, if they were traced and there is a patch to compare with."""
     failures: tuple[str, ...]
-    """Why expansions of the leaf ended without a state."""
+    """Why expansions of the leaf failed."""
     verdict: Mapping[str, Any]
-    """How the verification of the best state ended (`agent.evaluate.verification.Verdict.to_note`); empty where there
-    was none."""
+    """The verification of the best state (`agent.evaluate.verification.Verdict.to_note`); empty if there was none."""
     protection: Protection
     """Which paths decide what the tests say."""
 
@@ -52,7 +51,8 @@ class Record:
 
 
 def record(run: Run, provider: Provider | None, rollout: Rollout) -> Record:
-    """Put it together. Without a provider a patch is read where the journal has it, and nothing is written.
+    """Collect the record. Without a provider the patch is read from the journal, if it is there, and nothing is
+    written.
 
     Raises:
         sandboxes.SandboxError: the best state is gone, and its patch was not kept.

@@ -1,4 +1,4 @@
-"""Tournament: which of several candidates is the best, by facts first and then by votes."""
+"""Tournament: ranks candidates, by facts first and then by votes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Baselines: what simpler ways to choose would have picked, so that the vote has to earn its keep."""
+"""Baselines: what simpler ways of choosing would have picked, to compare the vote with."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 from agent.run.rollouts import Candidate
@@ -12,34 +12,29 @@ from agent.run.tree.tree import NodeId
 __all__ = ["OPINIONS", "baselines"]
 
 OPINIONS = ("judge", "debate", "checklist")
-"""Parts of an evaluation that are a model's number; the first that there is counts."""
+"""The parts of an evaluation that are a model's score; the first one present counts."""
 
 
 def baselines(candidates: Sequence[Candidate], *, seed: int = 0) -> dict[str, NodeId]:
-    """The state that each would have picked, by its name; what cannot pick is left out. All but `random` take of equals
-    the one whose rollout finished first.
+    """The state that each baseline would have picked, by the name of the baseline. Ties go to the rollout that finished
+    first.
 
     `random`: any rollout. `first`: the rollout that finished first. `tests`: the best by its tests alone. `majority`:
-    the patch that most rollouts came to. `judge`: what the value's model thinks most of, where it gave numbers.
+    the patch that most rollouts offer. `judge`: the highest score of the value's model; left out if there is no score.
     """
     if not candidates:
         return {}
-    finished = sorted(candidates, key=lambda each: each.rollout.leaf)
-    agreeing = Counter(each.patch for each in finished)
+    finished = sorted(candidates, key=lambda candidate: candidate.rollout.leaf)
+    offers = Counter(candidate.patch for candidate in finished)
     picks = {
         "random": Random(f"{seed}/baseline").choice(finished).node,
         "first": finished[0].node,
-        "tests": _most(finished, lambda each: each.evaluation.by_tests).node,
-        "majority": _most(finished, lambda each: agreeing[each.patch]).node,
+        "tests": max(finished, key=lambda candidate: candidate.evaluation.by_tests).node,
+        "majority": max(finished, key=lambda candidate: offers[candidate.patch]).node,
     }
-    if judged := [each for each in finished if _opinion(each) is not None]:
-        picks["judge"] = _most(judged, lambda each: _opinion(each) or 0.0).node
+    if judged := [candidate for candidate in finished if _opinion(candidate) is not None]:
+        picks["judge"] = max(judged, key=lambda candidate: _opinion(candidate) or 0.0).node
     return picks
-
-
-def _most(candidates: Sequence[Candidate], worth: Callable[[Candidate], float]) -> Candidate:
-    """The first of the best."""
-    return max(candidates, key=worth)
 
 
 def _opinion(candidate: Candidate) -> float | None:

@@ -1,7 +1,8 @@
-"""Brackets: who meets whom, in groups of so many, until one is left.
+"""Brackets: which candidates meet in groups of a given size, until one is left.
 
-Law: as few comparisons as can be, `ceil((n - 1) / (group - 1))`, since each leaves out at most `group - 1`. Nobody has
-more than one bye, and all byes are in the first stage; after it the number of those left is a power of `group`.
+Law: the number of comparisons is the least possible, `ceil((n - 1) / (group - 1))`, since each eliminates at most
+`group - 1`. No candidate has more than one bye, and all byes are in the first stage; after it the number of remaining
+candidates is a power of `group`.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A group, and who went on."""
+    """A group and its winner."""
 
     group: tuple[NodeId, ...]
     winner: NodeId
     by: Literal["votes", "rule", "bye"]
-    """`rule`: the votes were level, or there were none. What the cross-checks said decides then, if they were asked,
-    and after it `agent.solver.tournament.facts.Entrant.merit`."""
+    """`rule`: the votes were tied, or there were none. Then the cross-checks decide, if they were run, and after them
+    `agent.solver.tournament.facts.Entrant.merit`."""
     ballots: tuple[Ballot, ...] = ()
-    """In the order of their numbers."""
+    """Ordered by vote number."""
 
     @property
     def tally(self) -> Counter[NodeId]:
-        """Votes for each. Abstentions are for nobody."""
+        """The number of votes for each candidate, without abstentions."""
         return Counter(ballot.winner for ballot in self.ballots if ballot.winner is not None)
 
 
 def comparisons(n: int, group: int) -> int:
-    """Groups of two or more that are compared until one of `n` is left; each has as many ballots as there are votes.
+    """How many groups of two or more are compared until one of `n` candidates is left.
 
     Raises:
         ValueError: `group` is below 2.
@@ -48,9 +49,8 @@ def comparisons(n: int, group: int) -> int:
 
 
 def draw(entrants: Sequence[_T], group: int) -> list[tuple[_T, ...]]:
-    """The groups of the next stage, in order. One that is alone has a bye: it goes on without a comparison.
-
-    Byes are spread evenly over the groups of the stage after.
+    """The groups of the next stage, in order. A group of one is a bye: its member advances without a comparison. Byes
+    are spread evenly over the groups of the following stage.
 
     Raises:
         ValueError: `group` is below 2.
@@ -70,10 +70,10 @@ def draw(entrants: Sequence[_T], group: int) -> list[tuple[_T, ...]]:
 
 
 def _even(place: int, things: int, places: int) -> int:
-    """How many of so many things are at a place when they are spread evenly."""
+    """How many of `things` are at `place` when they are spread evenly over `places`."""
     return (place + 1) * things // places - place * things // places
 
 
 def _require_group(group: int) -> None:
     if group < 2:
-        raise ValueError(f"group={group}: at least 2 are compared at a time")
+        raise ValueError(f"group={group}: a group has at least 2 candidates")

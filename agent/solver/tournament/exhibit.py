@@ -1,8 +1,8 @@
-"""What a judge is shown of a group: the issue, and of each candidate what its rollout came to and its patch, under a
-letter that says nothing but its place. No trace of a rollout is shown: summaries serve judges better (arXiv
+"""What a judge is shown of a group: the issue, and the summary and patch of each candidate. A candidate is named by a
+letter, which depends only on its position. No trace of a rollout is shown: summaries serve judges better (arXiv
 2604.16529).
 
-Law: as `agent.evaluate.value.exhibit`. The candidates of a group share the room that there is.
+Law: as `agent.evaluate.value.exhibit`. The candidates of a group share one size limit.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["group_messages", "letters", "read_ballot"]
 
 PATCHES_BYTES = 60_000
 ACCOUNTS_BYTES = 16_000
-"""Of all candidates of a group together."""
+"""Both limits are for all candidates of a group together."""
 
 
 def letters(group: Sequence[object]) -> str:
-    """What the members of a group are called before a judge, in their order.
+    """The names of a group's members for a judge, in order.
 
     Raises:
-        ValueError: there are more than letters.
+        ValueError: the group has more members than there are letters.
     """
     if len(group) > len(ascii_uppercase):
         raise ValueError(f"a group of {len(group)}: a judge compares {len(ascii_uppercase)} at most")
@@ -39,8 +39,8 @@ def letters(group: Sequence[object]) -> str:
 
 
 def group_messages(task: Task, group: Sequence[Candidate], question: str, length: float = 1.0) -> list[Message]:
-    """A question about a group. `length` is the share of each limit that is made use of, in (0, 1]."""
-    told = accounts([each.summary for each in group], int(ACCOUNTS_BYTES * length), letters(group))
+    """A question about a group. `length` is the fraction of each limit that is used, in (0, 1]."""
+    summaries = accounts([candidate.summary for candidate in group], int(ACCOUNTS_BYTES * length), letters(group))
     room = int(PATCHES_BYTES * length) // len(group)
     attempts = [
         render(
@@ -49,7 +49,7 @@ def group_messages(task: Task, group: Sequence[Candidate], question: str, length
             account=fenced(f"account-{letter}", account, ACCOUNTS_BYTES),
             patch=fenced(f"change-{letter}", printable(candidate.patch), room),
         )
-        for letter, account, candidate in zip(letters(group), told, group, strict=True)
+        for letter, account, candidate in zip(letters(group), summaries, group, strict=True)
     ]
     return [
         {"role": "system", "content": render("tournament_system")},
@@ -58,15 +58,15 @@ def group_messages(task: Task, group: Sequence[Candidate], question: str, length
 
 
 def read_ballot(group: Sequence[Candidate], text: str) -> Ballot:
-    """The vote in an answer that states it as JSON.
+    """The vote in an answer, from its JSON.
 
     Raises:
-        agent.models.conversing.Unreadable: it states none.
+        agent.models.conversing.Unreadable: the answer contains no valid vote.
     """
-    said, names = last_object(text, "winner"), letters(group)
-    winner, reason = said["winner"], said.get("reason")
+    reply, names = last_object(text, "winner"), letters(group)
+    winner, reason = reply["winner"], reply.get("reason")
     if not isinstance(winner, str) or len(winner) != 1 or winner not in names:
         raise Unreadable(f"`winner` is {str(winner)[:40]!r}: give one of {', '.join(names)}")
     if not isinstance(reason, str) or not reason.strip():
         raise Unreadable("`reason` is missing: say in words what decided")
-    return Ballot(tuple(each.node for each in group), group[names.index(winner)].node, line(reason))
+    return Ballot(tuple(candidate.node for candidate in group), group[names.index(winner)].node, line(reason))

@@ -1,6 +1,6 @@
-"""What is known of a candidate without asking anybody, and the rules that decide where nothing else does.
+"""What the tests say about a candidate, and the rules that break ties.
 
-Law: no vote is held across unequal facts, and no opinion of a model is a fact.
+Law: no vote is held between candidates with unequal facts, and no opinion of a model is a fact.
 """
 
 from __future__ import annotations
@@ -19,38 +19,39 @@ Merit = tuple[float, int, int, NodeId]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Facts:
-    """What tests say. Of two the greater is better: what stands first decides first. What the guard has a reason
-    against does not come so far (`agent.solver.candidates.CandidatePool.stands`)."""
+    """What the tests say, compared field by field; the greater is better. Patches that the guard refuses are left out
+    before (`agent.solver.candidates.CandidatePool.stands`)."""
 
     valid: bool
-    """Its tests gave a result."""
+    """Whether the tests gave a result."""
     solved: bool
     progress: float
     """The share of the goal tests that pass, in [0, 1], as `agent.evaluate.value.tests` counts them."""
     unharmed: float
-    """1 where it breaks no test, else less (`harm` of `agent.evaluate.value.tests`)."""
+    """1 if no test broke, else less (`harm` of `agent.evaluate.value.tests`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A candidate, for all that offer the same patch."""
+    """A candidate, representing all that offer the same patch."""
 
     candidate: Candidate
     facts: Facts
     same: tuple[NodeId, ...] = ()
-    """The states of the others, without repeats."""
+    """The nodes of the others, without repeats."""
     rollouts: int = 1
-    """How many rollouts came to this patch."""
+    """How many rollouts offer this patch."""
 
     @property
     def node(self) -> NodeId:
-        """What a ballot names."""
+        """The node that ballots name."""
         return self.candidate.node
 
     @property
     def merit(self) -> Merit:
-        """What decides among equals where there is no vote, or where votes are level. The greater is better: its own
-        test reproduces the issue; more rollouts came to the same patch; the patch is shorter; the state is older."""
+        """Orders candidates with equal facts where there is no vote or votes are tied. The greater is better: the
+        candidate's own test reproduces the issue; more rollouts offer the patch; the patch is shorter; the state is
+        older."""
         return float(self.candidate.evaluation.reproduces), self.rollouts, -len(self.candidate.patch), -self.node
 
 
@@ -65,15 +66,15 @@ def facts(candidate: Candidate) -> Facts:
 
 
 def distinct(candidates: Sequence[Candidate]) -> list[Entrant]:
-    """One for each patch, in the order in which the patches come first. Of those that offer the same bytes the one with
-    the best facts stands for all, the oldest among equals."""
+    """An entrant for each distinct patch, in the order of first appearance. Among candidates with the same patch the
+    one with the best facts represents all of them, the oldest if several have these facts."""
     offering: defaultdict[bytes, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         offering[candidate.patch].append(candidate)
-    return [_entrant(those) for those in offering.values()]
+    return [_entrant(same_patch) for same_patch in offering.values()]
 
 
 def _entrant(offering: Sequence[Candidate]) -> Entrant:
-    best = max(offering, key=lambda each: (facts(each), -each.node))
-    same = dict.fromkeys(each.node for each in offering if each.node != best.node)
+    best = max(offering, key=lambda candidate: (facts(candidate), -candidate.node))
+    same = dict.fromkeys(candidate.node for candidate in offering if candidate.node != best.node)
     return Entrant(best, facts(best), tuple(same), len(offering))

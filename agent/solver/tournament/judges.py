@@ -1,4 +1,4 @@
-"""Judges: models that prefer one of a group, asked at once or after a debate."""
+"""Judges: models that pick the best of a group, directly or after a debate."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ SPEECH_BYTES = 8_000
 
 @dataclass(frozen=True, slots=True)
 class ModelJudge:
-    """One question a vote."""
+    """A judge that asks its model one question a vote."""
 
     model: Model
     ask: Ask = directly
     max_mends: int = 2
-    """Unreadable answers in a row that are put up with; after one more the judge abstains."""
+    """How often the model is asked again after an unreadable answer before the judge abstains."""
 
     @property
     def name(self) -> str:
-        """The model's."""
+        """The name of the model."""
         return self.model.name
 
     def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
-        """As `agent.run.ballots.Judge.vote`. It abstains where no answer can be read, or the model has no room."""
+        """As `agent.run.ballots.Judge.vote`. Abstains if no answer can be read or the question is too long for the
+        model."""
         try:
             return _decide(self.model, self.ask, self.max_mends, task, group, vote)
         except (Abstained, PolicyError) as why:
@@ -46,78 +47,73 @@ class ModelJudge:
 
 @dataclass(frozen=True, slots=True)
 class Discriminator:
-    """A debate a vote: each candidate has an advocate, who speaks `rounds` times and knows the speeches of the rounds
-    before, and then somebody decides who knows them all.
+    """A judge that holds a debate a vote: each candidate has an advocate who makes one speech, and a verdict follows
+    that knows all speeches.
 
-    SWE-Search picks the final answer by a debate of several agents (arXiv 2410.20285). That each speaks for one
-    candidate is our own: it makes the speeches differ whatever the temperature. A vote takes `rounds` questions for
-    each candidate and one more, so that fewer votes can be afforded than with `ModelJudge`.
+    SWE-Search picks the final answer by a debate of several agents (arXiv 2410.20285). One advocate per candidate is
+    our own choice: it makes the speeches differ at any temperature. A vote takes one question for each candidate and
+    one more, so that fewer votes can be afforded than with `ModelJudge`.
     """
 
     model: Model
     ask: Ask = directly
-    rounds: int = 1
     max_mends: int = 2
-
-    def __post_init__(self) -> None:
-        if self.rounds < 1:
-            raise ValueError(f"rounds={self.rounds}: each advocate speaks at least once")
+    """As `ModelJudge.max_mends`, for each question."""
 
     @property
     def name(self) -> str:
-        """The model's, and that it has debated."""
+        """The name of the model, marked as that of a debate."""
         return f"{self.model.name} (debate)"
 
     def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
-        """As `agent.run.ballots.Judge.vote`. It abstains where somebody says nothing that can be read."""
-        speeches: list[str] = []
+        """As `agent.run.ballots.Judge.vote`. Abstains if a speech or the verdict cannot be read."""
         try:
-            for _ in range(self.rounds):
-                speeches += [self._speech(task, group, vote, letter, tuple(speeches)) for letter in letters(group)]
+            speeches = [self._speech(task, group, vote, letter) for letter in letters(group)]
             return _decide(self.model, self.ask, self.max_mends, task, group, vote, speeches)
         except (Abstained, PolicyError) as why:
             return _abstention(group, why)
 
-    def _speech(self, task: Task, group: tuple[Candidate, ...], vote: int, letter: str, before: Sequence[str]) -> str:
-        asked = partial(group_messages, task, group, render("tournament_speech", letter=letter, speeches=before))
-        said = inquire(self.ask, self.model, asked, words, self.max_mends, seed=vote)
-        return fenced(f"speech-{letter}", said, SPEECH_BYTES)
+    def _speech(self, task: Task, group: tuple[Candidate, ...], vote: int, letter: str) -> str:
+        question = partial(group_messages, task, group, render("tournament_speech", letter=letter, speeches=()))
+        speech = inquire(self.ask, self.model, question, words, self.max_mends, seed=vote)
+        return fenced(f"speech-{letter}", speech, SPEECH_BYTES)
 
 
 JUDGES: dict[str, Callable[[Model, Ask], Judge]] = {"debate": Discriminator, "vote": ModelJudge}
-"""By the name in the setting `tournament.judge`."""
+"""Judges by their names in the setting `tournament.judge`."""
 
 
 def judge_of(
-    wanted: TournamentSettings, proposing: str | None, models: Callable[[str], Model]
+    settings: TournamentSettings, proposing: str | None, models: Callable[[str], Model]
 ) -> Callable[[Ask], Judge] | None:
-    """The judge that the settings ask for, as soon as it is said how it asks its model; None: nobody is asked.
-    `proposing` is the model among the policies, if one is.
+    """Makes the judge of the settings from a way to ask its model; None: there are no votes. `proposing` is the model
+    among the policies, if there is one.
 
     Raises:
-        ConfigError: a debate is wanted, and there is no model.
+        ConfigError: a debate needs a model, and there is none.
     """
-    name = wanted.model or proposing
-    if name is None and wanted.judge == "debate":
+    name = settings.model or proposing
+    if name is None and settings.judge == "debate":
         raise ConfigError(
             "tournament.judge=debate needs a model, and policy `mutate` has none: set one with "
             "-c tournament.model=PROVIDER/NAME, or use tournament.judge=none"
         )
-    return None if name is None or wanted.judge == "none" else partial(JUDGES[wanted.judge], models(name))
+    return None if name is None or settings.judge == "none" else partial(JUDGES[settings.judge], models(name))
 
 
 def _decide(
     model: Model,
     ask: Ask,
-    mends: int,
+    retries: int,
     task: Task,
     group: tuple[Candidate, ...],
     vote: int,
     speeches: Sequence[str] = (),
 ) -> Ballot:
     question = render("tournament_question", letters=letters(group), speeches=speeches)
-    return inquire(ask, model, partial(group_messages, task, group, question), partial(read_ballot, group), mends, vote)
+    messages = partial(group_messages, task, group, question)
+    return inquire(ask, model, messages, partial(read_ballot, group), retries, vote)
 
 
 def _abstention(group: Sequence[Candidate], why: Exception) -> Ballot:
-    return Ballot(tuple(each.node for each in group), None, str(why))
+    return Ballot(tuple(candidate.node for candidate in group), None, str(why))

@@ -1,4 +1,4 @@
-"""A ranking as a run keeps it: a note at the base state for each wave, with the baselines beside it."""
+"""The note at the root that records a round's ranking, together with the baselines."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from agent.solver.tournament.ranking import Ranking
 __all__ = ["key", "note", "notes"]
 
 
-def key(wave: int) -> str:
-    """Under which a run notes the ranking that was made after this wave."""
-    return f"ranking-{wave}"
+def key(number: int) -> str:
+    """The key of the note with the ranking made after a round."""
+    return f"ranking-{number}"
 
 
 def notes(run: Run) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The rankings that a run has noted (see `note`), each with its wave."""
-    for wave in range(1, run.round + 1):
-        if (found := run.note(ROOT, key(wave))) is not None:
-            yield wave, found
+    """The rankings that a run has noted (see `note`), each with the number of its round."""
+    for number in range(1, run.round + 1):
+        if (found := run.note(ROOT, key(number))) is not None:
+            yield number, found
 
 
 def note(ranking: Ranking, candidates: Sequence[Candidate], *, seed: int = 0) -> dict[str, Any]:
-    """A ranking of these candidates and what the baselines would have picked, as JSON has it."""
+    """A ranking of these candidates and the picks of the baselines, as plain data for JSON."""
     ballots = [ballot for stage in ranking.bracket for match in stage for ballot in match.ballots]
     return {
-        "order": [_entrant(each, ranking) for each in ranking.order],
+        "order": [_entrant(entrant, ranking) for entrant in ranking.order],
         "bracket": [[_match(match) for match in stage] for stage in ranking.bracket],
         "judge": ballots[0].judge if ballots else "",
         "votes": sum(ballot.winner is not None for ballot in ballots),

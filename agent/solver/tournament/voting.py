@@ -1,4 +1,4 @@
-"""Voting: a judge is asked about groups. What it said before is not asked again; each answer is recorded at once."""
+"""Voting: a judge is asked about groups. Recorded ballots are not asked for again; each new one is recorded at once."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ log = logging.getLogger(__name__)
 
 
 class Booth:
-    """Where the votes of one tournament are cast.
+    """Collects the votes of one tournament.
 
-    When a question cannot be asked (no budget, no provider), `error` says why, and nothing more is asked: what is
-    decided after that is decided by the ballots that there are.
+    When a question cannot be asked (no budget, no provider), `error` says why and no further question is asked; the
+    ballots so far decide.
     """
 
     def __init__(
@@ -32,21 +32,21 @@ class Booth:
         task: Task,
         judge: Judge,
         votes: int,
-        wave: int,
+        number: int,
         known: Iterable[Ballot],
         record: Callable[[Ballot], None],
         workers: int = 1,
     ) -> None:
         if votes < 1:
-            raise ValueError(f"votes={votes}: at least one vote is held on a group")
-        self._task, self._judge, self._votes, self._wave = task, judge, votes, wave
+            raise ValueError(f"votes={votes}: a group needs at least one vote")
+        self._task, self._judge, self._votes, self._round = task, judge, votes, number
         self._record, self._workers = record, workers
-        cast = (ballot for ballot in known if ballot.round == wave and ballot.judge == judge.name)
+        cast = (ballot for ballot in known if ballot.round == number and ballot.judge == judge.name)
         self._known = {(ballot.group, ballot.vote): ballot for ballot in cast}
         self.error: Exception | None = None
 
     def hold(self, group: tuple[Candidate, ...]) -> tuple[Ballot, ...]:
-        """The ballots on a group; from vote to vote the first in order becomes the last."""
+        """The ballots on a group. From one vote to the next the first candidate shown becomes the last."""
         if self._workers == 1:
             cast = [self._ballot(group, vote) for vote in range(self._votes)]
         else:
@@ -55,7 +55,7 @@ class Booth:
         return tuple(ballot for ballot in cast if ballot is not None)
 
     def _ballot(self, group: tuple[Candidate, ...], vote: int) -> Ballot | None:
-        """None: it cannot be asked for."""
+        """The ballot of one vote; None: the judge cannot be asked."""
         turn = vote % len(group)
         shown = group[turn:] + group[:turn]
         names = tuple(candidate.node for candidate in shown)
@@ -64,13 +64,13 @@ class Booth:
         if self.error is not None:
             return None
         try:
-            said = self._judge.vote(self._task, shown, vote)
+            ballot = self._judge.vote(self._task, shown, vote)
         except (BudgetSpent, RamifyError) as error:
             log.warning("no more votes are held: %s", error)
             self.error = error
             return None
-        if said.winner is not None and said.winner not in names:
-            raise ValueError(f"{self._judge.name} voted for {said.winner}, which is not one of {names}")
-        ballot = replace(said, group=names, vote=vote, judge=self._judge.name, round=self._wave)
+        if ballot.winner is not None and ballot.winner not in names:
+            raise ValueError(f"{self._judge.name} voted for {ballot.winner}, which is not one of {names}")
+        ballot = replace(ballot, group=names, vote=vote, judge=self._judge.name, round=self._round)
         self._record(ballot)
         return ballot

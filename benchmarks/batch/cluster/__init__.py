@@ -1,14 +1,15 @@
-"""Cluster: the instances of a batch on many machines, as tasks of Ray.
+"""Runs the instances of a batch on many machines, as tasks of Ray.
 
-What Ray has is Ray's: which machine takes an instance, its CPUs and memory, trying it again where a machine is lost,
-the code and the instances on every machine. Ours is what the machines have to agree on, the `Coordinator`.
+Ray decides which machine takes an instance, assigns CPUs and memory, tries an instance again when its machine is lost,
+and distributes the code and the instances. What the machines have to agree on is kept by the `Coordinator`.
 
 - A worker searches on a disk of its own: states are overlays or volumes, which no shared file system carries. When the
-  run is over its folder, without the states, goes to the batch's folder in compressed pieces that are small enough to
+  run is over, its folder without the states is sent to the batch's folder in compressed pieces that are small enough to
   travel with the call, past the object store. Nothing has to be mounted on the machines.
-- A machine that is lost takes its runs with it: each is begun anew elsewhere, once, by Ray. The second time it is an
-  attempt that the world ended, and the next session tries it again. So is what was interrupted: it begins anew. Both
-  leave what they were in `.unfinished/`, where it counts against the limits of the batch.
-- Limits of the batch are held at the coordinator: whoever spends reserves there before.
-- Secrets are read from the environment that `--ray-env` names, travel with the first call, and are written nowhere.
+- A lost machine takes its runs with it. Ray begins each of them once more elsewhere. A second loss is recorded as an
+  attempt that failed for outside reasons, and the next session tries the instance again. An interrupted instance also
+  begins anew. What such runs left behind stays in `.unfinished/`, where it counts against the limits of the batch.
+- The coordinator keeps the limits of the batch: workers reserve there before they spend.
+- Secrets are read from the environment variables that `--ray-env` names, travel with the first call, and are written
+  nowhere.
 """

@@ -1,7 +1,7 @@
 """The coordinator: what the workers of a batch share, in one process beside the batch's folder.
 
-Law: each instance is one attempt's at a time. A later attempt ends what an earlier one held; the earlier one can begin
-nothing more and deliver nothing, and what it still pays for is counted.
+Law: an instance belongs to one attempt at a time. A later attempt releases the reservations of an earlier one; the
+earlier one can begin nothing more and deliver nothing, and what it still pays for is counted.
 """
 
 from __future__ import annotations
@@ -15,59 +15,59 @@ from typing import Any, Protocol
 
 from agent.budget import Budget, BudgetSpent, Stop, Usage
 from agent.errors import RamifyError
-from benchmarks.batch.status import Standing
+from benchmarks.batch.status import InstanceStatus
 from benchmarks.data.unpacking import unpack
 
 __all__ = ["UNFINISHED", "Ask", "Coordinator", "Superseded", "WorkerLease"]
 
 UNFINISHED = ".unfinished"
-"""In a batch's folder: `ID/N/`, unfinished runs that were begun again elsewhere."""
+"""Below this folder of a batch, `ID/N/` holds the runs that did not finish and were begun anew."""
 _ARRIVING = ".arriving"
 
 
 class Ask(Protocol):
-    """The coordinator, from another machine."""
+    """Calls the coordinator, which may be on another machine."""
 
     def __call__(self, method: str, *arguments: Any) -> Any:
         """Call a method of the coordinator and wait for the answer. Raises what the method raises."""
         ...
 
 
-WAITING = Standing("waiting for a machine")
-"""The status of an instance that Ray has and no machine has begun."""
+WAITING = InstanceStatus("waiting for a machine")
+"""The status of an instance that was given to Ray and has not begun."""
 
 
 class Superseded(RamifyError):
-    """Another attempt at the instance has begun: the machine of this one was considered lost."""
+    """A later attempt at the instance has begun, because this one's machine was taken for lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerLease:
-    """What a worker gets when it begins."""
+    """What a worker receives when it begins an instance."""
 
     attempt: int
-    """The number of the attempt at the instance, from 1, higher than any before."""
+    """The number of the attempt at the instance, from 1; a later attempt has a higher number."""
     environment: Mapping[str, str] = field(repr=False)
-    """Variables with the secrets that it needs."""
+    """Environment variables with the secrets that the worker needs."""
     left_s: float
-    """Seconds until the limit of the whole batch; may be infinite."""
+    """Seconds until the time limit of the whole batch; may be infinite."""
 
 
 class Coordinator:
-    """Limits, secrets and arriving runs of a batch. Not thread-safe: it does one thing at a time."""
+    """Keeps the limits and secrets of a batch and receives its runs. Not thread-safe: Ray calls it once at a time."""
 
     def __init__(self, out: Path, limits: Mapping[str, float | None]) -> None:
         self._out = out
         self._budget = Budget(**limits)  # type: ignore[arg-type]  # each limit is of its own kind
         self._environment: Mapping[str, str] = {}
         self._attempts: dict[str, int] = {}
-        self._held: dict[int, tuple[str, ExitStack, Callable[[Usage], None]]] = {}
-        self._tickets = 0
-        self._standings: dict[str, Standing] = {}
+        self._reserved: dict[int, tuple[str, ExitStack, Callable[[Usage], None]]] = {}
+        self._last_reservation = 0
+        self._statuses: dict[str, InstanceStatus] = {}
         self._machines: dict[str, str] = {}
 
     def open(self, spent: Usage, elapsed_s: float, environment: Mapping[str, str]) -> bool:
-        """Begin a session; returns whether this machine has the batch's folder."""
+        """Begin a session. Returns whether this machine has the batch's folder."""
         self._budget.start(spent=spent, nodes=0, elapsed_s=elapsed_s)
         self._environment = environment
         return (self._out / "batch.json").is_file()
@@ -75,61 +75,62 @@ class Coordinator:
     def begin(self, name: str) -> WorkerLease:
         """Begin an attempt at an instance, in place of any earlier one."""
         self.abandon(name)
-        self._parcel(name).unlink(missing_ok=True)
-        self._standings[name] = Standing()
+        self._archive(name).unlink(missing_ok=True)
+        self._statuses[name] = InstanceStatus()
         return WorkerLease(self._attempts[name], self._environment, self._budget.left_s)
 
     def abandon(self, name: str) -> None:
-        """Give up the attempt at an instance, if there is one, and release its reservations."""
+        """Give up the current attempt at an instance, if any, and release its reservations."""
         self._attempts[name] = self._attempts.get(name, 0) + 1
-        for ticket in [ticket for ticket, (holder, *_) in self._held.items() if holder == name]:
-            self.release(ticket)
+        for reservation in [number for number, (holder, *_) in self._reserved.items() if holder == name]:
+            self.release(reservation)
 
     def moved(self, name: str, machine: str) -> None:
-        """Note the machine that works on an instance."""
+        """Note which machine works on an instance now."""
         self._machines[name] = machine
 
     def machine(self, name: str) -> str:
-        """The machine that worked on an instance last; empty: none."""
+        """The machine that last worked on an instance; empty before the first."""
         return self._machines.get(name, "")
 
-    def stands(self, name: str, attempt: int, standing: Standing) -> None:
+    def report_status(self, name: str, attempt: int, status: InstanceStatus) -> None:
         """Note the status of an attempt, unless a later one has begun."""
         if self._is_current(name, attempt):
-            self._standings[name] = standing
+            self._statuses[name] = status
 
-    def standing(self, name: str) -> Standing:
+    def status(self, name: str) -> InstanceStatus:
         """The status of the current attempt at an instance."""
-        return self._standings.get(name, WAITING)
+        return self._statuses.get(name, WAITING)
 
     def receive(self, name: str, attempt: int, piece: bytes) -> None:
-        """Take the next piece of an attempt's run.
+        """Append the next piece of an attempt's run.
 
         Raises:
             Superseded: a later attempt has begun.
         """
         self._require(name, attempt)
-        parcel = self._parcel(name)
-        parcel.parent.mkdir(parents=True, exist_ok=True)
-        with parcel.open("ab") as file:
+        archive = self._archive(name)
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open("ab") as file:
             file.write(piece)
 
     def unpack(self, name: str, attempt: int, ended: bool) -> None:
-        """All of the run is here: give it its place in the batch, or among the unfinished ones. A run that is in that
-        place came from a machine that was lost before it could say so: it makes room, and counts.
+        """Move a run that has arrived whole to its folder in the batch, or, unless it ended, to the unfinished runs. A
+        run that is in the folder already came from a machine that was lost before it could report the end: it becomes
+        an unfinished run, and still counts.
 
         Raises:
             Superseded: a later attempt has begun.
         """
         self._require(name, attempt)
-        parcel, draft = self._parcel(name), self._out / _ARRIVING / name
+        archive, draft = self._archive(name), self._out / _ARRIVING / name
         shutil.rmtree(draft, ignore_errors=True)
-        unpack(parcel, draft)
+        unpack(archive, draft)
         place = self._out / name
         if ended and place.exists():
             place.rename(self._next_unfinished(name))
         draft.rename(place if ended else self._next_unfinished(name))
-        parcel.unlink()
+        archive.unlink()
 
     def stop(self, nodes: int) -> Stop | None:
         """As `Budget.stop`."""
@@ -140,7 +141,8 @@ class Coordinator:
         return self._budget.used_up()
 
     def reserve(self, name: str, attempt: int, estimate: Usage) -> int | Stop:
-        """The ticket of a reservation, or why there is none: the limit that it would exceed, or a later attempt."""
+        """Reserve an estimate. Returns the number of the reservation, or why there is none: the limit that it would
+        break, or `Stop.INTERRUPTED` if a later attempt has begun."""
         if not self._is_current(name, attempt):
             return Stop.INTERRUPTED
         held = ExitStack()
@@ -148,25 +150,25 @@ class Coordinator:
             settle = held.enter_context(self._budget.reserve(estimate))
         except BudgetSpent as spent:
             return spent.stop
-        self._tickets += 1
-        self._held[self._tickets] = name, held, settle
-        return self._tickets
+        self._last_reservation += 1
+        self._reserved[self._last_reservation] = name, held, settle
+        return self._last_reservation
 
-    def settle(self, usage: Usage, nodes: int, ticket: int | None = None) -> None:
-        """Count what was spent, from a ticket if there is one. Spent money counts also for a ticket that is no longer
-        valid."""
-        if ticket in self._held:
-            self._held[ticket][2](usage)
+    def settle(self, usage: Usage, nodes: int, reservation: int | None = None) -> None:
+        """Count what was spent, against its reservation if it has one. Paid is paid: a usage whose reservation was
+        released is counted all the same."""
+        if reservation in self._reserved:
+            self._reserved[reservation][2](usage)
         else:
             self._budget.settle(usage, nodes)
 
-    def release(self, ticket: int) -> None:
-        """Release what is left of a ticket."""
-        _, held, _ = self._held.pop(ticket, ("", ExitStack(), None))
+    def release(self, reservation: int) -> None:
+        """Free what is left of a reservation."""
+        _, held, _ = self._reserved.pop(reservation, ("", ExitStack(), None))
         held.close()
 
     def spent(self) -> Usage:
-        """Spent by all workers and earlier sessions."""
+        """What all workers and earlier sessions have spent."""
         return self._budget.spent
 
     def _require(self, name: str, attempt: int) -> None:
@@ -176,7 +178,7 @@ class Coordinator:
     def _is_current(self, name: str, attempt: int) -> bool:
         return self._attempts.get(name, 0) == attempt
 
-    def _parcel(self, name: str) -> Path:
+    def _archive(self, name: str) -> Path:
         return self._out / _ARRIVING / f"{name}.tgz"
 
     def _next_unfinished(self, name: str) -> Path:

@@ -1,6 +1,6 @@
-"""Keeps instances of one environment on the machines that have its images, which share layers.
+"""Sends the instances of one environment to the machines that have it already, since their images share layers.
 
-Ray decides which machine has room; which of the waiting instances takes that room is decided here.
+Ray decides which machine has room; this module chooses which of the waiting instances takes that room.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class Neighbours:
     environment: Callable[[Instance], str]
     """As `benchmarks.batch.grouping.environment_of`."""
     machine: Callable[[str], str]
-    """The machine of the last attempt at an instance; empty: none yet."""
+    """The machine of the last attempt at the instance with this id; empty before the first."""
     _begun: set[str] = field(default_factory=set)
     _machines: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _near: dict[str, str] = field(default_factory=dict)
 
     def take(self, waiting: deque[Instance], ended: Instance | None) -> Instance:
-        """The next of those that wait, which is taken out: of an environment that is on the machine where `ended` was,
-        else of one that is nowhere yet, else the first. Without images it is the first."""
+        """Remove and return the next of the waiting instances: one whose environment is on the machine where `ended`
+        was, else one whose environment is on no machine yet, else the first. Without images it is always the first."""
         machine = self.machine(ended.id) if ended is not None else ""
         if ended is not None and machine:
             self._machines[self.environment(ended)].add(machine)
@@ -42,10 +42,10 @@ class Neighbours:
     def _chosen(self, waiting: deque[Instance], machine: str) -> Instance:
         if not self.environment(waiting[0]):
             return waiting[0]
-        there = (each for each in waiting if machine and machine in self._machines[self.environment(each)])
-        nowhere = (each for each in waiting if self.environment(each) not in self._begun)
-        return next(there, None) or next(nowhere, None) or waiting[0]
+        present = (i for i in waiting if machine and machine in self._machines[self.environment(i)])
+        unbegun = (i for i in waiting if self.environment(i) not in self._begun)
+        return next(present, None) or next(unbegun, None) or waiting[0]
 
     def near(self, instance: Instance) -> str:
-        """The machine on which an instance is best solved; empty: any."""
+        """The preferred machine for an instance; empty: any."""
         return self._near.get(instance.id, "")

@@ -1,4 +1,4 @@
-"""The Ray backend: the tasks, the actor and the runtime environment of a batch on a cluster."""
+"""The Ray side of a batch on a cluster: its tasks, its actor and its runtime environment."""
 
 from __future__ import annotations
 
@@ -39,49 +39,49 @@ log = logging.getLogger(__name__)
 
 CONNECT_S = 5.0
 POLL_S = 1.0
-"""How often a task checks whether the batch is being stopped, and its status is read."""
+"""How often a waiting thread looks whether the batch is being stopped, and updates the status of its instance."""
 LOSSES = 1
-"""How often Ray begins an instance again whose machine or process was lost."""
+"""How often Ray begins an instance anew after its machine or process was lost."""
 _LIMITS = ("max_usd", "max_tokens", "max_calls", "max_measurements", "max_seconds")
 
 
 class WorkersLost(RamifyError):
-    """The machine or process that worked on an instance was lost, and so was the next one."""
+    """The machine or the process that worked on an instance was lost, and so was the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Which machines to use, and what an instance needs of one."""
+    """A cluster, and what an instance needs of one of its machines."""
 
     address: str = "auto"
     resources: Mapping[str, float] = field(default_factory=lambda: requests.read(""))
     environment: Sequence[str] = ()
-    """Names of variables that workers get, with the values they have here."""
+    """Names of environment variables that are passed to the workers with the values that they have here."""
 
 
 @contextmanager
 def on_ray(
     cluster: Cluster, order: Order, out: Path, total: Budget, make: Callable[[ParentBudget], Solve]
 ) -> Iterator[tuple[Solve, int, Take]]:
-    """What solves an instance on the cluster, how many it has room for now, and what chooses the next. `out` is the
-    batch's folder; what `make` makes goes on with runs that were begun there on this machine, where their states are.
-    What all of them spend is spent of `total`.
+    """Yield what solves an instance on the cluster, how many instances it has room for now, and what chooses the next
+    one. `out` is the batch's folder. Runs that were begun there on this machine, where their states are, are resumed by
+    the `Solve` that `make` returns. All usage is charged to `total`.
 
     Raises:
-        ConfigError: no Ray, no cluster, or one that this machine is no part of.
-        UsageError: a variable that is to be given to the workers is not set.
+        ConfigError: Ray is not installed, no cluster answers, or this machine does not belong to it.
+        UsageError: a variable that is to be passed to the workers is not set.
     """
     secrets = _secrets(cluster.environment)
-    with tempfile.TemporaryDirectory(prefix="ramify-code-") as folder:
-        order, shipped = pack(order, out, Path(folder))
-        ray = _connected(cluster.address, shipped)
+    with tempfile.TemporaryDirectory(prefix="ramify-code-bundle-") as folder:
+        order, environment = pack(order, out, Path(folder))
+        ray = _connected(cluster.address, environment)
     try:
         coordinator = _coordinator(ray, out, {name: getattr(total, name) for name in _LIMITS})
         ask: Ask = partial(_ask, coordinator)
         if not ask("open", total.spent, total.elapsed_s, secrets):
-            raise ConfigError(f"this machine's part of the Ray cluster cannot see {out}; {_ON_A_NODE}")
-        wanted = {"max_retries": LOSSES, "retry_exceptions": False, **requests.options(cluster.resources)}
-        run = ray.remote(**wanted)(_task)
+            raise ConfigError(f"the Ray node on this machine cannot see {out}; {_ON_A_NODE}")
+        options = {"max_retries": LOSSES, "retry_exceptions": False, **requests.options(cluster.resources)}
+        run = ray.remote(**options)(_task)
         neighbours = Neighbours(partial(_environment, order), partial(ask, "machine"))
         here = make(RemoteBudget(ask, "", 0, time.monotonic() + total.left_s))
         submit = partial(_submitted, run, order, coordinator, neighbours)
@@ -103,14 +103,14 @@ def _secrets(names: Sequence[str]) -> dict[str, str]:
     return {name: os.environ[name] for name in names}
 
 
-def _connected(address: str, shipped: Mapping[str, Any]) -> Any:
-    """The module `ray`, connected.
+def _connected(address: str, environment: Mapping[str, Any]) -> Any:
+    """Connect to the cluster and return the module `ray`.
 
     Raises:
-        ConfigError: it is not installed, or no cluster takes this program in.
+        ConfigError: Ray is not installed, no cluster answers, or the cluster refuses this program.
     """
     if address.startswith("ray://"):
-        raise ConfigError(f"--ray-address {address} is that of a Ray client; {_ON_A_NODE}")
+        raise ConfigError(f"--ray-address {address} is an address for Ray Client, which is not supported; {_ON_A_NODE}")
     _require_answer(address)
     try:
         import ray
@@ -118,11 +118,11 @@ def _connected(address: str, shipped: Mapping[str, Any]) -> Any:
         raise ConfigError("--executor ray needs Ray: pip install 'ramify[ray]'") from error
     os.environ.setdefault("RAY_RUNTIME_ENV_IGNORE_GITIGNORE", "1")  # bundles of instances are in many a .gitignore
     try:
-        ray.init(address, runtime_env=dict(shipped), log_to_driver=False, logging_level=logging.ERROR)
+        ray.init(address, runtime_env=dict(environment), log_to_driver=False, logging_level=logging.ERROR)
     except ConnectionError as error:
         raise ConfigError(f"no Ray cluster answers at {address!r}; {_WITHOUT}") from error
     except (RuntimeError, ValueError) as error:
-        raise ConfigError(f"the Ray cluster at {address!r} does not take this program in: {error}") from error
+        raise ConfigError(f"the Ray cluster at {address!r} refuses this program: {error}") from error
     return ray
 
 
@@ -130,7 +130,7 @@ _WITHOUT = "start one with `ray start --head`, or name one with --ray-address HO
 
 
 def _require_answer(address: str) -> None:
-    """Raises ConfigError if nothing answers at HOST:PORT: Ray itself would keep asking for minutes."""
+    """Raise ConfigError if nothing answers at a HOST:PORT: Ray itself would keep trying for minutes."""
     named = os.environ.get("RAY_ADDRESS", "auto") if address == "auto" else address
     host, _, port = named.rpartition(":")
     if named != "auto":
@@ -141,7 +141,7 @@ def _require_answer(address: str) -> None:
 
 
 def _coordinator(ray: Any, out: Path, limits: Mapping[str, float | None]) -> Any:
-    """Start the coordinator on this machine, which has the batch's folder."""
+    """Start the coordinator as an actor on this machine, where the batch's folder is."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -153,7 +153,7 @@ def _environment(order: Order, instance: Instance) -> str:
 
 
 def _submitted(run: Any, order: Order, coordinator: Any, neighbours: Neighbours, instance: Instance) -> Any:
-    """Submit an instance as a task of Ray, near its images if there is room."""
+    """Submit the instance as a task, to its preferred machine if that has room."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     machine = neighbours.near(instance)
@@ -167,17 +167,17 @@ def _ask(coordinator: Any, method: str, *arguments: Any) -> Any:
     return ray.get(getattr(coordinator, method).remote(*arguments))
 
 
-def _room(ray: Any, wanted: Mapping[str, float]) -> int:
-    found = requests.room([node["Resources"] for node in ray.nodes() if node["Alive"]], wanted)
-    if not found:
-        said = ", ".join(f"{name}={amount:g}" for name, amount in wanted.items())
-        log.error("no machine of the cluster has %s for an instance now; waiting for one that has", said)
-    return max(1, found)
+def _room(ray: Any, request: Mapping[str, float]) -> int:
+    count = requests.room([node["Resources"] for node in ray.nodes() if node["Alive"]], request)
+    if not count:
+        resources = ", ".join(f"{name}={amount:g}" for name, amount in request.items())
+        log.error("no machine of the cluster has %s for an instance now; waiting for one that has", resources)
+    return max(1, count)
 
 
 def _task(order: Order, coordinator: Any, name: str) -> Result:
-    """The task that Ray runs on a machine. It keeps its CPUs while it waits for the coordinator in another thread; Ray
-    cancels it by a KeyboardInterrupt in this one."""
+    """What Ray runs on a machine. The work is done in another thread: a task that waits for the coordinator in its main
+    thread would give up its CPUs, and Ray cancels by a KeyboardInterrupt in this one."""
     import ray
 
     _ask(coordinator, "moved", name, ray.get_runtime_context().get_node_id())
@@ -199,7 +199,7 @@ def _solver(submit: Callable[[Instance], Any], ask: Ask, here: Solve) -> Solve:
         if (run_dir / "journal.jsonl").is_file():
             return _ended(run_dir) or here(instance, run_dir, cancel, on_event)
         try:
-            result = _result(submit(instance), cancel, lambda: on_event(ask("standing", instance.id)))
+            result = _result(submit(instance), cancel, lambda: on_event(ask("status", instance.id)))
         except WorkersLost:
             ask("abandon", instance.id)
             raise
@@ -209,17 +209,18 @@ def _solver(submit: Callable[[Instance], Any], ask: Ask, here: Solve) -> Solve:
 
 
 def _ended(run_dir: Path) -> Result | None:
-    """The result of a run that arrived and was not recorded before this program was killed."""
+    """The result of a run that arrived from a worker, so without states, and was not recorded before this program was
+    killed; None for any other run."""
     with Run.read(run_dir) as run:
         return result_of(run, run.ended) if run.ended and not (run_dir / STORE).exists() else None
 
 
-def _result(ref: Any, cancel: threading.Event, look: Callable[[], None]) -> Result | None:
-    """The result of a task; None if it was cancelled before it began. Its status is read while it runs.
+def _result(ref: Any, cancel: threading.Event, show_status: Callable[[], None]) -> Result | None:
+    """Wait for the result of a task, and show its status meanwhile; None if it was cancelled before it began.
 
     Raises:
-        WorkersLost: whoever worked on it.
-        ConfigError: the machines cannot be given the code or the instances.
+        WorkersLost: the machines or processes that worked on it were lost.
+        ConfigError: the machines cannot receive the code or the instances.
     """
     import ray
     from ray import exceptions
@@ -228,9 +229,9 @@ def _result(ref: Any, cancel: threading.Event, look: Callable[[], None]) -> Resu
         if cancel.is_set():
             ray.cancel(ref)
             break
-        look()
+        show_status()
     else:
-        look()  # at what it came to since the last time
+        show_status()  # what has changed since the last poll
     try:
         result: Result = ray.get(ref)
     except exceptions.TaskCancelledError:

@@ -1,4 +1,4 @@
-"""Remote budget: the limits of the whole batch, as a worker's budget asks the coordinator for them."""
+"""The limits of the whole batch, as a worker's budget asks the coordinator for them."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ __all__ = ["RemoteBudget"]
 
 @dataclass(frozen=True, slots=True)
 class RemoteBudget:
-    """An `agent.budget.ParentBudget`. Thread-safe if `ask` is."""
+    """An `agent.budget.ParentBudget` that asks the coordinator. Thread-safe if `ask` is."""
 
     ask: Ask
     name: str
-    """The instance; empty: the program beside the coordinator, which is not an attempt."""
+    """The instance's id; empty for the program beside the coordinator, which is no attempt."""
     attempt: int
-    """As `WorkerLease`; 0 without a name."""
+    """As in `WorkerLease`; 0 without a name."""
     until: float
     """When the limit of seconds is reached, by this machine's `time.monotonic`; may be infinite."""
 
     @property
     def left_s(self) -> float:
-        """As `ParentBudget`."""
+        """As `ParentBudget.left_s`."""
         return self.until - time.monotonic()
 
     def stop(self, nodes: int = 0) -> Stop | None:
-        """As `ParentBudget`."""
-        found: Stop | None = self.ask("stop", nodes)
-        return found
+        """As `ParentBudget.stop`."""
+        limit: Stop | None = self.ask("stop", nodes)
+        return limit
 
     def used_up(self) -> bool:
-        """As `ParentBudget`."""
+        """As `ParentBudget.used_up`."""
         return bool(self.ask("used_up"))
 
     @contextmanager
     def reserve(self, estimate: Usage) -> Iterator[Callable[[Usage], None]]:
-        """As `ParentBudget`. Raises BudgetSpent."""
-        ticket: int | Stop = self.ask("reserve", self.name, self.attempt, estimate)
-        if isinstance(ticket, Stop):
-            raise BudgetSpent(ticket)
+        """As `ParentBudget.reserve`. Raises BudgetSpent."""
+        reservation: int | Stop = self.ask("reserve", self.name, self.attempt, estimate)
+        if isinstance(reservation, Stop):
+            raise BudgetSpent(reservation)
         try:
-            yield lambda usage: self.settle(usage, ticket=ticket)
+            yield lambda usage: self.ask("settle", usage, 0, reservation)
         finally:
-            self.ask("release", ticket)
+            self.ask("release", reservation)
 
-    def settle(self, usage: Usage, nodes: int = 0, ticket: int | None = None) -> None:
-        """As `ParentBudget`; from a ticket, if there is one."""
-        self.ask("settle", usage, nodes, ticket)
+    def settle(self, usage: Usage, nodes: int = 0) -> None:
+        """As `ParentBudget.settle`."""
+        self.ask("settle", usage, nodes)

@@ -1,4 +1,4 @@
-"""What an instance needs of a machine of the cluster, in Ray's names of resources, and how many fit."""
+"""What an instance requests of a machine of the cluster, by Ray's names of resources, and how many instances fit."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ from agent.errors import UsageError
 
 __all__ = ["options", "read", "room"]
 
-_OWN = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
-"""Resources that Ray has options for."""
+_OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
+"""Resources that a task of Ray has an option for."""
 _AMOUNT = re.compile(r"[0-9]+(\.[0-9]+)?(e[0-9])?")
 
 
 def read(text: str) -> dict[str, float]:
-    """Amounts from `CPU=2,memory=4e9,docker=1`; one CPU if it is not given.
+    """The amounts in `CPU=2,memory=4e9,docker=1`; one CPU if the text names none.
 
     Raises:
-        UsageError: it is not like that.
+        UsageError: the text is malformed.
     """
-    wanted = {"CPU": 1.0}
+    request = {"CPU": 1.0}
     for part in text.split(",") if text else ():
         name, _, amount = part.partition("=")
         if not name or not _AMOUNT.fullmatch(amount):
             raise UsageError(f"--ray-resources {part!r} is not like CPU=2 or docker=1")
-        wanted[name] = float(amount)
-    return wanted
+        request[name] = float(amount)
+    return request
 
 
-def options(wanted: Mapping[str, float]) -> dict[str, Any]:
-    """The amounts as options of a Ray task."""
-    own = {_OWN[name]: amount for name, amount in wanted.items() if name in _OWN}
-    return own | {"resources": {name: amount for name, amount in wanted.items() if name not in _OWN and amount}}
+def options(request: Mapping[str, float]) -> dict[str, Any]:
+    """A request as options of a task of Ray."""
+    builtin = {_OPTIONS[name]: amount for name, amount in request.items() if name in _OPTIONS}
+    return builtin | {
+        "resources": {name: amount for name, amount in request.items() if name not in _OPTIONS and amount}
+    }
 
 
-def room(machines: Iterable[Mapping[str, float]], wanted: Mapping[str, float]) -> int:
-    """How many instances fit on these machines at the same time, given the resources of each."""
-    asked = {name: amount for name, amount in wanted.items() if amount} or {"CPU": 1.0}
-    return sum(min(int(machine.get(name, 0) / amount) for name, amount in asked.items()) for machine in machines)
+def room(machines: Iterable[Mapping[str, float]], request: Mapping[str, float]) -> int:
+    """How many instances fit on these machines at the same time; each machine is given by its resources."""
+    needs = {name: amount for name, amount in request.items() if amount} or {"CPU": 1.0}
+    return sum(min(int(machine.get(name, 0) / amount) for name, amount in needs.items()) for machine in machines)

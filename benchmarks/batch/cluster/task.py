@@ -1,5 +1,4 @@
-"""The task of a worker: one instance on a machine of the cluster, from the call until the run's folder has been sent
-back."""
+"""Solves one instance on a machine of the cluster, and sends the run's folder back."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from benchmarks.batch.cluster import transfer
 from benchmarks.batch.cluster.coordinator import Ask, WorkerLease
 from benchmarks.batch.cluster.remote_budget import RemoteBudget
 from benchmarks.batch.runner import solver_of, state_of
-from benchmarks.batch.status import Standing
+from benchmarks.batch.status import InstanceStatus
 from benchmarks.data.instances import InstanceBroken
 from benchmarks.data.sources import open_source
 
@@ -31,16 +30,16 @@ __all__ = ["Order", "work"]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What all workers of a batch are told."""
+    """What all workers of a batch receive."""
 
     source: str
-    """The name of the source on the workers."""
+    """The name of the source of instances on the workers."""
     reveal: bool
     settings: Settings
 
 
 def work(order: Order, name: str, ask: Ask, cancel: threading.Event) -> Result:
-    """Solve an instance in a folder that is removed afterwards; the coordinator has the run by then.
+    """Solve an instance in a temporary folder and send the run to the coordinator.
 
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.build.composition.start`.
@@ -52,9 +51,9 @@ def work(order: Order, name: str, ask: Ask, cancel: threading.Event) -> Result:
         try:
             result = _solved(order, name, ask, lease, Path(place), cancel)
         except Exception as error:
-            _hand_over(Path(place) / name, ask, lease, ended=_settled(None, error))
+            _send_back(Path(place) / name, ask, lease, ended=_settled(None, error))
             raise
-        _hand_over(Path(place) / name, ask, lease, ended=_settled(result, result.error))
+        _send_back(Path(place) / name, ask, lease, ended=_settled(result, result.error))
         on_engine = any((Path(place) / name / STORE / note).exists() for note in ("volume", "commit"))
     if on_engine:
         for left in leftovers():
@@ -63,19 +62,19 @@ def work(order: Order, name: str, ask: Ask, cancel: threading.Event) -> Result:
 
 
 @dataclass(slots=True)
-class _Telling:
-    """Reports the status of an attempt to the coordinator, from events of any thread."""
+class _StatusReporter:
+    """Reports the status of an attempt to the coordinator. Thread-safe."""
 
     ask: Ask
     name: str
     attempt: int
-    standing: Standing = field(default_factory=Standing)
+    status: InstanceStatus = field(default_factory=InstanceStatus)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def take(self, news: Event | Standing) -> None:
+    def report(self, news: Event | InstanceStatus) -> None:
         with self.lock:
-            self.standing = news if isinstance(news, Standing) else self.standing.after(news)
-            self.ask("stands", self.name, self.attempt, self.standing)
+            self.status = news if isinstance(news, InstanceStatus) else self.status.after(news)
+            self.ask("report_status", self.name, self.attempt, self.status)
 
 
 def _settled(result: Result | None, error: Exception | None) -> bool:
@@ -83,14 +82,14 @@ def _settled(result: Result | None, error: Exception | None) -> bool:
     return not interrupted and state_of(result, error) in ("done", "limit")
 
 
-def _hand_over(run_dir: Path, ask: Ask, lease: WorkerLease, *, ended: bool) -> None:
+def _send_back(run_dir: Path, ask: Ask, lease: WorkerLease, *, ended: bool) -> None:
     if (run_dir / "journal.jsonl").is_file():
         transfer.send(run_dir, lambda piece: ask("receive", run_dir.name, lease.attempt, piece))
         ask("unpack", run_dir.name, lease.attempt, ended)
 
 
 def _log_without_secrets() -> None:
-    """Redact what libraries log to Ray's files."""
+    """Redact what libraries log, which Ray writes to a file."""
     handler = logging.StreamHandler()
     handler.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -99,7 +98,7 @@ def _log_without_secrets() -> None:
 def _solved(order: Order, name: str, ask: Ask, lease: WorkerLease, place: Path, cancel: threading.Event) -> Result:
     source = open_source(order.source, place / "clones", reveal=order.reveal)
     solve = solver_of(source, order.settings, RemoteBudget(ask, name, lease.attempt, time.monotonic() + lease.left_s))
-    instance = next((each for each in source.instances() if each.id == name), None)
+    instance = next((i for i in source.instances() if i.id == name), None)
     if instance is None:
-        raise InstanceBroken(f"{order.source} holds no instance {name} on this machine")
-    return solve(instance, place / name, cancel, _Telling(ask, name, lease.attempt).take)
+        raise InstanceBroken(f"{order.source} has no instance {name} on this machine")
+    return solve(instance, place / name, cancel, _StatusReporter(ask, name, lease.attempt).report)

@@ -1,4 +1,4 @@
-"""Transfer: a run's folder as a stream of small pieces of a compressed archive, without its states."""
+"""Sends a run's folder as a stream of small pieces of a compressed archive. States are not sent."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agent.run.paths import STORE
 __all__ = ["PIECE", "send"]
 
 PIECE = 64 * 1024
-"""The most bytes of a piece: Ray passes arguments of up to 100 KiB with the call, and keeps larger ones in its object
+"""The largest piece, in bytes: Ray passes arguments of up to 100 KiB with the call and keeps larger ones in its object
 store."""
 
 
 def send(folder: Path, deliver: Callable[[bytes], None]) -> None:
-    """Send a run's folder without its states, piece by piece; only one piece is held in memory."""
+    """Deliver a run's folder without its states, piece by piece; memory holds one piece at a time."""
     with tarfile.open(fileobj=cast("IO[bytes]", _Pieces(deliver)), mode="w|gz", bufsize=PIECE) as archive:
         for path in sorted(folder.iterdir()):
             if path.name != STORE:
@@ -25,7 +25,7 @@ def send(folder: Path, deliver: Callable[[bytes], None]) -> None:
 
 
 class _Pieces:
-    """The file that an archive is written to."""
+    """The file that the archive is written to."""
 
     def __init__(self, deliver: Callable[[bytes], None]) -> None:
         self._deliver = deliver

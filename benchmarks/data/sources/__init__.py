@@ -1,4 +1,4 @@
-"""Where instances come from: one adapter a set."""
+"""Sources of instances: one adapter for each format of sets."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ class Source(Protocol):
     """A set of instances."""
 
     def instances(self) -> Iterator[Instance]:
-        """All of them, in the order of the set. Makes nothing on disk."""
+        """All instances, in the order of the set. Makes nothing on disk."""
         ...
 
     def prepare(self, instance: Instance) -> None:
-        """Make the checkout that `instance.task.workspace` names, in place of whatever is there.
+        """Make the checkout that `instance.task.workspace` names, in place of anything that is there.
 
         Raises:
-            InstanceBroken: the set does not hold together.
+            InstanceBroken: the set is inconsistent.
         """
         ...
 
 
 def open_source(name: str, work: Path, *, reveal: bool = False) -> Source:
-    """The source that `name` stands for: a file or folder, or a set of the Hugging Face hub (`owner/name`), with
-    `:PART` for one of its splits, or for a level of RefactorBench. Its checkouts are made below `work`.
+    """Open a source by name: a file or folder, or a set of the Hugging Face hub (`owner/name`); `:PART` after it
+    selects a split, or a level of RefactorBench. Checkouts are made below `work`.
 
     Raises:
-        UsageError: nothing is known by that name.
+        UsageError: there is no such source.
     """
     place, part = parted(name)
     path = Path(place)
     if path.is_dir():
         return _of_folder(path, part, work, reveal=reveal)
     if path.is_file():
-        _see_no_part(path, part)
+        _refuse_part(path, part)
         return _of_file(path, work, reveal=reveal)
     if _ON_THE_HUB.fullmatch(place):
         from benchmarks.data.sources.hub import dataset_files
@@ -58,20 +58,20 @@ def open_source(name: str, work: Path, *, reveal: bool = False) -> Source:
 
 
 def in_full(name: str) -> str:
-    """The name of a source from wherever one stands: that of a set of the hub as it is, else the whole path."""
+    """The name of a source for use from any folder: the absolute path, or the name of a set of the hub as it is."""
     place, _ = parted(name)
     return str(Path(name).resolve()) if Path(place).exists() else name
 
 
 def parted(name: str) -> tuple[str, str]:
-    """The place that `name` says, and the part of it that it names; empty: none."""
+    """Split a name at its last colon into the source and its part, which is empty if there is none."""
     place, _, part = name.rpartition(":")
     return (place, part) if place and not Path(name).exists() else (name, "")
 
 
-def _see_no_part(path: Path, part: str) -> None:
+def _refuse_part(path: Path, part: str) -> None:
     if part:
-        raise UsageError(f"{path} has no splits or levels of which {part!r} could be one")
+        raise UsageError(f"{path} has no splits or levels, so none is called {part!r}")
 
 
 def _of_folder(folder: Path, part: str, work: Path, *, reveal: bool) -> Source:
@@ -80,21 +80,21 @@ def _of_folder(folder: Path, part: str, work: Path, *, reveal: bool) -> Source:
     from benchmarks.data.sources.table import Table
 
     if (undivided := _undivided(folder, work, reveal=reveal)) is not None:
-        _see_no_part(folder, part)
+        _refuse_part(folder, part)
         return undivided
     if RefactorBench.fits(folder):
         return RefactorBench(folder, work, part or LEVELS[0], reveal)
-    found = files.data_files(folder)
-    if not found:
+    data_files = files.data_files(folder)
+    if not data_files:
         raise UsageError(
             f"{folder} holds no instances: no instances.jsonl, no {' or '.join(files.SUFFIXES)} file, no Harbor task "
             "and no programs like those of QuixBugs or RefactorBench"
         )
-    return Table(str(folder), partial(files.of_split, folder, found, part, f"{folder}:{part}"), reveal)
+    return Table(str(folder), partial(files.of_split, folder, data_files, part, f"{folder}:{part}"), reveal)
 
 
 def _undivided(folder: Path, work: Path, *, reveal: bool) -> Source | None:
-    """The source of a folder that has neither splits nor levels; None: it is none of these."""
+    """The source of a folder in a format without splits or levels; None for other folders."""
     from benchmarks.data.sources.harbor import Harbor
     from benchmarks.data.sources.quixbugs import QuixBugs
 
@@ -106,7 +106,7 @@ def _undivided(folder: Path, work: Path, *, reveal: bool) -> Source | None:
 
 
 def _of_file(file: Path, work: Path, *, reveal: bool) -> Source:
-    """The first row tells whether the checkouts are bundles beside the file, or in images."""
+    """The source of a file. Its first row tells whether the checkouts are bundles beside the file or are in images."""
     from benchmarks.data.sources.bundles import Bundles
     from benchmarks.data.sources.files import read_rows
     from benchmarks.data.sources.table import Table

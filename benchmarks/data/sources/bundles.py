@@ -1,7 +1,7 @@
-"""Instances as lines of SWE-bench fields, each with a git bundle beside the file.
+"""Our own format: JSON lines with SWE-bench's fields, each with a git bundle beside the file.
 
-On top of SWE-bench's fields: `bundle` (path relative to the file), `test_cmd` (shell command that runs the tests),
-`requirements` (pinned packages), `license`, `source_url`.
+Additional fields: `bundle` (path relative to the file), `test_cmd` (shell command that runs the tests), `requirements`
+(pinned packages), `license`, `source_url`.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ ENV = "/opt/env"
 MOUNT = "/workspace"
 _ENVIRONMENT = {"TZ": "UTC", "COLUMNS": "80", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 _INSTALLED = {"PATH": f"{ENV}/bin:/usr/local/bin:/usr/bin:/bin", "VIRTUAL_ENV": ENV}
-"""Where there are packages of its own."""
+"""Environment variables for instances with requirements."""
 _TAGS = ("repo", "license", "source_url", "difficulty", "version")
 
 
 @dataclass(frozen=True, slots=True)
 class Bundles:
-    """A file of instances. With `reveal` the tests that have to pass are in the checkout, and protected there."""
+    """A file of instances. With `reveal`, the hidden tests are in the checkout and protected."""
 
     file: Path
     work: Path
-    """Checkouts are made here, one a folder."""
+    """Checkouts are made here, each in its own folder."""
     reveal: bool = False
 
     def instances(self) -> Iterator[Instance]:
-        """In the order of the file.
+        """The instances, in the order of the file.
 
         Raises:
-            UsageError: a line without a field that is needed, or an id twice.
+            UsageError: a line lacks a field, or an id occurs twice.
         """
         seen: set[str] = set()
         for number, row in enumerate(read_lines(self.file), 1):
@@ -59,7 +59,7 @@ class Bundles:
             yield instance
 
     def prepare(self, instance: Instance) -> None:
-        """Clone the bundle; with `reveal`, put the hidden tests in and make that the base commit."""
+        """Clone the bundle; with `reveal`, add the hidden tests to the base commit."""
         folder = instance.task.workspace.path
         assert folder is not None
         clones.clone(self.file.parent / instance.task.tags["bundle"], instance.task.base, folder)
@@ -94,18 +94,18 @@ class Bundles:
         if not self.reveal:
             return instance
         protected = tuple(escape(path) for path in clones.paths_of(hidden.test_patch))
-        seen = replace(task, goal_tests=hidden.fail_to_pass, protected_paths=protected)
-        return replace(instance, task=seen, mode="revealed")
+        task = replace(task, goal_tests=hidden.fail_to_pass, protected_paths=protected)
+        return replace(instance, task=task, mode="revealed")
 
 
 def workspace_of(path: Path, requirements: Sequence[str]) -> Workspace:
-    """A clone beside a virtual environment with the packages; without packages, the sandbox's own Python."""
+    """A workspace with a clone and, if there are requirements, a virtual environment with them."""
     env = _ENVIRONMENT | (_INSTALLED if requirements else {})
     return Workspace(path=path, mount=MOUNT, environment=environment_of(requirements), env=env)
 
 
 def environment_of(requirements: Sequence[str]) -> tuple[str, ...]:
-    """The commands that make the virtual environment with these packages in `ENV`; none where there are none."""
+    """The commands that make a virtual environment with these packages in `ENV`; none without packages."""
     packages = " ".join(quote(requirement) for requirement in sorted(requirements))
     install = (f"python3 -m venv {ENV}", f"{ENV}/bin/pip install -q --disable-pip-version-check {packages}")
     return install if packages else ()

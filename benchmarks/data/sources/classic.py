@@ -1,5 +1,8 @@
-"""Eval scripts of rows of SWE-bench's first generation in other languages than Python, as its harness of 4.1.0 made
-them: these rows name a repository and a version, and how that is tested only the harness knew (`specs.json`)."""
+"""Eval scripts for rows of SWE-bench's first generation in other languages than Python.
+
+These rows name only a repository and a version; how that is tested was known to the harness alone. The scripts are
+those that the harness of 4.1.0 made, from its specifications in `specs.json`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _CONFIGS = {
         "6.11.5", "8.9.1", "8.9.3", "8.9.4", "8.11.0", "8.11.2", "10.4.1", "10.5.0", "10.6.0", "10.9.0",
     ),
 }  # fmt: skip
-"""The ending of jest's configuration in versions of Calypso."""
+"""The suffix of jest's configuration file in versions of Calypso."""
 
 
 @cache
@@ -35,28 +38,30 @@ def _repos() -> Mapping[str, Any]:
 
 
 def parser_and_type(repo: str) -> tuple[str, str]:
-    """What reads the logs of a repository, and how; empty: it is none of these."""
-    known = _repos().get(repo, {})
-    return known.get("parser", ""), known.get("eval_type", "pass_and_fail")
+    """The log parser of a repository and its eval type; the parser is empty for a repository that is not known."""
+    entry = _repos().get(repo, {})
+    return entry.get("parser", ""), entry.get("eval_type", "pass_and_fail")
 
 
 def eval_script(row: Row, version: str) -> str:
-    """The script that grades a row; empty: it is not known how its version is tested.
+    """The script that grades a row; empty if it is not known how its version is tested.
 
     Raises:
-        ValueError: the test patch is none.
+        ValueError: the test patch is malformed.
     """
-    known = _repos().get(row["repo"], {"specs": ()})["specs"]
-    spec = next((each for each in known if version in each["versions"]), None)
+    specs = _repos().get(row["repo"], {"specs": ()})["specs"]
+    spec = next((spec for spec in specs if version in spec["versions"]), None)
     if spec is None:
         return ""
     changed = changes.changes(row["test_patch"].encode("utf-8", "surrogateescape"))
     tests = _of_calypso(version, changed) if row["repo"] == _CALYPSO else spec["test"]
-    return "\n".join(_lines(row, [each.old for each in changed if each.old], spec["build"], tests))
+    return "\n".join(_lines(row, [change.old for change in changed if change.old], spec["build"], tests))
 
 
-def _lines(row: Row, there: Sequence[str], build: Sequence[str], tests: Sequence[str]) -> list[str]:
-    put_back = f"git checkout {row['base_commit']} {' '.join(there)}" if there else 'echo "No test files to reset"'
+def _lines(row: Row, existing: Sequence[str], build: Sequence[str], tests: Sequence[str]) -> list[str]:
+    put_back = (
+        f"git checkout {row['base_commit']} {' '.join(existing)}" if existing else 'echo "No test files to reset"'
+    )
     return [
         "#!/bin/bash",
         "set -uxo pipefail",
@@ -75,8 +80,8 @@ def _lines(row: Row, there: Sequence[str], build: Sequence[str], tests: Sequence
 
 
 def _of_calypso(version: str, changed: Sequence[changes.Change]) -> list[str]:
-    """A command for each file of tests; of a snapshot its folder's parent is run."""
-    return [command for each in changed for command in _on_path(version, each.new or each.old or "")]
+    """The commands that run the changed test files. For a snapshot file, the parent of its folder is run."""
+    return [command for change in changed for command in _on_path(version, change.new or change.old or "")]
 
 
 def _on_path(version: str, path: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a column of a public row holds, read from either of the forms in which sets keep it."""
+"""Reads the columns of public rows, whose form differs between sets."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Row = Mapping[str, Any]
 
 
 def test_ids(value: str | list[str]) -> tuple[str, ...]:
-    """A list of test ids, which some sets keep in a string, as JSON or as Python writes it.
+    """A list of test ids, which some sets store as text, in the form of JSON or of a Python literal.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the value is not a list of texts.
     """
     ids = _literal(value) if isinstance(value, str) else value
     if not isinstance(ids, list | tuple) or not all(isinstance(i, str) for i in ids):
@@ -27,25 +27,25 @@ def test_ids(value: str | list[str]) -> tuple[str, ...]:
 
 
 def read_object(value: str | Mapping[str, Any]) -> dict[str, Any]:
-    """A dict, which some sets keep as JSON in a string.
+    """A dict, which some sets store as JSON text.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the value is not an object.
     """
-    found = json.loads(value) if isinstance(value, str) else value
-    if not isinstance(found, Mapping):
+    data = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(data, Mapping):
         raise ValueError(f"{str(value)[:80]!r} is not an object")
-    return dict(found)
+    return dict(data)
 
 
 def patch(text: str | None) -> bytes:
-    """The bytes of a patch. Without the end of its last line, which some sets cut off, git would refuse it."""
+    """The bytes of a patch. The final newline, without which git refuses it, is added if a set has cut it off."""
     data = (text or "").encode("utf-8", "surrogateescape")
     return data if not data or data.endswith(b"\n") else data + b"\n"
 
 
 def instance_name(instance_id: str) -> str:
-    """The id, where it can name a folder.
+    """The id, after a check that it can name a folder.
 
     Raises:
         ValueError: it cannot.
@@ -56,7 +56,7 @@ def instance_name(instance_id: str) -> str:
 
 
 def path_inside(folder: Path, name: str) -> Path:
-    """The file that a set names by its path from the folder.
+    """The file at a path, relative to the folder, that a set gives.
 
     Raises:
         ValueError: the name leads out of the folder.
@@ -67,7 +67,7 @@ def path_inside(folder: Path, name: str) -> Path:
 
 
 def first(row: Row, *columns: str) -> str:
-    """The text of the first of these columns that has one; empty when none has."""
+    """The text of the first of these columns that is not empty; empty if all are."""
     return next((str(row[column]) for column in columns if row.get(column)), "")
 
 

@@ -1,4 +1,5 @@
-"""Rows of files: JSON lines, a JSON array, Parquet, Arrow as `datasets` saves it; of a folder, with a file a split."""
+"""Reads rows from files (JSON lines, a JSON array, Parquet, Arrow as `datasets` saves it) and finds the files of a
+split in a folder."""
 
 from __future__ import annotations
 
@@ -16,16 +17,16 @@ __all__ = ["SUFFIXES", "USUAL", "called", "data_files", "of_split", "read_rows"]
 
 SUFFIXES = (".jsonl", ".json", ".parquet", ".arrow")
 USUAL = ("test", "train")
-"""The splits that are taken when none is named, the first that there is."""
+"""The splits to try, in this order, if none is named."""
 _PART = re.compile(r"-\d+-of-\d+.*")
 _ABOUT = ("dataset_info.json", "dataset_infos.json", "state.json", "dataset_dict.json")
 
 
 def read_rows(files: Iterable[Path]) -> Iterator[Row | ValueError]:
-    """The rows of these files, in their order; in the place of one that cannot be read, why.
+    """The rows of these files, in order; a row that cannot be read is replaced by the error.
 
     Raises:
-        UsageError: a file holds no rows, or its format cannot be read here.
+        UsageError: a file is not a table of rows, or its format cannot be read here.
     """
     for file in files:
         folder = programs.folder_beside(file)
@@ -40,7 +41,7 @@ def _rows_of(file: Path) -> Iterable[Row | ValueError]:
         return _array(file)
     if file.suffix in (".parquet", ".arrow"):
         return _table(file)
-    raise UsageError(f"{file} is no table of instances; give a file that ends with {', '.join(SUFFIXES)}")
+    raise UsageError(f"{file} is not a table of instances; give a file that ends with {', '.join(SUFFIXES)}")
 
 
 def _lines(file: Path) -> Iterator[Row | ValueError]:
@@ -60,41 +61,41 @@ def _object(line: bytes, number: int) -> Row | ValueError:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The files of a folder, and of those in it, that may hold rows; sorted."""
-    found = (path for suffix in SUFFIXES for path in folder.rglob(f"*{suffix}"))
-    return sorted(path for path in found if path.is_file() and not _about(path))
+    """The files below a folder that may hold rows, sorted."""
+    paths = (path for suffix in SUFFIXES for path in folder.rglob(f"*{suffix}"))
+    return sorted(path for path in paths if path.is_file() and not _is_metadata(path))
 
 
-def _about(path: Path) -> bool:
-    """Whether a file of a set holds none of its rows."""
+def _is_metadata(path: Path) -> bool:
+    """Whether a file describes or caches a set and holds none of its rows."""
     return path.name in _ABOUT or (path.suffix == ".arrow" and path.name.startswith("cache-"))
 
 
 def of_split(folder: Path, files: Sequence[Path], split: str, name: str) -> list[Path]:
-    """Those of the files that are of a split: it is a word of the path (`data/test-00000-of-00001.parquet`).
+    """The files of a split, whose name is a part of their path (`data/test-00000-of-00001.parquet`).
 
-    Without a `split`, the only one, else `test`, else `train`.
+    Without a `split`: `test`, else `train`, else the only one.
 
     Raises:
-        UsageError: there is no such split, or which one is meant is not clear.
+        UsageError: there is no such split, or none is named and there are several.
     """
-    for wanted in (split,) if split else USUAL:
-        if found := called(folder, files, wanted):
-            return found
-    there = ", ".join(path.relative_to(folder).as_posix() for path in files) or "no files with rows"
-    if split or len({(_whole(path), path.suffix) for path in files}) != 1:
-        asked = f"no split {split!r}" if split else "several files, and none of a split called test or train"
-        raise UsageError(f"{name} has {asked} but {there}; name the split: {name.partition(':')[0]}:SPLIT")
+    for candidate in (split,) if split else USUAL:
+        if split_files := called(folder, files, candidate):
+            return split_files
+    present = ", ".join(path.relative_to(folder).as_posix() for path in files) or "no files with rows"
+    if split or len({(_without_number(path), path.suffix) for path in files}) != 1:
+        problem = f"no split {split!r}" if split else "several files, and none of a split called test or train"
+        raise UsageError(f"{name} has {problem} but {present}; name the split: {name.partition(':')[0]}:SPLIT")
     return list(files)
 
 
 def called(folder: Path, files: Iterable[Path], split: str) -> list[Path]:
-    """Those of the files that a word of their path says are of the split."""
-    return [path for path in files if split in _whole(path.relative_to(folder)).parts]
+    """The files whose path has the name of the split as a part."""
+    return [path for path in files if split in _without_number(path.relative_to(folder)).parts]
 
 
-def _whole(path: PurePath) -> PurePath:
-    """What a file is a part of: `data/dev` of `data/dev-00000-of-00002.parquet`."""
+def _without_number(path: PurePath) -> PurePath:
+    """The path without suffix and part number: `data/dev` for `data/dev-00000-of-00002.parquet`."""
     return path.with_name(_PART.sub("", path.stem))
 
 
@@ -104,7 +105,7 @@ def _array(file: Path) -> Iterator[Row | ValueError]:
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"cannot read instances from {file}: {error}") from error
     if not isinstance(rows, list):
-        raise UsageError(f"{file} is not a JSON array of objects, an instance each")
+        raise UsageError(f"{file} is not a JSON array with an object for each instance")
     yield from (row if isinstance(row, dict) else ValueError("it is not a JSON object") for row in rows)
 
 
@@ -115,14 +116,14 @@ def _table(file: Path) -> Iterator[Row]:
         raise UsageError(f"{file.name} needs pyarrow to be read: pip install 'ramify[bench]'") from error
     try:
         for batch in _batches(file):
-            # dates, which JSON does not have, become text
+            # dates, which JSON cannot represent, become text
             yield from json.loads(json.dumps(batch.to_pylist(), default=str))
     except (OSError, ArrowException) as error:
         raise UsageError(f"cannot read instances from {file}: {error}") from error
 
 
 def _batches(file: Path) -> Iterator[Any]:
-    """Some rows at a time, as pyarrow has them."""
+    """The rows as pyarrow batches of limited size."""
     if file.suffix == ".parquet":
         from pyarrow.parquet import ParquetFile
 

@@ -1,4 +1,4 @@
-"""Which set a row is of, told from its columns and from nothing else."""
+"""Recognises the set that a row comes from, by its columns alone."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ __all__ = ["FORMATS", "Format", "format_of"]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The rows of a set."""
+    """The format of a set's rows."""
 
     name: str
     read: Callable[[Row], Instance]
     marks: tuple[str, ...]
-    """Columns that, together, no format further down has."""
+    """Columns that identify the format: no later entry of `FORMATS` has all of them."""
     needs: tuple[str, ...]
     """The other columns that an instance is made of."""
     lacks: tuple[str, ...] = ()
-    """Columns that tell that it is another one."""
+    """Columns that rows of this format do not have."""
     lists: tuple[str, ...] = ()
-    """Columns that are lists here, and text in a format further down."""
+    """Columns that are lists in this format, and text in a later one."""
 
     def fits(self, row: Row) -> bool:
-        """Whether the row is of this format, complete or not."""
+        """Whether the row has this format, complete or not."""
         has_lists = all(isinstance(row.get(column), list | tuple) for column in self.lists)
         return has_lists and not self.missing(row, self.marks) and not any(_has(row, column) for column in self.lacks)
 
     def missing(self, row: Row, columns: tuple[str, ...]) -> list[str]:
-        """Those of these columns that the row does not have."""
+        """The columns that the row lacks."""
         return [column for column in columns if not _has(row, column)]
 
 
 def _has(row: Row, column: str) -> bool:
-    """A table has null where a row of another shape has no such column."""
+    """Whether a row has a value in a column. A table has null where the rows differ in their columns."""
     return row.get(column) is not None
 
 
@@ -96,23 +96,23 @@ FORMATS = (
     ),
     Format("SWE-bench", swebench, _LISTS, _COMMON),
 )
-"""Every format, the more particular ones first."""
+"""Every format, the more specific ones first."""
 
 
 def format_of(row: Row) -> Format:
     """The format of a row.
 
     Raises:
-        ValueError: it is of none, or lacks a column; the message names what is missing.
+        ValueError: no format fits, or the row lacks a column; the message names the missing columns.
     """
-    for known in FORMATS:
-        if known.fits(row):
-            if absent := known.missing(row, known.needs):
-                raise ValueError(f"it looks like {known.name} but has no {', '.join(absent)}")
-            return known
-    nearest = min(FORMATS, key=lambda known: len(known.missing(row, (*known.marks, *known.needs))))
-    absent = nearest.missing(row, (*nearest.marks, *nearest.needs))
+    for form in FORMATS:
+        if form.fits(row):
+            if missing := form.missing(row, form.needs):
+                raise ValueError(f"it looks like {form.name} but has no {', '.join(missing)}")
+            return form
+    nearest = min(FORMATS, key=lambda form: len(form.missing(row, (*form.marks, *form.needs))))
+    missing = nearest.missing(row, (*nearest.marks, *nearest.needs))
     raise ValueError(
-        f"its columns ({', '.join(sorted(row)) or 'none'}) are of no known set; the nearest is {nearest.name}, for "
-        f"which it lacks {', '.join(absent)}"
+        f"its columns ({', '.join(sorted(row)) or 'none'}) fit no known set; the nearest is {nearest.name}, for "
+        f"which it lacks {', '.join(missing)}"
     )

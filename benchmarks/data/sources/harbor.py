@@ -1,7 +1,7 @@
-"""Harbor: folders with a task each (`task.toml`, `instruction.md`, `environment`, `tests`, `solution`).
+"""Harbor: a folder for each task (`task.toml`, `instruction.md`, `environment`, `tests`, `solution`).
 
-The checkout is the working directory of the task's image. `tests/test.sh` runs as Harbor runs it, at `/tests`, and
-says what a state is worth in `/logs/verifier`: a reward of 1 resolves the task.
+The checkout is the working directory of the task's image. `tests/test.sh` runs as in Harbor, at `/tests`, and writes
+a reward to `/logs/verifier`; a reward of 1 resolves the task.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ cd /logs/verifier; test -f reward.txt && exec grep -Eqx '[[:space:]]*1(\.0*)?[[:
 exec grep -Eq '"reward" *: *1(\.0*)?[[:space:]]*([,}]|$)' reward.json"""
 _SOLVE = "\nbash /solution/solve.sh"
 _NO_TESTS = "true"
-"""What a solver may know of the tests: nothing."""
+"""The test command of a solver, which may know nothing of the tests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Harbor:
-    """The tasks of a folder, in the order of their names; or the one task that the folder is."""
+    """The tasks of a folder, in the order of their names, or the single task in a folder."""
 
     folder: Path
     reveal: bool = False
@@ -47,8 +47,8 @@ class Harbor:
         return (folder / "task.toml").is_file() or any(folder.glob("*/task.toml"))
 
     def instances(self) -> Iterator[Instance]:
-        """Raises UsageError where a task lacks a file, or its tests are to be revealed: they are no files of the
-        checkout."""
+        """The tasks. Raises UsageError if a task lacks a file, or if its tests are to be revealed, which is impossible
+        as they are not files of the checkout."""
         if self.reveal:
             raise UsageError(f"{self.folder} has Harbor tasks, whose tests cannot be revealed")
         single = (self.folder / "task.toml").is_file()
@@ -56,10 +56,10 @@ class Harbor:
             try:
                 yield _instance(file.parent.resolve())
             except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                raise UsageError(f"{file.parent} is no Harbor task: {error}") from error
+                raise UsageError(f"{file.parent} is not a Harbor task: {error}") from error
 
     def prepare(self, instance: Instance) -> None:
-        """Build the image of a task that names none, unless it is there."""
+        """Build the image of a task that names none, unless it exists."""
         from docker.errors import BuildError, DockerException, ImageNotFound
 
         from sandboxes.docker.client import connect
@@ -106,7 +106,7 @@ def _instance(folder: Path) -> Instance:
 
 
 def _image(folder: Path, environment: dict[str, Any]) -> tuple[str, str]:
-    """The task's image, and the folder that it is built from where it is not named."""
+    """The task's image and, if the task does not name it, the folder that it is built from."""
     if named := environment.get("docker_image"):
         return images.qualified(named), ""
     context = folder / "environment"
@@ -116,13 +116,13 @@ def _image(folder: Path, environment: dict[str, Any]) -> tuple[str, str]:
 
 
 def _unpacked(folder: Path, target: str) -> str:
-    """A command that makes the folder anew inside."""
+    """A command that recreates the folder in the sandbox."""
     data = base64.b64encode(_packed(folder)).decode()
     return f"rm -rf {target}; mkdir -p {target}; printf %s {data} | base64 -d | tar -x -C {target}"
 
 
 def _packed(folder: Path) -> bytes:
-    """The files of a folder with their modes: the same bytes for the same files."""
+    """A tar archive of the files of a folder with their modes. The same files give the same bytes."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for path in sorted(folder.rglob("*")):

@@ -1,5 +1,5 @@
-"""Sets of the Hugging Face hub, through its own client: the cache, the token, the endpoint and the offline mode are
-as it has them (`HF_HOME`, `HF_TOKEN`, `HF_ENDPOINT`, `HF_HUB_OFFLINE`)."""
+"""Sets of the Hugging Face hub, through its own client, with the client's cache, token, endpoint and offline mode
+(`HF_HOME`, `HF_TOKEN`, `HF_ENDPOINT`, `HF_HUB_OFFLINE`)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["dataset_files"]
 
 
 def dataset_files(repository: str, split: str) -> list[Path]:
-    """The files of a split of the set `owner/name`, downloaded when the cache lacks them. Without a `split`, `test` is
-    looked for, and only where there is none the whole set is had.
+    """The files of a split of the set `owner/name`, downloaded if the cache lacks them. Without a `split`, `test` is
+    tried first, and the whole set is downloaded only if there is none.
 
     Raises:
-        UsageError: the client is not installed, there is no such set or split, or it cannot be had.
+        UsageError: the client is not installed, there is no such set or split, or it cannot be downloaded.
     """
     folder = _snapshot(repository, split or USUAL[0])
     if not split and not called(folder, data_files(folder), USUAL[0]):
@@ -26,8 +26,8 @@ def dataset_files(repository: str, split: str) -> list[Path]:
 
 
 def _snapshot(repository: str, word: str) -> Path:
-    """The set as it is now, or as the cache has it where the hub cannot be asked: its files of rows whose path has the
-    word."""
+    """Download the data files whose path contains the word, in the set's present state; if the hub cannot be reached,
+    the cached state is used."""
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
@@ -38,10 +38,10 @@ def _snapshot(repository: str, word: str) -> Path:
         return Path(snapshot_download(repository, repo_type="dataset", allow_patterns=patterns))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         raise UsageError(
-            f"cannot have the set {repository}: {_said(error)}; see that it exists, that HF_TOKEN may read it and that "
-            "the hub can be reached, or give a file of it"
+            f"cannot download the set {repository}: {_first_line(error)}; check that it exists, that HF_TOKEN may read "
+            "it and that the hub can be reached, or give a file of it"
         ) from error
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,6 +1,6 @@
-"""Where the checkout of a row is: the name of its image, and what is done there before a solver sees it.
+"""The image that holds the checkout of a row, and what is done to the checkout before a solver sees it.
 
-Precedence of images: the `--image` of the command line, then the row's own, then the one that its set's rule derives.
+Precedence of images: `--image` on the command line, then the row's own, then the one that the set's rule derives.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ folder=$(git rev-parse --git-dir)
 rm -rf "$folder"/FETCH_HEAD "$folder"/ORIG_HEAD "$folder"/objects/info/commit-graph*
 git reflog expire --expire=now --all
 git gc -q --prune=now"""
-"""Takes what does not lead to HEAD out of the repository: it may be the solution. Tags before HEAD stay: versions are
-made of them."""
+"""Removes from the repository what does not lead to HEAD, since it may hold the solution. Tags before HEAD stay, since
+version numbers are derived from them."""
 
 SEALED_WHERE_KEPT = f"test ! -e .git || {{\n{SEALED}\n}}"
-"""The same for an image whose workspace need not be a repository."""
+"""As `SEALED`, for an image whose workspace need not be a repository."""
 
 ALONE = """set -e
 git() { command git -c safe.directory='*' -c user.name=ramify -c user.email=ramify@localhost "$@"; }
 git checkout -q --detach "$(git commit-tree -m base "HEAD^{tree}")"
 git for-each-ref --format='delete %(refname)' | git update-ref --no-deref --stdin"""
-"""Makes HEAD the only commit there is, for histories that show what to undo; comes before `SEALED`."""
+"""Makes HEAD the only commit, for histories that show what to undo; runs before `SEALED`."""
 
 
 def applying(patch: bytes) -> str:
-    """A command that makes a patch part of HEAD, which does not show it any more."""
+    """A command that commits a patch, so that no diff against HEAD shows it."""
     text = patch.decode("utf-8", "surrogateescape")
     return f"""set -e
 git() {{ command git -c safe.directory='*' -c user.name=ramify -c user.email=ramify@localhost "$@"; }}
@@ -55,22 +55,22 @@ git commit -q --no-verify -m base"""
 
 
 def checked_out(image: str, mount: str, *setup: str) -> Workspace:
-    """The repository that an image holds at `mount`, after these commands, without its future."""
+    """A workspace with the repository that an image holds at `mount`, after these commands and `SEALED`."""
     return Workspace(image=image, mount=mount, setup=(*setup, SEALED))
 
 
 def published(instance_id: str, *, owner: str = "swebench", joint: str = "_1776_", arch: str = "x86_64") -> str:
-    """The name by which images of instances are published: Docker Hub allows no `__`, and no capitals."""
+    """The published name of an instance's image. Docker Hub allows neither `__` nor capital letters."""
     return f"docker.io/{owner}/sweb.eval.{arch}.{instance_id.lower().replace('__', joint)}:latest"
 
 
 def image_of(row: Row, derived: str) -> str:
-    """The image that a row names; else the derived one."""
+    """The image that a row names, else the derived one."""
     return qualified(first(row, "image", "image_name", "docker_image") or derived)
 
 
 def qualified(name: str) -> str:
-    """The name with its registry, which not every engine adds by itself; one without an owner is a local image's."""
+    """The name with its registry, which not every engine adds. A name without an owner is a local image."""
     host = name.partition("/")[0]
     if "/" not in name or "." in host or ":" in host or host == "localhost":
         return name

@@ -1,4 +1,4 @@
-"""SWE-bench-Live: rows with commands that build, run the tests and print their log."""
+"""SWE-bench-Live: rows with the commands that build, run the tests and print their log."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ __all__ = ["live"]
 
 _COMMANDS = ("rebuild_cmds", "test_cmds", "print_cmds")
 _DEFINED = "def parser"
-"""In a program in place of a parser's name."""
+"""Marks a column that holds a program instead of the name of a parser."""
 
 
 def live(row: Row) -> Instance:
-    """A row of SWE-bench-Live (`evaluation/evaluation.py` there); its commands run one after the other. Few of its
-    images have the repository in a folder of the testbed: the patch goes there, and the commands run in the testbed."""
+    """A row of SWE-bench-Live (see its `evaluation/evaluation.py`); the commands run one after the other. A few of its
+    images have the repository in a folder inside the testbed: the patch is applied there, and the commands run in the
+    testbed."""
     printing = bool(row.get("print_cmds"))
     command = _shown(row) if printing else "; ".join((*_list(row, "rebuild_cmds"), *_list(row, "test_cmds")))
     image = images.image_of(row, images.published(row["instance_id"], owner="starryzhang"))
@@ -28,7 +29,7 @@ def live(row: Row) -> Instance:
 
 
 def _shown(row: Row) -> str:
-    """What a solver runs where the log is printed at last: it ends as the tests did."""
+    """The test command of a solver if the log is printed at the end. Its exit code is that of the tests."""
     building, testing, printing = (_list(row, column) for column in _COMMANDS)
     return "; ".join((*building, *testing, "ended=$?", *printing, "(exit $ended)"))
 
@@ -56,5 +57,5 @@ def _leaving_a_log(row: Row) -> str:
 
 
 def _list(row: Row, column: str) -> list[str]:
-    """Commands of a column; null where there are none."""
+    """The commands in a column, which may be null."""
     return list(row.get(column) or [])

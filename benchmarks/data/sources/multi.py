@@ -1,7 +1,7 @@
-"""Multi-SWE-bench: a file a repository, rows with columns of their own.
+"""Multi-SWE-bench: a file for each repository, and rows with columns of their own.
 
-The images hold both patches and the scripts that apply them; a solver must not find them. Grading begins with an image
-as it is, with another patch in the place of the solution's.
+The images hold both patches and the scripts that apply them, which a solver must not find. Grading uses the unchanged
+image, with the patch to grade in place of the solution's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sandboxes import Workspace
 __all__ = ["PARSERS", "SPECIFIC", "multi"]
 
 _RUN = "bash /home/run.sh"
-"""Runs the tests of what is checked out (Multi-SWE-bench, `harness/repos`)."""
+"""Runs the tests on the checkout as it is (Multi-SWE-bench, `harness/repos`)."""
 _HIDE = "rm -f /home/fix.patch /home/test.patch /home/fix-run.sh /home/test-run.sh"
 _GOALS = ("f2p_tests", "s2p_tests", "n2p_tests")
 _PATCH = "/home/fix.patch"
@@ -27,8 +27,9 @@ git config --global apply.whitespace nowarn
 if test -s {_PATCH}; then bash /home/fix-run.sh; else bash /home/test-run.sh; fi || true
 : '>>>>> End Test Output'
 """
-"""The set's harness asks for no exit code: scripts of several repositories end with more than the tests. Git
-would repeat lines of a patch that end with spaces, which would be read as results."""
+"""The set's harness ignores the exit code, as the scripts of several repositories do more after the tests. Without the
+setting, git would warn about lines of a patch that end with spaces by printing them, and they would be read as
+results."""
 PARSERS = {
     "cargo": "burntsushi/ripgrep clap-rs/clap nushell/nushell rayon-rs/rayon serde-rs/serde sharkdp/bat sharkdp/fd "
     "tokio-rs/bytes tokio-rs/tokio tokio-rs/tracing",
@@ -50,15 +51,15 @@ PARSERS = {
     "ctest": "fmtlib/fmt nlohmann/json simdjson/simdjson",
     "multi-ctest": "catchorg/catch2",
 }
-"""What reads the logs of the repositories (`harness/repos` there, a file each)."""
+"""The log parser of each repository (as in Multi-SWE-bench's `harness/repos`)."""
 SPECIFIC = {("expressjs/express", number): "multi-mocha" for number in (4212, 4852, 5555, 5841)}
 _UNNAMED = "all tests"
-"""How rows name the tests of logs that name none, which a sentence elsewhere in the log stands for."""
+"""The name that rows use for all tests together if the log names none and only has a sentence on the result."""
 
 
 def multi(row: Row) -> Instance:
-    """A row of Multi-SWE-bench. Tests that were skipped or missing without the solution have to pass, too. Grading
-    rows of a repository whose log nothing here reads is refused."""
+    """A row of Multi-SWE-bench. Tests that are skipped or missing without the solution have to pass as well. If no
+    parser is known for the log of its repository, grading is refused."""
     org, repo, number = row["org"], row["repo"], row["number"]
     image = images.image_of(row, f"mswebench/{org}_m_{repo}:pr-{number}".lower())
     hidden = Hidden(
@@ -84,24 +85,25 @@ def multi(row: Row) -> Instance:
 
 
 def _parser(row: Row) -> str:
-    """What reads the row's log; empty: nothing here does."""
+    """The name of the parser for the row's log; empty if none is known."""
     name = f"{row['org']}/{row['repo']}".lower()
     if any(_UNNAMED in _names(row.get(column)) for column in (*_GOALS, "p2p_tests")):
         return ""
-    known = next((parser for parser, repos in PARSERS.items() if name in repos.split()), "")
-    return SPECIFIC.get((name, row["number"]), known)
+    usual = next((parser for parser, repos in PARSERS.items() if name in repos.split()), "")
+    return SPECIFIC.get((name, row["number"]), usual)
 
 
 def _names(tests: object) -> Iterable[str]:
-    """The names of a column: the keys of a dict, where a table fills what a row does not have with null."""
+    """The names of the tests in a column, which are the keys of a dict. A table adds the keys of its other rows, with
+    null for a value."""
     if tests is None:
         return []
     if isinstance(tests, str | dict):
-        return [name for name, ends in columns.read_object(tests).items() if ends is not None]
+        return [name for name, end in columns.read_object(tests).items() if end is not None]
     raise ValueError(f"{str(tests)[:80]!r} is not a dict of tests")
 
 
 def _statement(row: Row) -> str:
-    """The issues that the change resolves; the change's own text where none is named."""
+    """The issues that the change resolves; if none is named, the title and body of the change."""
     issues = row.get("resolved_issues") or [{"title": row["title"], "body": row["body"]}]
     return "\n\n".join(f"{issue['title']}\n\n{issue.get('body') or ''}".strip() for issue in issues)

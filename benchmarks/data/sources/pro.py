@@ -1,7 +1,7 @@
 """SWE-bench Pro: rows with requirements and interfaces that belong to the statement, and a checkout at /app.
 
-Each instance has a program that runs its tests and one that reads their log, in the set's repository and not in its
-rows: with them it is graded as the set's own harness does (`swe_bench_pro_eval.py`).
+For each instance, the set's repository (not its rows) has a program that runs the tests and one that reads their log.
+With these, an instance is graded as by the set's own harness (`swe_bench_pro_eval.py`).
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _SECTIONS = (("requirements", "Requirements"), ("interface", "New interfaces int
 
 
 def pro(row: Row) -> Instance:
-    """A row of SWE-bench Pro, whose lists are in columns with small letters. Without the programs of its instance tests
-    in Python are run by pytest, and grading other languages is refused."""
-    spoken = row["repo_language"].lower()
-    language = _LANGUAGES.get(spoken, spoken)
+    """A row of SWE-bench Pro, whose lists are in columns with lower-case names. Without the programs of the instance,
+    Python tests are run by pytest, and grading in other languages is refused."""
+    language = row["repo_language"].lower()
+    language = _LANGUAGES.get(language, language)
     upper = {"FAIL_TO_PASS": row["fail_to_pass"], "PASS_TO_PASS": row["pass_to_pass"]}
     tested = columns.test_ids(row["selected_test_files_to_run"])
     command = COMMANDS.get(language, "npm test")
@@ -54,12 +54,12 @@ def pro(row: Row) -> Instance:
     image = images.image_of(row, f"docker.io/jefzda/sweap-images:{row['dockerhub_tag']}")
     if row.get(RUNNER) and row.get(PARSER):
         hidden = _by_programs(row, hidden, image, tested)
-    stated = {**row, "problem_statement": _statement(row)}
-    return instance_of(stated, image, hidden, command, language=language, mount=_MOUNT)
+    row = {**row, "problem_statement": _statement(row)}
+    return instance_of(row, image, hidden, command, language=language, mount=_MOUNT)
 
 
 def _by_programs(row: Row, hidden: Hidden, image: str, tested: tuple[str, ...]) -> Hidden:
-    """As the harness of the set does it: the last of the commands that set a checkout up puts the hidden tests in."""
+    """Grading as by the harness of the set: the last command in `before_repo_set_cmd` adds the hidden tests."""
     script = _SCRIPT.format(
         mount=_MOUNT,
         place=_PLACE,
@@ -82,6 +82,6 @@ def _by_programs(row: Row, hidden: Hidden, image: str, tested: tuple[str, ...]) 
 
 
 def _statement(row: Row) -> str:
-    """The issue, and what its tests ask for beyond it."""
+    """The issue, and what the tests require beyond it."""
     more = [f"{title}:\n{row[column]}" for column, title in _SECTIONS if row.get(column)]
     return "\n\n".join([row["problem_statement"], *more])

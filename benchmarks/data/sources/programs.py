@@ -1,5 +1,5 @@
-"""Programs that a set keeps beside its rows: `run_scripts/ID/run_script.sh` runs the tests of an instance of SWE-bench
-Pro, and `parser.py` there reads what they print."""
+"""The programs that SWE-bench Pro keeps beside its rows: `run_scripts/ID/run_script.sh` runs the tests of an instance,
+and `run_scripts/ID/parser.py` reads their output."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ __all__ = ["PARSER", "RUNNER", "folder_beside", "with_programs"]
 
 FOLDER = "run_scripts"
 RUNNER, PARSER = "run_script.sh", "parser.py"
-"""Names of files, and of the columns that they become."""
+"""The names of the files, and of the columns that hold their text."""
 
 
 def folder_beside(file: Path) -> Path | None:
-    """The folder of programs beside a file of rows or beside its folder, as in a clone of the set's repository."""
+    """The folder of programs beside a file of rows, or beside the file's folder as in a clone of the set; else None."""
     near = (file.parent / FOLDER, file.absolute().parent.parent / FOLDER)
     return next((folder for folder in near if folder.is_dir()), None)
 
 
 def with_programs(row: Row, folder: Path) -> Row | ValueError:
-    """The row, with columns for the programs that are there for it; why there are none, where they cannot be read."""
+    """The row with columns for the programs that exist for it; an error if they cannot be read."""
     place = folder / Path(str(row.get("instance_id", ""))).name
     files = {name: place / name for name in (RUNNER, PARSER)}
     try:

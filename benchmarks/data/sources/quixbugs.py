@@ -1,7 +1,7 @@
 """QuixBugs: a folder of programs with one bug each, their corrections, and their tests.
 
-The folder is a clone of github.com/jkoppel/QuixBugs, or one laid out like it. A checkout holds one program and its
-tests, and never a correction. Tests are always visible, as they are on a red build: the mode is `revealed`.
+The folder is a clone of github.com/jkoppel/QuixBugs, or one laid out like it. A checkout has one program and its tests,
+and never a correction. The tests are always visible, as on a red build: the mode is `revealed`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class QuixBugs:
 
     folder: Path
     work: Path
-    """Checkouts are made here, one a folder."""
+    """Checkouts are made here, each in its own folder."""
 
     @staticmethod
     def fits(folder: Path) -> bool:
@@ -42,14 +42,14 @@ class QuixBugs:
         return all((folder / name).is_dir() for name in (_BUGGY, _CORRECT, _TESTS))
 
     def instances(self) -> Iterator[Instance]:
-        """Raises UsageError where no program has both a correction and tests."""
+        """The instances. Raises UsageError if no program has both a correction and tests."""
         names = [name for name in self._names() if self._file(_CORRECT, name).is_file() and self._tests(name).is_file()]
         if not names:
             raise UsageError(f"{self.folder} has no program with a file in {_CORRECT} and a test_NAME.py in {_TESTS}")
         yield from map(self._instance, names)
 
     def prepare(self, instance: Instance) -> None:
-        """Lay out the program, its tests and what these import; make that a repository."""
+        """Copy the program, its tests and what these import into a new repository."""
         folder = self.work / instance.id
         shutil.rmtree(folder, ignore_errors=True)
         for file in self._files(instance.task.tags["program"]):

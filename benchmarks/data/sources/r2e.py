@@ -1,4 +1,4 @@
-"""R2E-Gym: rows that say how every test has to end, with the tests in the image, outside of the repository."""
+"""R2E-Gym: rows with the required outcome of every test; the tests are in the image, outside of the repository."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ISSUE = re.compile(r"\[ISSUE\](.*)\[/ISSUE\]", re.DOTALL)
 
 
 def r2e(row: Row) -> Instance:
-    """A row of R2E-Gym. Which tests fail without the solution it does not say: all that pass with it are its goal."""
+    """A row of R2E-Gym. It does not say which tests fail without the solution, so all that pass with it are goals."""
     repo, commit = row["repo_name"], row["commit_hash"]
     outcomes = {_plain(name): str(end) for name, end in columns.read_object(row["expected_output_json"]).items()}
     image = images.image_of(row, f"namanjain12/{repo}_final:{commit}")
@@ -52,30 +52,27 @@ def _workspace(image: str, command: str) -> Workspace:
 
 
 def _statement(text: str) -> str:
-    """The issue without what it is wrapped in."""
-    found = _ISSUE.search(text)
-    return found[1].strip() if found else text
+    """The issue without the text around it."""
+    issue = _ISSUE.search(text)
+    return issue[1].strip() if issue else text
 
 
 def _plain(name: str) -> str:
-    """A test's name without the colours of the terminal, and without what it failed with."""
+    """A test's name without terminal colours and without the reason of its failure."""
     return re.sub(r"\x1b\[\d*m", "", name).partition(" - ")[0]
 
 
 def _solution(row: Row) -> bytes:
-    """The commit's changes to what is no test, which the row has as the old and the new content of each file."""
-    changed = columns.read_object(row["parsed_commit_content"])["file_diffs"]
-    wanted = set(row["relevant_files"])
-    sides = [(each["header"]["file"]["path"], each) for each in changed]
-    return patch([Difference(path, _old(each), _new(each)) for path, each in sides if path in wanted])
+    """The commit's changes to files that are not tests. The row has the old and the new content of each file."""
+    diffs = columns.read_object(row["parsed_commit_content"])["file_diffs"]
+    relevant = set(row["relevant_files"])
+    by_path = [(diff["header"]["file"]["path"], diff) for diff in diffs]
+    return patch([_difference(path, diff) for path, diff in by_path if path in relevant])
 
 
-def _old(each: dict[str, Any]) -> Side | None:
-    return _side(each["old_file_content"], each.get("minus_file"))
-
-
-def _new(each: dict[str, Any]) -> Side | None:
-    return _side(each["new_file_content"], each.get("plus_file"))
+def _difference(path: str, diff: dict[str, Any]) -> Difference:
+    old = _side(diff["old_file_content"], diff.get("minus_file"))
+    return Difference(path, old, _side(diff["new_file_content"], diff.get("plus_file")))
 
 
 def _side(content: str, file: dict[str, str] | None) -> Side | None:

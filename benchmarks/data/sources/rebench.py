@@ -1,4 +1,4 @@
-"""SWE-rebench and SWE-rebench-V2: rows with the configuration by which their images were built."""
+"""SWE-rebench and SWE-rebench-V2: rows with the configuration that their images were built with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["rebench", "rebench_2"]
 
 
 def rebench(row: Row) -> Instance:
-    """A row of the first set: Python, one command that takes the files of tests."""
+    """A row of the first set: Python, with one command that takes test files."""
     config = columns.read_object(row["install_config"])
     command = str(config.get("test_cmd") or PYTEST)
     tested = [path for path in changes.kept(columns.patch(row["test_patch"])) if path.endswith(".py")]
@@ -25,8 +25,8 @@ def rebench(row: Row) -> Instance:
 
 
 def rebench_2(row: Row) -> Instance:
-    """A row of the second set: any language, commands in a list, the checkout in a folder of its repository's name
-    (SWE-rebench-V2, `scripts/eval.py`)."""
+    """A row of the second set: any language, a list of commands, and the checkout in a folder with the repository's
+    name (SWE-rebench-V2, `scripts/eval.py`)."""
     config = columns.read_object(row["install_config"])
     command, mount = _script(config["test_cmd"]), f"/{PurePosixPath(row['repo']).name}"
     hidden = hidden_of(row, test_command=command, log_parser=str(config["log_parser"]), mount=mount)
@@ -34,7 +34,7 @@ def rebench_2(row: Row) -> Instance:
 
 
 def _script(commands: Any) -> str:
-    """One command of several, which ends with the first that fails."""
+    """One command from several; it ends with the first that fails."""
     lines = [commands] if isinstance(commands, str) else list(commands)
     if not lines or not all(isinstance(line, str) for line in lines):
         raise ValueError(f"the test_cmd {str(commands)[:80]!r} is neither a command nor a list of them")

@@ -1,7 +1,7 @@
-"""RefactorBench: refactorings of large repositories, each stated at three levels of detail, checked by a program.
+"""RefactorBench: refactorings of large repositories, each stated at three levels of detail and checked by a program.
 
-The folder is a clone of github.com/microsoft/RefactorBench: `problems/LEVEL_problems`, `tests` and
-`scripts/LEVEL_mapping.py`, with the repositories that it is about in `repositories`. There is no reference solution.
+The folder is a clone of github.com/microsoft/RefactorBench (`problems/LEVEL_problems`, `tests` and
+`scripts/LEVEL_mapping.py`) with the repositories to refactor added in `repositories`. There is no reference solution.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from sandboxes.git.diff import Difference, Side, patch
 __all__ = ["LEVELS", "RefactorBench"]
 
 LEVELS = ("descriptive", "base", "lazy")
-"""From the most detailed instruction to the shortest."""
+"""The levels, from the most detailed instruction to the shortest."""
 _CHECKER = "_checker/test_checker.py"
-"""The checkers open files by `../PATH`: they run in a folder of the repository's root."""
+"""Checkers open files as `../PATH`, so they run in a folder just below the repository's root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class RefactorBench:
 
     folder: Path
     work: Path
-    """Checkouts are made here, one a folder."""
+    """Checkouts are made here, each in its own folder."""
     level: str = LEVELS[0]
     reveal: bool = False
 
@@ -44,8 +44,8 @@ class RefactorBench:
         return (folder / "problems").is_dir() and (folder / "tests").is_dir()
 
     def instances(self) -> Iterator[Instance]:
-        """Raises UsageError where the level, its mapping or a file that it names does not exist or leads out of the
-        folder, or an id is there twice."""
+        """The instances. Raises UsageError if the level, its mapping or a file that the mapping names does not exist, a
+        file is outside the folder, or an id occurs twice."""
         if self.level not in LEVELS:
             raise UsageError(f"{self.folder} has no level {self.level!r} but {', '.join(LEVELS)}")
         mapping = self.folder / "scripts" / f"{self.level}_mapping.py"
@@ -55,14 +55,14 @@ class RefactorBench:
             for pair in pairs.items():
                 checker, problem = (columns.path_inside(self.folder, f"scripts/{name}") for name in pair)
                 if problem.stem in seen:
-                    raise ValueError(f"{problem.stem} is there twice")
+                    raise ValueError(f"{problem.stem} occurs twice")
                 seen.add(problem.stem)
                 yield self._instance(checker, problem)
         except (OSError, ValueError, SyntaxError) as error:
             raise UsageError(f"cannot read {mapping}, or what it names: {error}") from error
 
     def prepare(self, instance: Instance) -> None:
-        """Copy the repository and make it one of one commit; with `reveal`, the checker is in it."""
+        """Copy the repository and reduce it to one commit, which with `reveal` has the checker in it."""
         source = self.folder / "repositories" / instance.repo
         if not source.is_dir():
             raise InstanceBroken(f"{source} does not exist; put the repository that {instance.id} is about there")
@@ -91,10 +91,10 @@ class RefactorBench:
 
 
 def _mapping(file: Path) -> dict[str, str]:
-    """The one dict of the file, checker to problem, which is read and not run."""
+    """The problem of each checker: the first dict of texts that the file assigns. The file is parsed, not run."""
     for node in ast.parse(file.read_bytes()).body:
         if isinstance(node, ast.Assign):
-            found = ast.literal_eval(node.value)
-            if isinstance(found, dict) and all(isinstance(text, str) for pair in found.items() for text in pair):
-                return found
+            value = ast.literal_eval(node.value)
+            if isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair):
+                return value
     raise ValueError(f"{file} assigns no dict of checkers and problems")

@@ -1,4 +1,4 @@
-"""The inverse of a git patch, made from its text alone."""
+"""Inverts a git patch, from its text alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OPPOSITES = (
     (b"new file mode ", b"deleted file mode "),
 )
 _SECOND = (b"+++ ", b"new mode ", b"rename to ")
-"""Lines of a header that come just after their opposite."""
+"""Header lines that follow directly after their opposite."""
 _FILES = (b"--- ", b"+++ ")
 _SIDES = {b"a/": b"b/", b"b/": b"a/"}
 _MARKS = {b"+": b"-", b"-": b"+"}
@@ -22,21 +22,21 @@ _INDEX = re.compile(rb"index ([0-9a-f]+)\.\.([0-9a-f]+)(.*)", re.DOTALL)
 
 
 def reversed_patch(patch: bytes) -> bytes:
-    """What takes a git patch back, for `git apply`.
+    """The patch that undoes a git patch, for `git apply`.
 
     Raises:
-        ValueError: it changes a binary file or copies one, which its text does not tell how to undo.
+        ValueError: the patch changes a binary file or copies a file, which its text alone does not tell how to undo.
     """
     turned: list[bytes] = []
-    old = new = 0  # lines that the hunk still has of each side
+    old = new = 0  # lines of each side that the hunk still has
     for line in patch.splitlines(keepends=True):
         if old or new:
             mark = line[:1]
             old, new = old - (mark in b" -\n"), new - (mark in b" +\n")
             turned.append(_MARKS.get(mark, mark) + line[1:])
-        elif found := _HUNK.fullmatch(line):
-            old, new = _length(found[1]), _length(found[2])
-            turned.append(b"@@ -%s +%s @@%s" % (found[2], found[1], found[3]))
+        elif hunk := _HUNK.fullmatch(line):
+            old, new = _length(hunk[1]), _length(hunk[2])
+            turned.append(b"@@ -%s +%s @@%s" % (hunk[2], hunk[1], hunk[3]))
         else:
             turned.insert(len(turned) - line.startswith(_SECOND), _header(line))
     return b"".join(turned)
@@ -49,8 +49,8 @@ def _length(span: bytes) -> int:
 def _header(line: bytes) -> bytes:
     if line.startswith((b"GIT binary patch", b"Binary files ", b"copy from ")):
         raise ValueError(f"a patch with {line.strip().decode(errors='replace')!r} cannot be reversed by its text")
-    if found := _INDEX.fullmatch(line):
-        return b"index %s..%s%s" % (found[2], found[1], found[3])
+    if index := _INDEX.fullmatch(line):
+        return b"index %s..%s%s" % (index[2], index[1], index[3])
     for one, other in (*_OPPOSITES, *(pair[::-1] for pair in _OPPOSITES)):
         if line.startswith(one):
             rest = line[len(one) :]

@@ -1,6 +1,8 @@
-"""Eval scripts for rows that bring none: a test command, whose log a parser of ours or a program of the row can read.
+"""Eval scripts for rows without one, made from a test command whose log one of our parsers or a program of the row
+reads.
 
-The form is the one of SWE-bench's own: the files of tests as at HEAD, the test patch, the command between the markers.
+They have the form of SWE-bench's own: test files are reset to HEAD, the test patch is applied, and the command runs
+between the markers.
 """
 
 from __future__ import annotations
@@ -14,8 +16,6 @@ from benchmarks.data.sources import changes
 __all__ = ["eval_script", "kept", "reader_of"]
 
 _PUT_BACK = 'git checkout -q HEAD -- "$path" 2>/dev/null || rm -rf "$path"'
-
-
 _LOG, _PROGRAM = "/tmp/ramify.log", "/tmp/ramify-reader.py"  # noqa: S108  # inside the sandbox, where nobody else is
 _READER = """
 
@@ -27,26 +27,26 @@ print(json.dumps(found))
 
 
 def reader_of(program: str) -> Reader:
-    """Prints as JSON what a program finds in the log of `kept`: it defines `parser`, which is given a log and returns a
-    dict of tests."""
+    """A reader that runs a row's program on the log of `kept` and prints the result as JSON. The program defines
+    `parser`, which takes the text of a log and returns a dict of tests."""
     encoded = b64encode(f"{program}{_READER}".encode()).decode()
     return Reader(f"printf %s {encoded} | base64 -d > {_PROGRAM}\npython3 {_PROGRAM} {_LOG}\n", (_LOG,))
 
 
 def kept(mount: str, test_patch: bytes, command: str, before: str) -> str:
-    """As `eval_script`, for a log that a `Reader` gets, of all that is printed after `before`.
+    """As `eval_script`, but what `command` prints, after `before` has run, goes to a log for a `Reader`.
 
     Raises:
-        ValueError: not a patch.
+        ValueError: the test patch is malformed.
     """
     return "\n".join([*_prepared(mount, test_patch, before), f"bash -c {quote(command)} > {_LOG} 2>&1", "exit 0", ""])
 
 
 def eval_script(mount: str, test_patch: bytes, command: str) -> str:
-    """The script that grades what is checked out at `mount`: what `command` prints is read.
+    """The script that grades the checkout at `mount` by the output of `command`.
 
     Raises:
-        ValueError: not a patch.
+        ValueError: the test patch is malformed.
     """
     lines = [
         *_prepared(mount, test_patch, "true"),
@@ -58,7 +58,7 @@ def eval_script(mount: str, test_patch: bytes, command: str) -> str:
 
 
 def _prepared(mount: str, test_patch: bytes, before: str) -> list[str]:
-    """All that comes before the tests."""
+    """The lines of a script before the tests."""
     return [
         "#!/bin/bash",
         "set -uxo pipefail",

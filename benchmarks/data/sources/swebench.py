@@ -1,7 +1,7 @@
-"""SWE-bench: rows of both generations (Full, Lite, Verified, Multilingual, Multimodal), and SWE-Gym's like them.
+"""SWE-bench: rows of both generations (Full, Lite, Verified, Multilingual, Multimodal), and the similar SWE-Gym.
 
-Rows of the first generation are text in all columns and say nothing of how they are tested; those of the fifth have
-an image, a script and the name of what reads its log.
+Rows of the first generation have text in all columns and do not say how they are tested; rows of the fifth have an
+image, a script and the name of its log parser.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ COMMANDS = {
     "javascript": "npm test",
     "typescript": "npm test",
 }
-"""What a solver runs where a row has no command: what is usual in the language."""
+"""The usual test command of each language, which a solver gets if a row has none."""
 _OTHERS = {
     "django/django": ("./tests/runtests.py --verbosity 2 --settings=test_sqlite --parallel 1", "parse_log_django"),
     "sympy/sympy": ("bin/test -C --verbose", "parse_log_sympy"),
 }
-"""The command and the log parser of those repositories of the first generation that are not tested by pytest
-(SWE-bench, `harness/constants/python.py`)."""
+"""The command and the log parser of the repositories of the first generation that are not tested by pytest (SWE-bench,
+`harness/constants/python.py`)."""
 _DATA = (".json", ".png", ".csv", ".txt", ".md", ".jpg", ".jpeg", ".pkl", ".yml", ".yaml", ".toml")
-"""What a test patch may change that is no test (SWE-bench, `NON_TEST_EXTS`)."""
+"""Suffixes of files in a test patch that are not tests (SWE-bench, `NON_TEST_EXTS`)."""
 _OF_INSTANCE: Mapping[str, Mapping[str, str]] = {
     "parse_log_immutable_js": {"2005": "parse_log_jest_json", "2006": "parse_log_jest"},
     "parse_log_jekyll": {
@@ -54,8 +54,8 @@ _OF_INSTANCE: Mapping[str, Mapping[str, str]] = {
     },
     "parse_log_next": {"1.27": "cypress", "": "karma-next"},
 }
-"""Parsers that are others by the version or its first part, or by the number of the instance; empty: of all that are
-left (5.0.2, `harness/log_parsers`)."""
+"""Parsers that stand for others: by the version, its first part, or the number of the instance; the empty key is for
+all the rest (5.0.2, `harness/log_parsers`)."""
 _TAGS = ("repo", "version", "difficulty")
 _ENDINGS = {
     "py": "python", "go": "go", "rs": "rust", "java": "java", "rb": "ruby", "php": "php", "c": "c", "cc": "c++",
@@ -66,22 +66,22 @@ _CHANGED = re.compile(r"^\+\+\+ b/.*\.(\w+)$", re.MULTILINE)
 
 def swebench(row: Row) -> Instance:
     """A row of the first generation."""
-    language = "javascript" if row.get("image_assets") else _spoken(row["test_patch"]) or "python"
+    language = "javascript" if row.get("image_assets") else _language(row["test_patch"]) or "python"
     image = images.image_of(row, images.published(row["instance_id"]))
     return _classic(row, image, language)
 
 
 def gym(row: Row) -> Instance:
-    """A row of SWE-Gym: as SWE-bench's, with lists, and images of its own. All of it is Python: a row in another
-    language is one of SWE-bench that has lists, too."""
-    if _spoken(row["test_patch"]) not in ("", "python"):
+    """A row of SWE-Gym: like SWE-bench's, but with lists and its own images. All of SWE-Gym is Python, so a row in
+    another language is one of SWE-bench that happens to have lists."""
+    if _language(row["test_patch"]) not in ("", "python"):
         return swebench(row)
     image = images.image_of(row, images.published(row["instance_id"], owner="xingyaoww", joint="_s_"))
     return _classic(row, image, "python")
 
 
 def swebench_5(row: Row) -> Instance:
-    """A row of the fifth generation, which brings the script that grades it."""
+    """A row of the fifth generation, which has the script that grades it."""
     if row["eval_type"] not in ("pass_and_fail", "fail_only"):
         raise ValueError(f"the eval_type {row['eval_type']!r} is neither pass_and_fail nor fail_only")
     hidden = hidden_of(
@@ -90,21 +90,21 @@ def swebench_5(row: Row) -> Instance:
         eval_type=cast("EvalType", row["eval_type"]),
         log_parser=parser_of(row["log_parser"], row),
     )
-    language = _spoken(row["test_patch"])
+    language = _language(row["test_patch"])
     command, _ = _OTHERS.get(row["repo"], (COMMANDS.get(language, PYTEST), ""))
     return instance_of(row, images.qualified(row["image"]), hidden, command, language=language)
 
 
 def _as_in_4(row: Row, command: str) -> Hidden:
-    """What the harness of 4.1.0 makes of a row."""
+    """How the harness of 4.1.0 grades a row."""
     script = classic.eval_script(row, columns.first(row, "version"))
     parser, kind = classic.parser_and_type(row["repo"])
-    read_by = parser_of(parser, row) if script else ""
-    return hidden_of(row, eval_script=script or command, eval_type=cast("EvalType", kind), log_parser=read_by)
+    parser = parser_of(parser, row) if script else ""
+    return hidden_of(row, eval_script=script or command, eval_type=cast("EvalType", kind), log_parser=parser)
 
 
 def parser_of(name: str, row: Row) -> str:
-    """What a parser that is another by the instance is for this one."""
+    """The actual parser for a row, given the name of a parser that may stand for others."""
     others = _OF_INSTANCE.get(name, {})
     version = columns.first(row, "version")
     keys = (version, version.partition(".")[0], row["instance_id"].rpartition("-")[2], "")
@@ -112,8 +112,8 @@ def parser_of(name: str, row: Row) -> str:
 
 
 def _classic(row: Row, image: str, language: str) -> Instance:
-    """Rows in other languages than Python are graded as the harness of 4.1.0 does it; where that does not know their
-    version, grading is refused, not guessed."""
+    """An instance of the first generation. Rows in other languages than Python are graded as by the harness of 4.1.0;
+    if that does not know their version, grading is refused."""
     if language != "python":
         command = COMMANDS.get(language, PYTEST)
         return instance_of(row, image, _as_in_4(row, command), command, language=language)
@@ -132,7 +132,8 @@ def hidden_of(
     log_parser: str = "",
     mount: str = TESTBED,
 ) -> Hidden:
-    """What the columns of SWE-bench hide. Where a runner cannot be asked, a script prints what a parser reads."""
+    """The hidden part of an instance, from SWE-bench's columns. If a log parser is named and the tests are not run by
+    pytest, the grading is done by an eval script."""
     test_patch = columns.patch(row["test_patch"])
     if log_parser and test_command and not eval_script and "pytest" not in test_command:
         eval_script = scripts.eval_script(mount, test_patch, test_command)
@@ -153,7 +154,7 @@ def hidden_of(
 def instance_of(
     row: Row, image: str, hidden: Hidden, command: str, *, language: str = "", mount: str = TESTBED
 ) -> Instance:
-    """An instance whose checkout is in an image, with the columns that SWE-bench's rows have."""
+    """An instance whose checkout is in an image, from SWE-bench's columns."""
     task = Task(
         id=columns.instance_name(row["instance_id"]),
         statement=row["problem_statement"],
@@ -171,11 +172,11 @@ def instance_of(
     )
 
 
-def _spoken(test_patch: str) -> str:
-    """The language that the files of a test patch are in: Python where any is, for those of other languages may be
-    data; else that of most; empty: of none is it known."""
-    found = [_ENDINGS[ending] for ending in _CHANGED.findall(test_patch) if ending in _ENDINGS]
-    return "python" if "python" in found else max(found, key=found.count, default="")
+def _language(test_patch: str) -> str:
+    """The language of the files in a test patch: Python if any file is, as files in other languages may be data; else
+    that of most files; empty if unknown."""
+    languages = [_ENDINGS[ending] for ending in _CHANGED.findall(test_patch) if ending in _ENDINGS]
+    return "python" if "python" in languages else max(languages, key=languages.count, default="")
 
 
 def pytest_on(tests: tuple[str, ...]) -> str:
@@ -185,7 +186,7 @@ def pytest_on(tests: tuple[str, ...]) -> str:
 
 
 def _labels(repo: str, paths: list[str]) -> list[str]:
-    """The files as the repository's runner wants them named: Django's by module, from its folder of tests."""
+    """The files as the repository's runner names them: for Django, as modules relative to its folder of tests."""
     if repo != "django/django":
         return paths
     inside = [PurePosixPath(path.removeprefix("tests/")).with_suffix("") for path in paths]

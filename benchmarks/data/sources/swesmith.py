@@ -1,7 +1,7 @@
 """SWE-smith: rows whose patch makes the bug, so that the solution is its reverse.
 
-The image of a repository has its good state at HEAD; each bug is a branch of the mirror, where the tests that find it
-are taken away (SWE-smith, `harness/utils.py`). Grading begins with the good state and the bug, all tests in place.
+The image of a repository has the correct state at HEAD. Each bug is a branch of the mirror, without the tests that find
+it (SWE-smith, `harness/utils.py`). Grading begins with the correct state, applies the bug, and has all tests.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def smith(row: Row) -> Instance:
 
 
 def _on_branch(name: str) -> str:
-    """The state of the bug, whose history tells what made it: fetched where the image does not have it yet."""
+    """A command that checks out the branch of the bug, and fetches it first if the image does not have it. The branch's
+    history shows how the bug was made."""
     branch = quote(name)
     return f"""set -e
 git() {{ command git -c safe.directory='*' "$@"; }}
@@ -47,5 +48,6 @@ git checkout -q {branch}"""
 
 
 def _published(name: str) -> str:
-    """Older rows name the image as it was built; it is published with an owner, and without the `__`."""
+    """The published name of an image. Older rows have the name that it was built under, without an owner and with
+    `__`."""
     return images.qualified(name if "/" in name else f"jyangballin/{name.replace('__', '_1776_')}:latest")

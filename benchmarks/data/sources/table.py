@@ -1,4 +1,4 @@
-"""A table of public rows, each of whichever set its columns tell, as a source."""
+"""A source of instances from a table of public rows; the columns of a row determine its set."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = ["Table", "revealed"]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows whose checkouts are in images. With `reveal` the tests that have to pass are there, and protected."""
+    """Rows whose checkouts are in images. With `reveal`, the hidden tests are in the checkout and protected."""
 
     name: str
     files: Callable[[], list[Path]]
-    """Finds the files when they are needed: a set of the hub is downloaded then."""
+    """Finds the files when they are needed, which may download a set of the hub."""
     reveal: bool = False
 
     def instances(self) -> Iterator[Instance]:
-        """In the order of the rows. One of a row that cannot be used says so, where any other row can be.
+        """The instances, in the order of the rows. A row that cannot be used becomes an instance with a `fault`.
 
         Raises:
-            UsageError: no row can be used; the message says it of the first.
+            UsageError: no row can be used; the message is the fault of the first.
         """
         read = self._read()
         broken = list[Instance]()
@@ -47,7 +47,7 @@ class Table:
             raise UsageError(broken[0].fault)
 
     def prepare(self, instance: Instance) -> None:
-        """Nothing is made: the checkout is in the image.
+        """Do nothing: the checkout is in the image.
 
         Raises:
             InstanceBroken: the row cannot be used.
@@ -60,8 +60,8 @@ class Table:
         for number, row in enumerate(read_rows(self.files()), 1):
             instance = self._instance(number, row)
             if instance.id in seen:
-                twice = instance.fault or self._said(number, row, "another row before it has this instance_id")
-                instance = self._broken(f"row-{number}", twice)
+                fault = instance.fault or self._fault(number, row, "an earlier row has this instance_id")
+                instance = self._broken(f"row-{number}", fault)
             seen.add(instance.id)
             yield instance
 
@@ -73,21 +73,21 @@ class Table:
             return revealed(instance) if self.reveal else blinded(instance, COMMANDS.get(instance.language, ""))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-            return self._broken(_id_of(row) or f"row-{number}", self._said(number, row, reason))
+            return self._broken(_id_of(row) or f"row-{number}", self._fault(number, row, reason))
 
-    def _said(self, number: int, row: Row | ValueError, reason: str) -> str:
-        named = _id_of(row)
-        return f"{self.name}, instance {number}{f' ({named})' if named else ''}: {reason}"
+    def _fault(self, number: int, row: Row | ValueError, reason: str) -> str:
+        instance_id = _id_of(row)
+        return f"{self.name}, instance {number}{f' ({instance_id})' if instance_id else ''}: {reason}"
 
     def _broken(self, name: str, fault: str) -> Instance:
-        """What stands for a row that cannot be used."""
+        """The instance for a row that cannot be used."""
         task = Task(id=name, statement="", workspace=Workspace(), test_command="")
         mode: Mode = "revealed" if self.reveal else "hidden"
         return Instance(task, Hidden((), (), b"", b""), mode, fault=fault)
 
 
 def _id_of(row: Row | ValueError) -> str:
-    """Its instance_id, where that can name a folder; else empty."""
+    """The row's instance_id; empty if that cannot name a folder."""
     try:
         return "" if isinstance(row, ValueError) else instance_name(str(row.get("instance_id") or ""))
     except ValueError:
@@ -95,17 +95,17 @@ def _id_of(row: Row | ValueError) -> str:
 
 
 def revealed(instance: Instance) -> Instance:
-    """The instance as on a red build: the hidden tests are in the checkout, and a patch may not change them."""
+    """The instance with the hidden tests in the checkout, as on a red build; a patch may not change them."""
     task, hidden = instance.task, instance.hidden
     place = (not hidden.patch_file and hidden.workspace) or task.workspace
     if hidden.test_patch:
         place = replace(place, setup=(*place.setup, images.applying(hidden.test_patch), images.ALONE))
     goals = hidden.fail_to_pass if all("::" in test for test in hidden.fail_to_pass) else ()
-    seen = replace(
+    task = replace(
         task,
         workspace=place,
         test_command=hidden.test_command or task.test_command,
         goal_tests=goals,
         protected_paths=tuple(escape(path) for path in changes.touched(hidden.test_patch)),
     )
-    return replace(instance, task=seen, mode="revealed")
+    return replace(instance, task=task, mode="revealed")

@@ -1,1 +1,1 @@
-"""Synthetic bugs: real modules broken on purpose, where tests that passed notice it (as SWE-smith makes its tasks)."""
+"""Synthetic bugs: real modules broken on purpose so that tests which passed now fail (as SWE-smith makes its tasks)."""

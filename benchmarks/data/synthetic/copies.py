@@ -1,4 +1,4 @@
-"""Copies: which of some functions another one is, or is nearly a copy of."""
+"""Finds functions that are copies, or near copies, of each other."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from agent.learning.export.duplicates import likeness, sketch, words
 __all__ = ["LEAST_WORDS", "NEAR", "Copies"]
 
 NEAR = 0.7
-"""Functions of which so many word triples are common are nearly copies."""
+"""Functions with at least this share of common word triples are near copies."""
 LEAST_WORDS = 20
-"""Shorter ones are only if they are the same."""
+"""Functions with fewer words are copies only if they are the same."""
 
 
 class Copies:
-    """Remembers functions, as of `benchmarks.data.synthetic.functions.normal`, by numbers from 0 in their order."""
+    """A collection of functions, as text from `benchmarks.data.synthetic.functions.normal`, numbered from 0 in
+    order."""
 
     def __init__(self, texts: Iterable[str] = (), near: float = NEAR) -> None:
         """`near` is in (0, 1]."""
@@ -29,22 +30,22 @@ class Copies:
             self.meet(text)
 
     def hold(self, text: str) -> bool:
-        """Whether one of the functions is like this one."""
-        return text in self._same or any(True for _ in self._alike(_sketch(text)))
+        """Whether the collection has a copy or near copy of this function."""
+        return text in self._same or any(True for _ in self._near_copies(_sketch(text)))
 
     def meet(self, text: str) -> list[int]:
-        """Those that are like this one, which is one of them from now on: the first that is the same, and near ones."""
+        """Add a function. Returns its earlier copies: the first that is the same, and all near copies."""
         number, mine = self._count, _sketch(text)
-        found = [*({self._same[text]} if text in self._same else ()), *self._alike(mine)]
+        copies = [*({self._same[text]} if text in self._same else ()), *self._near_copies(mine)]
         self._count += 1
         self._same.setdefault(text, number)
         if mine:
             self._sketches[number] = mine
             for part in mine:
                 self._holders[part].append(number)
-        return found
+        return copies
 
-    def _alike(self, mine: frozenset[int]) -> Iterator[int]:
+    def _near_copies(self, mine: frozenset[int]) -> Iterator[int]:
         common = Counter(number for part in mine for number in self._holders.get(part, ()))
         for number, shared in common.items():
             theirs = self._sketches[number]
@@ -53,6 +54,6 @@ class Copies:
 
 
 def _sketch(text: str) -> frozenset[int]:
-    """Of a short text, nothing."""
-    said = words(text)
-    return sketch(said) if len(said) >= LEAST_WORDS else frozenset()
+    """The sketch of a text; empty for a short one."""
+    all_words = words(text)
+    return sketch(all_words) if len(all_words) >= LEAST_WORDS else frozenset()

@@ -1,4 +1,4 @@
-"""Functions: where bugs are made, and which functions are so much alike that they belong together.
+"""The functions of a module, in which bugs are made, and their grouping into families of near copies.
 
 Law: a family is never divided between splits, so that nothing learned on one side was copied from the other.
 """
@@ -19,35 +19,35 @@ __all__ = ["Families", "Function", "functions", "normal", "unnamed"]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function that stands in no other one, or a method of a class that does not."""
+    """A function or method that is not nested in another function."""
 
     path: str
     name: str
     """With its class: `Queue.due`."""
     first: int
-    """Line, 1-based; decorators are part of it."""
+    """The first line, 1-based, decorators included."""
     last: int
     text: str
-    """Without comments, documentation and layout: what two copies have in common."""
+    """The text from `normal`: what two copies have in common."""
 
 
 def functions(path: str, data: bytes) -> Iterator[Function]:
-    """The functions of a file, in their order. Raises SyntaxError where it is no Python."""
+    """The functions of a file, in order. Raises SyntaxError if the file is not Python."""
     for holder, node in _outermost(ast.parse(data), ""):
-        first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         yield Function(path, holder + node.name, first, node.end_lineno or first, normal(node))
 
 
 def normal(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """The function as `ast` writes it, without its documentation."""
+    """The function as `ast` writes it: without its docstring, comments and layout."""
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
-    return "\n".join(ast.unparse(each) for each in (node.args, *body))
+    return "\n".join(ast.unparse(part) for part in (node.args, *body))
 
 
 def unnamed(text: str) -> str:
-    """A function as of `normal` with its variables numbered: what it has in common with itself under other names.
+    """A function from `normal` with its variables replaced by numbers, so that a copy with other names is equal.
 
-    Keywords of calls count as variables where they are called the same.
+    Keywords of calls that have the name of a variable are numbered like it.
     """
     first, _, body = text.partition("\n")
     whole = f"def self({first}):\n{textwrap.indent(body or 'pass', ' ')}\n"
@@ -65,10 +65,10 @@ def _outermost(node: ast.AST, holder: str) -> Iterator[tuple[str, ast.FunctionDe
 
 
 class Families:
-    """Functions by likeness: two are of one family where a chain of near copies leads from one to the other."""
+    """Families of functions: two belong to one family if a chain of near copies leads from one to the other."""
 
     def __init__(self, texts: Sequence[str], near: float = NEAR) -> None:
-        """`texts` as of `normal` or `unnamed`; `near` is in (0, 1]."""
+        """`texts` come from `normal` or `unnamed`; `near` is in (0, 1]."""
         self._parents = list(range(len(texts)))
         self._names = [sha256(text.encode()).hexdigest()[:12] for text in texts]
         copies = Copies(near=near)
@@ -77,7 +77,7 @@ class Families:
                 self._join(number, other)
 
     def of(self, number: int) -> str:
-        """What names the family of a function, by its place among the texts: its first member's digest."""
+        """The name of a function's family, which is its first member's digest. `number` is the index of the text."""
         return self._names[self._root(number)]
 
     def _root(self, number: int) -> int:

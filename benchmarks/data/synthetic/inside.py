@@ -1,9 +1,9 @@
-"""Runs tests on versions of some files, each in a child of one process that has pytest imported already.
+"""Runs tests on versions of some files, each in a child of one process that has already imported pytest.
 
-Planted in a sandbox and run there as a program of its own: `python3 inside.py ORDER REPORT`. The order is JSON:
-`arguments` for pytest, `timeout_s` for one version, and `versions`, each a mapping of paths to texts. The report has a
-line a version: the outcome of each test, `timeout`, or `broken` with the reason. The files are put back after each.
-"""
+It is copied into a sandbox and run there as its own program: `python3 inside.py ORDER REPORT`. The order is JSON:
+`arguments` for pytest, `timeout_s` for one version, and `versions`, each a mapping of paths to texts. The report has
+one line for each version: the outcome of each test, `timeout`, or `broken` with the reason. The files are restored
+after each version."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import pytest
 
 
 class Outcomes:
-    """Notes how each test ends: the worst of its stages."""
+    """Notes the outcome of each test: the worst of its stages."""
 
     def __init__(self) -> None:
         self.tests: Dict[str, str] = {}
@@ -32,13 +32,13 @@ class Outcomes:
             self.tests[report.nodeid] = report.outcome
 
     def pytest_collectreport(self, report: Any) -> None:
-        """A file that cannot be collected breaks the whole."""
+        """A file that cannot be collected breaks the whole run."""
         if report.failed:
             self.broken = str(report.longrepr)[-500:]
 
 
 def main(order_file: str, report_file: str) -> None:
-    """Every version in turn; each line of the report is written when it is known."""
+    """Test every version in turn; each line of the report is written as soon as it is known."""
     with open(order_file, encoding="utf-8") as file:
         order = json.load(file)
     with open(report_file, "w", encoding="utf-8") as report:
@@ -57,7 +57,7 @@ def _tested(version: Dict[str, str], arguments: List[str], timeout_s: float) -> 
 
 
 def _swapped(path: str, text: str) -> str:
-    """Write a file; what it held."""
+    """Write a file. Returns its previous text."""
     with open(path, encoding="utf-8", newline="") as file:
         old = file.read()
     with open(path, "w", encoding="utf-8", newline="") as file:
@@ -85,7 +85,7 @@ def _in_a_child(arguments: List[str], timeout_s: float) -> Dict[str, Any]:
 
 
 def _report(arguments: List[str], writing: int) -> None:
-    """Never comes back."""
+    """Run the tests and write their outcomes to a pipe. Never returns."""
     try:
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
@@ -101,7 +101,7 @@ def _report(arguments: List[str], writing: int) -> None:
 
 
 def _read(reading: int, until: float) -> Optional[bytes]:
-    """All that is said until the other side closes; None when that takes too long."""
+    """Everything that arrives until the other side closes; None if that takes too long."""
     pieces: List[bytes] = []
     while True:
         ready, _, _ = select.select([reading], [], [], max(0, until - time.monotonic()))

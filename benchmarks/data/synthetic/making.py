@@ -1,4 +1,4 @@
-"""Making: a repository's mutants that its tests kill, as instances with a git bundle each."""
+"""Makes instances, each with a git bundle, from the mutants of a repository that its tests kill."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ __all__ = ["Material", "Recipe", "row_of", "rows", "statement"]
 OTHER = ("test_*.py", "*_test.py", "conftest.py", "setup.py", "noxfile.py", "__main__.py")
 FOLDERS = {"test", "tests", "testing", "doc", "docs", "example", "examples", "benchmarks", "scripts", "build"}
 ROUNDS = 2
-"""Runs of the unbroken tests; what does not pass every time decides nothing."""
+"""Runs of the tests on the unbroken code; a test that does not pass every time is ignored."""
 AT_ONCE = 25
-"""Mutants that are tested in one go."""
+"""The number of mutants that are tested together."""
 TOLD = 5
-"""Failing tests that a statement names."""
+"""The most failing tests that a statement names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How many bugs are made of a repository, and how its tests are run."""
+    """How many bugs to make in a repository, and how to run its tests."""
 
     test_command: str = "python3 -m pytest -q"
     requirements: tuple[str, ...] = ()
     """Packages that the tests need; without any, the sandbox's own Python runs them."""
     count: int = 50
-    """Bugs at most."""
+    """The most bugs."""
     a_function: int = 4
-    """Mutants of one function that are tried."""
+    """The most mutants of one function that are tried."""
     seed: int = 0
     timeout_s: float = 10.0
-    """For the tests on one mutant; those that take longer are left out."""
+    """The limit for the tests on one mutant; mutants that take longer are left out."""
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
 
     def workspace(self, folder: Path) -> Workspace:
-        """A folder where the tests can be run."""
+        """The workspace in which the tests of the folder can be run."""
         path = {"PATH": f"{ENV}/bin:/usr/local/bin:/usr/bin:/bin"} if self.requirements else {}
         return Workspace(
             path=folder,
@@ -74,75 +74,75 @@ class Material:
 
     @classmethod
     def read(cls, repository: Path, place: Path) -> Material:
-        """A clean clone of a git repository (or bundle) below `place`.
+        """Clone a git repository (or bundle) below `place` and read its files.
 
         Raises:
-            UsageError: it is no git repository.
+            UsageError: it is not a git repository.
         """
         name = repository.resolve().name.removesuffix(".bundle").removesuffix(".git")
         try:
             clones.clone(repository, "", place / name)
         except InstanceBroken as error:
             raise UsageError(f"{repository} is not a git repository: {error}") from error
-        found = {path: (place / name / path).read_bytes() for path in _sources(place / name)}
-        return cls(name, place / name, found)
+        files = {path: (place / name / path).read_bytes() for path in _sources(place / name)}
+        return cls(name, place / name, files)
 
     def functions(self) -> list[Function]:
-        """All functions of its files; a file that this Python cannot read has none."""
-        found = list[Function]()
+        """All functions of the files; a file that this Python cannot parse has none."""
+        all_functions = list[Function]()
         for path, data in self.files.items():
             try:
-                found += functions(path, data)
+                all_functions += functions(path, data)
             except (SyntaxError, ValueError):
                 continue
-        return found
+        return all_functions
 
 
 def rows(
     material: Material, recipe: Recipe, provider: Provider, splits: Mapping[tuple[str, str, str], str], out: Path
 ) -> Iterator[dict[str, Any]]:
-    """Bugs of a repository that the tests kill, each with its bundle in `out / "bundles"`. `splits` are those of its
-    functions; what is in none is left alone.
+    """Rows for mutants of a repository that its tests kill, each with its bundle in `out / "bundles"`. `splits` has the
+    split of each function; functions without a split are left alone.
 
     Raises:
-        UsageError: its tests cannot be run, or none passes.
+        UsageError: the tests cannot be run, or none passes.
     """
-    found = [mutant for path, data in sorted(material.files.items()) for mutant in mutants(path, data)]
-    known = [m for m in found if splits.get((material.name, m.function.path, m.function.name))]
-    order = drawn(known, Random(f"{recipe.seed}:{material.name}"), recipe.a_function)
-    chosen = (mutant for mutant in order if compiles(mutant.wrong))
-    for mutant, failing, passing in islice(_killed(material, recipe, provider, chosen), recipe.count):
+    all_mutants = (mutant for path, data in sorted(material.files.items()) for mutant in mutants(path, data))
+    in_splits = [m for m in all_mutants if splits.get((material.name, m.function.path, m.function.name))]
+    order = drawn(in_splits, Random(f"{recipe.seed}:{material.name}"), recipe.a_function)
+    compiling = (mutant for mutant in order if compiles(mutant.wrong))
+    for mutant, failing, passing in islice(_killed(material, recipe, provider, compiling), recipe.count):
         split = splits[material.name, mutant.function.path, mutant.function.name]
         yield row_of(material, recipe, mutant, failing, passing, out) | {"split": split}
 
 
 def _killed(
-    material: Material, recipe: Recipe, provider: Provider, chosen: Iterator[Mutant]
+    material: Material, recipe: Recipe, provider: Provider, candidates: Iterator[Mutant]
 ) -> Iterator[tuple[Mutant, list[str], list[str]]]:
-    """Mutants with the tests that they break and those that they do not: some of each."""
+    """The mutants that break some tests and leave others passing, with the tests of either kind."""
     base = provider.create(recipe.workspace(material.folder))
     sweep = Sweep(provider, base, recipe.test_command, recipe.timeout_s)
     unbroken = list(sweep([{}] * ROUNDS))
-    steady = frozenset.intersection(*(each.passed for each in unbroken))
+    steady = frozenset.intersection(*(tested.passed for tested in unbroken))
     if not steady:
-        why = next((f": {each.problem}" for each in unbroken if each.problem), "")
+        why = next((f": {tested.problem}" for tested in unbroken if tested.problem), "")
         raise UsageError(f"{material.name}: no test passes every time with {recipe.test_command!r}{why}")
-    for mutant, tested in _swept(sweep, chosen):
+    for mutant, tested in _swept(sweep, candidates):
         failing, passing = steady - tested.passed, steady & tested.passed
         if not tested.problem and failing and passing:
             yield mutant, sorted(failing), sorted(passing)
 
 
-def _swept(sweep: Sweep, chosen: Iterator[Mutant]) -> Iterator[tuple[Mutant, Tested]]:
-    """As they are wanted: no more are run than `AT_ONCE` ahead."""
-    while some := list(islice(chosen, AT_ONCE)):
-        yield from zip(some, sweep([{m.function.path: m.wrong.decode()} for m in some]), strict=True)
+def _swept(sweep: Sweep, candidates: Iterator[Mutant]) -> Iterator[tuple[Mutant, Tested]]:
+    """Mutants and the outcomes of their tests, computed lazily: at most `AT_ONCE` ahead."""
+    while group := list(islice(candidates, AT_ONCE)):
+        yield from zip(group, sweep([{m.function.path: m.wrong.decode()} for m in group]), strict=True)
 
 
 def row_of(
     material: Material, recipe: Recipe, mutant: Mutant, failing: Sequence[str], passing: Sequence[str], out: Path
 ) -> dict[str, Any]:
-    """What a source says of a bug, whose bundle is written to `out / "bundles"`."""
+    """The row of a bug, whose bundle is written to `out / "bundles"`."""
     name = f"{material.name}-{mutant.id}"
     commit, patch = _bundled(material.folder, mutant, out / "bundles" / f"{name}.bundle")
     licence, _ = licence_of(Task(name, "", Workspace(path=material.folder), recipe.test_command))
@@ -169,14 +169,14 @@ def row_of(
 
 
 def statement(failing: Sequence[str]) -> str:
-    """What a solver is told of a bug that breaks these tests."""
-    told = "\n".join(f"- {test}" for test in failing[:TOLD])
-    return f"{len(failing)} tests fail that should pass, among them:\n\n{told}\n"
+    """The statement of the task for a bug that breaks these tests."""
+    tests = "\n".join(f"- {test}" for test in failing[:TOLD])
+    return f"{len(failing)} tests fail that should pass, among them:\n\n{tests}\n"
 
 
 def _bundled(folder: Path, mutant: Mutant, bundle: Path) -> tuple[str, bytes]:
-    """Write a bundle of the repository with the bug in it as its only commit; the commit, and the patch that mends it.
-    The same bug gives the same commit."""
+    """Write a bundle of the repository with the bug in its only commit. Returns the commit and the patch that fixes the
+    bug. The same bug gives the same commit."""
     bundle.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as place:
         clone = Path(place) / "clone"
@@ -191,10 +191,10 @@ def _bundled(folder: Path, mutant: Mutant, bundle: Path) -> tuple[str, bytes]:
 
 
 def _sources(folder: Path) -> list[str]:
-    """The Python files under version control that are neither tests nor run on their own. A link is none: it may lead
-    out of the repository."""
-    listed = clones.git("ls-files", "-z", "*.py", cwd=folder).decode().split("\0")
-    return [path for path in listed if path and _is_source(Path(path)) and _is_own(folder / path)]
+    """The Python files under version control that are neither tests nor scripts. Links are left out, since they may
+    lead out of the repository."""
+    paths = clones.git("ls-files", "-z", "*.py", cwd=folder).decode().split("\0")
+    return [path for path in paths if path and _is_source(Path(path)) and _is_own(folder / path)]
 
 
 def _is_own(path: Path) -> bool:
@@ -202,4 +202,4 @@ def _is_own(path: Path) -> bool:
 
 
 def _is_source(path: Path) -> bool:
-    return not (FOLDERS & set(path.parts[:-1]) or any(fnmatch(path.name, each) for each in OTHER))
+    return not (FOLDERS & set(path.parts[:-1]) or any(fnmatch(path.name, pattern) for pattern in OTHER))

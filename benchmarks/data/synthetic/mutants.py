@@ -1,4 +1,4 @@
-"""Mutants: every way in which the operators break the functions of some files, drawn by seed."""
+"""Mutants: every way in which the operators break the functions of a file, and a random order of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Mutant", "drawn", "mutants", "repairable"]
 
 _EDITED = (cst.BaseExpression, cst.ComparisonTarget, cst.AugAssign, cst.BaseStatement, cst.Slice)
 LINES = (2, 80)
-"""Functions that are shorter or longer are left alone."""
+"""The shortest and the longest function that is broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Mutant:
     function: Function
     operator: str
     line: int
-    """Where the defect begins, 1-based, in the whole file."""
+    """The line of the file where the defect begins, 1-based."""
     right: bytes
     """The file as it was."""
     wrong: bytes
@@ -39,13 +39,13 @@ class Mutant:
 
     @property
     def id(self) -> str:
-        """Names the mutant among those of its repository."""
+        """Unique among the mutants of its repository."""
         digest = sha256(self.function.path.encode() + b"\0" + self.wrong).hexdigest()[:8]
         return f"{self.operator}-{digest}"
 
 
 def mutants(path: str, data: bytes) -> Iterator[Mutant]:
-    """Every mutant of a file, in the order of the text, also those that do not compile; none of a file that cannot be
+    """Every mutant of a file, in the order of the text, including those that do not compile; none if the file cannot be
     edited by span."""
     try:
         source = Source(path, data)
@@ -60,10 +60,10 @@ def mutants(path: str, data: bytes) -> Iterator[Mutant]:
         if not isinstance(node, _EDITED):
             continue
         start = source.span(node)[0]
-        function = next((each for each in places if each.first < source.line(start) <= each.last), None)
+        function = next((place for place in places if place.first < source.line(start) <= place.last), None)
         if function is None:
             continue
-        owner = next((each for each in source.ancestors(node) if each in known), source.module)
+        owner = next((ancestor for ancestor in source.ancestors(node) if ancestor in known), source.module)
         for name, change in _changes(Site(source, node, known[owner])):
             wrong = apply(data, (change,))
             if wrong not in seen:
@@ -77,29 +77,29 @@ def _changes(site: Site) -> Iterator[tuple[str, Change]]:
             yield name, change
 
 
-def drawn(found: Sequence[Mutant], rng: Random, a_function: int) -> list[Mutant]:
-    """The mutants in an order drawn at random, the operators in turn, with so many at most of one function."""
+def drawn(all_mutants: Sequence[Mutant], rng: Random, a_function: int) -> list[Mutant]:
+    """The mutants in random order, with the operators in turn and at most `a_function` mutants of one function."""
     waiting: defaultdict[str, list[Mutant]] = defaultdict(list)
-    for mutant in found:
+    for mutant in all_mutants:
         waiting[mutant.operator].append(mutant)
     for group in waiting.values():
         rng.shuffle(group)
-    made: Counter[Function] = Counter()
+    taken: Counter[Function] = Counter()
     order = list[Mutant]()
     while any(waiting.values()):
         for name in OPERATORS:
             while waiting[name]:
                 mutant = waiting[name].pop()
-                if made[mutant.function] < a_function:
-                    made[mutant.function] += 1
+                if taken[mutant.function] < a_function:
+                    taken[mutant.function] += 1
                     order.append(mutant)
                     break
     return order
 
 
 def repairable(mutant: Mutant) -> bool:
-    """Whether one of `mutate`'s edits of the function gives the file back as it was."""
+    """Whether one of `mutate`'s edits of the function restores the file exactly."""
     source = Source(mutant.function.path, mutant.wrong)
     lines: Mapping[int, float] = dict.fromkeys(range(mutant.function.first, mutant.function.last + 2), 1.0)
-    found = candidates([source], {source.path: lines}, "", {})
-    return any(apply(source.data, each.changes) == mutant.right for each in found)
+    edits = candidates([source], {source.path: lines}, "", {})
+    return any(apply(source.data, edit.changes) == mutant.right for edit in edits)

@@ -1,8 +1,8 @@
-"""Operators: how a function is broken, one kind of defect each.
+"""Mutation operators: ways to break a function, with one kind of defect each.
 
-They are what a repair would have to undo, and no mirror of `mutate`: some of what they take away (a guard, a statement,
-an argument by name, a whole operand) no template of `mutate` can write again. Each bug says whether it is within reach
-of one of `mutate`'s edits (`benchmarks.data.synthetic.mutants.repairable`).
+They are not the mirror image of `mutate`: some of what they remove (a guard, a statement, a keyword argument, a whole
+operand) no template of `mutate` can restore. Each bug says whether one of `mutate`'s edits repairs it
+(`benchmarks.data.synthetic.mutants.repairable`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agent.policy.mutate.source import Change
 __all__ = ["OPERATORS", "Operator"]
 
 Operator = Callable[[Site], Iterator[Change]]
-"""Every way in which it breaks a node; none where it does not apply."""
+"""Yields every way to break a node; nothing if the operator does not apply."""
 
 _COMPARISONS = {
     "<": ("<=", ">"),
@@ -54,13 +54,13 @@ _TWINS = ({"min", "max"}, {"any", "all"}, {"startswith", "endswith"}, {"lower", 
 
 @dataclass(frozen=True, slots=True)
 class _Swap:
-    """An operator for another one, by the texts of a table."""
+    """Replaces an operator by another one, by the texts of a table."""
 
     kinds: tuple[type[cst.CSTNode], ...]
     table: Mapping[str, tuple[str, ...]]
 
     def __call__(self, site: Site) -> Iterator[Change]:
-        """Changes of the operator's token alone."""
+        """Change the operator's token only."""
         if not isinstance(site.node, self.kinds):
             return
         operator = site.node.operator  # type: ignore[attr-defined]  # all of these kinds have one
@@ -86,7 +86,7 @@ def condition(site: Site) -> Iterator[Change]:
 
 
 def number(site: Site) -> Iterator[Change]:
-    """A whole number is one too large or one too small."""
+    """Make an integer literal one larger or one smaller."""
     if isinstance(site.node, cst.Integer) and site.node.value.isdigit():
         value = int(site.node.value)
         yield from (site.source.replace(site.node, str(other)) for other in (value + 1, value - 1) if other >= 0)
@@ -100,7 +100,7 @@ def truth(site: Site) -> Iterator[Change]:
 
 
 def name(site: Site) -> Iterator[Change]:
-    """Another variable of the function is read; the two bound last are taken."""
+    """Read another variable of the function instead: one of the two bound last."""
     if not isinstance(site.node, cst.Name) or not _is_read(site):
         return
     known = [binding.name for binding in site.values() if binding.name != site.node.value]
@@ -121,27 +121,27 @@ def twin(site: Site) -> Iterator[Change]:
 
 
 def arguments(site: Site) -> Iterator[Change]:
-    """Two arguments swapped, or the last one left out, by position or by name."""
+    """Swap two positional arguments, or remove the last argument."""
     if not isinstance(site.node, cst.Call) or any(arg.star for arg in site.node.args):
         return
-    given = [arg for arg in site.node.args if arg.keyword is None]
-    if len(given) == 2 and site.code(given[0].value) != site.code(given[1].value):
-        start, end = site.source.span(given[0].value)[0], site.source.span(given[1].value)[1]
-        yield Change(start, end, f"{site.code(given[1].value)}, {site.code(given[0].value)}")
+    positional = [arg.value for arg in site.node.args if arg.keyword is None]
+    if len(positional) == 2 and site.code(positional[0]) != site.code(positional[1]):
+        start, end = site.source.span(positional[0])[0], site.source.span(positional[1])[1]
+        yield Change(start, end, f"{site.code(positional[1])}, {site.code(positional[0])}")
     if len(site.node.args) > 1:
         kept, last = site.node.args[-2:]
         yield Change(site.source.span(kept.value)[1], site.source.span(last.value)[1], "")
 
 
 def bound(site: Site) -> Iterator[Change]:
-    """A bound of a slice is left out."""
+    """Remove a bound of a slice."""
     if isinstance(site.node, cst.Slice):
         ends = (site.node.lower, site.node.upper)
         yield from (Change(*site.source.span(end), "") for end in ends if end is not None)
 
 
 def operand(site: Site) -> Iterator[Change]:
-    """An operand is left out."""
+    """Remove an operand."""
     if isinstance(site.node, cst.BooleanOperation | cst.BinaryOperation):
         yield from (site.source.replace(site.node, site.code(kept)) for kept in (site.node.left, site.node.right))
 
@@ -158,7 +158,7 @@ def call(site: Site) -> Iterator[Change]:
 
 
 def statement(site: Site) -> Iterator[Change]:
-    """A simple statement is left out; where it is alone in its block, `pass` stands for it."""
+    """Remove a simple statement, or replace it by `pass` if it is alone in its block."""
     node, block = site.node, site.parent
     if not isinstance(node, cst.SimpleStatementLine) or not isinstance(block, cst.IndentedBlock) or is_docstring(node):
         return
@@ -168,7 +168,7 @@ def statement(site: Site) -> Iterator[Change]:
 
 
 def guard(site: Site) -> Iterator[Change]:
-    """A branch that only leaves (returns, raises, goes on) is left out with its condition."""
+    """Remove an `if` whose body only returns, raises, continues or breaks."""
     match site.node, site.parent:
         case cst.If(
             orelse=None, body=cst.IndentedBlock(body=[cst.SimpleStatementLine(body=[only])])
@@ -183,7 +183,7 @@ def _without(site: Site) -> Change:
 
 
 def _is_read(site: Site) -> bool:
-    """Whether the name stands for its value: no target, keyword or attribute, nothing that is called or declared."""
+    """Whether the name is read for its value: not a target, keyword or attribute, and neither called nor declared."""
     match site.parent:
         case cst.Attribute(attr=attr):
             return attr is not site.node

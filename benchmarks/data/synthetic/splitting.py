@@ -1,9 +1,9 @@
-"""Splits of synthetic bugs: what may be trained on, and two kinds of what may not.
+"""Divides synthetic bugs into a split for training and two held-out splits.
 
-`train` is what is left; `lines` are functions of the repositories that are trained on of which no line is; and
-`repositories` are whole repositories. Law: a family of functions (`benchmarks.data.synthetic.functions`), whatever
-their variables are called, is in one split, by its name alone, so that material that is like none of it moves nothing;
-near copies of held-out repositories are trained on nowhere.
+`lines` are functions, no line of which is trained on, of repositories that are trained on; `repositories` are whole
+repositories; `train` is the rest. Law: a family of functions (`benchmarks.data.synthetic.functions`), regardless of
+the names of variables, is in one split. The family's name alone decides, so that additional unrelated functions move
+nothing. Near copies of functions in held-out repositories are never trained on.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ class Splitting:
     """Which functions are held out."""
 
     repositories: frozenset[str] = frozenset()
-    """Held out as a whole."""
+    """Repositories that are held out as a whole."""
     lines: int = 25
-    """Percent of the other families."""
+    """The percentage of the other families that is held out."""
 
     def of(self, material: Mapping[str, Sequence[Function]]) -> dict[tuple[str, str, str], str]:
-        """The split of each function, by repository, path and name; empty for one that belongs on neither side, as do
-        functions of one name (a property and its setter) whose families are in different splits."""
-        places = [(name, function) for name, known in material.items() for function in known]
+        """The split of each function, by repository, path and name; empty for a function that belongs to neither side.
+        Functions with one name (a property and its setter) whose families are in different splits belong to neither."""
+        places = [(name, function) for name, group in material.items() for function in group]
         families = Families([unnamed(function.text) for _, function in places])
         held_out = {families.of(n) for n, (name, _) in enumerate(places) if name in self.repositories}
-        found = dict[tuple[str, str, str], str]()
+        splits = dict[tuple[str, str, str], str]()
         for number, (name, function) in enumerate(places):
             family = families.of(number)
             split = self._split(family, name in self.repositories, family in held_out)
             key = name, function.path, function.name
-            found[key] = split if found.get(key, split) == split else ""
-        return found
+            splits[key] = split if splits.get(key, split) == split else ""
+        return splits
 
     def _split(self, family: str, unseen: bool, copied: bool) -> str:
         if unseen:

@@ -1,7 +1,7 @@
-"""Sweep: the tests of one project on many versions of its files, at a fraction of what a run from the beginning costs.
+"""A sweep runs the tests of a project on many versions of its files, at a fraction of the cost of separate runs.
 
-A sweep is for facts in bulk, such as which mutants tests kill. It trusts the code under test more than a measurement of
-a search does (`agent.measure`), and never decides whether a patch is good.
+It is for facts in bulk, such as which mutants the tests kill. It trusts the code under test more than the measurements
+of a search do (`agent.measure`), and never decides whether a patch is good.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sandboxes import Provider, Sandbox, Snapshot
 __all__ = ["Sweep", "Tested", "Version", "arguments_of"]
 
 Version = Mapping[str, str]
-"""Texts of files by their paths."""
+"""The new texts of files, by path."""
 
 PROGRAM = "/tmp/ramify-sweep.py"  # noqa: S108 - the sandbox's own
 ORDER, REPORT = "/tmp/ramify-order.json", "/tmp/ramify-report.jsonl"  # noqa: S108 - the same
 CHUNK = 100
-"""Versions tested in one fork."""
+"""The most versions that are tested in one fork."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Tested:
     """How the tests of a version ended."""
 
     outcomes: Mapping[str, str]
-    """`passed`, `failed` or `skipped` by test id; empty where there is a problem."""
+    """`passed`, `failed` or `skipped` by test id; empty if there is a problem."""
     problem: str = ""
 
     @property
@@ -47,27 +47,27 @@ class Tested:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The tests of a snapshot's workspace."""
+    """Runs the tests of a snapshot's workspace."""
 
     provider: Provider
     base: Snapshot
     test_command: str
     """Runs pytest, from the root of the workspace."""
     timeout_s: float = 10.0
-    """For one version."""
+    """The time limit for one version."""
 
     def __call__(self, versions: Sequence[Version]) -> Iterator[Tested]:
-        """How the tests end with each version's files in place, in order.
+        """Run the tests with the files of each version in place, in order.
 
         Raises:
-            UsageError: the command does not run pytest, or nothing could be run with it.
+            UsageError: the command does not run pytest, or the tests cannot be run with it.
         """
         arguments = arguments_of(self.test_command)
         for start in range(0, len(versions), CHUNK):
             yield from self._chunk(arguments, versions[start : start + CHUNK])
 
     def _chunk(self, arguments: Sequence[str], versions: Sequence[Version]) -> Iterator[Tested]:
-        order = {"arguments": arguments, "timeout_s": self.timeout_s, "versions": [dict(each) for each in versions]}
+        order = {"arguments": arguments, "timeout_s": self.timeout_s, "versions": [dict(v) for v in versions]}
         with self.provider.at(self.base) as box:
             box.write(PROGRAM, (Path(__file__).parent / "inside.py").read_bytes())
             box.write(ORDER, json.dumps(order).encode())
@@ -75,10 +75,10 @@ class Sweep:
             done = box.exec(["python3", "-B", PROGRAM, ORDER, REPORT], timeout_s=limit_s)
             lines = _report(box)
             if len(lines) < len(versions):
-                said = done.stderr[-500:].decode(errors="replace").strip()
+                stderr = done.stderr[-500:].decode(errors="replace").strip()
                 raise UsageError(
                     f"the tests cannot be run by {self.test_command!r}; the sandbox's python3 needs pytest and what "
-                    f"they import (--requirement, or --image): {said}"
+                    f"they import (--requirement, or --image): {stderr}"
                 )
         yield from (_tested(json.loads(line)) for line in lines)
 
@@ -97,7 +97,7 @@ def _tested(line: Mapping[str, object]) -> Tested:
 
 
 def arguments_of(command: str) -> list[str]:
-    """What pytest is given in a command such as `python3 -m pytest -q tests`."""
+    """The arguments of pytest in a command such as `python3 -m pytest -q tests`. Raises UsageError for any other."""
     words = shlex.split(command)
     for place, word in enumerate(words):
         if Path(word).name in ("pytest", "py.test"):

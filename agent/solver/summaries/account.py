@@ -1,4 +1,4 @@
-"""Told: a model's account of a rollout, as it is read, and the question that it answers."""
+"""A model's account of a rollout, and the question that asks for it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from agent.run.tree.node import Node, Step
 from agent.task import Task
 from agent.untrusted import terminal_text
 
-__all__ = ["Told", "question", "read_told"]
+__all__ = ["Account", "question", "read_account"]
 
 TURNS_BYTES = 60_000
-"""Of all turns together; of each, less the more there are."""
+"""The size of all turns together, which they share equally."""
 TURN_BYTES = 4_000
 LEAST_BYTES = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a model said. Fields as in `agent.run.rollouts.Summary`."""
+class Account:
+    """What a model says about a rollout. The fields are those of `agent.run.rollouts.Summary`."""
 
     hypothesis: str
     outcome: Outcome
@@ -43,34 +43,34 @@ class Told:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All that it says in sentences."""
+        """All sentences of the account."""
         return (self.hypothesis, self.progress, *self.failure_modes, *self.risks, *self.insights)
 
 
-def read_told(text: str) -> Told:
-    """The account in an answer, in lines that can be shown.
+def read_account(text: str) -> Account:
+    """The account in an answer, in printable lines.
 
     Raises:
-        agent.models.conversing.Unreadable: there is none.
+        agent.models.conversing.Unreadable: the answer contains no account.
     """
-    told = last_of(Told, text, "hypothesis")
+    account = last_of(Account, text, "hypothesis")
     return replace(
-        told,
-        hypothesis=line(told.hypothesis),
-        progress=line(told.progress),
-        failure_modes=lines(told.failure_modes),
-        risks=lines(told.risks),
-        insights=lines(told.insights),
+        account,
+        hypothesis=line(account.hypothesis),
+        progress=line(account.progress),
+        failure_modes=lines(account.failure_modes),
+        risks=lines(account.risks),
+        insights=lines(account.insights),
     )
 
 
 def question(task: Task, path: Sequence[Node], best: Node, patch: bytes, length: float) -> list[Message]:
-    """What a model is asked. `length` is the share of each limit that is made use of, in (0, 1]."""
+    """The question to the model. `length` is the fraction of each limit that is used, in (0, 1]."""
     before, after = (
         f"{len(report.passes)} pass, {len(report.failures)} fail" for report in (path[0].report, best.report)
     )
     notes = best.evaluation.notes
-    asked = render(
+    request = render(
         "summary_question",
         turns=fenced("attempt", _turns(path, int(TURNS_BYTES * length)), int(TURNS_BYTES * length)),
         patch=fenced("change", printable(patch), int(PATCH_BYTES * length)),
@@ -80,15 +80,15 @@ def question(task: Task, path: Sequence[Node], best: Node, patch: bytes, length:
     )
     return [
         {"role": "system", "content": render("summary_system")},
-        {"role": "user", "content": f"{shown_issue(task, length)}\n\n{asked}"},
+        {"role": "user", "content": f"{shown_issue(task, length)}\n\n{request}"},
     ]
 
 
 def _turns(path: Sequence[Node], limit: int) -> str:
-    """What was said, done and seen on the way, each turn cut to its share of the limit."""
+    """What was said, done and observed on the path, each turn cut to its share of the limit."""
     turns = [_turn(node, step) for node in path for step in node.steps]
-    each = max(LEAST_BYTES, min(TURN_BYTES, limit // max(1, len(turns))))
-    return "\n\n".join(excerpt(turn, each)[0] for turn in turns) or "(no turn)"
+    share = max(LEAST_BYTES, min(TURN_BYTES, limit // max(1, len(turns))))
+    return "\n\n".join(excerpt(turn, share)[0] for turn in turns) or "(no turn)"
 
 
 def _turn(node: Node, step: Step) -> str:
