@@ -504,7 +504,7 @@ class TestDoctorOfAModel:
         assert [name for name, each in found.items() if each.ok] == ["server"]
         assert found["several"].detail.startswith("IncompleteRead: ")
         assert found["scores"].detail == "no log-probabilities of given texts"
-        assert found["prefixes"].detail == "no hit, or hits are not reported"
+        assert found["prefixes"].detail == "no hit is reported"
 
     def test_of_a_server_that_is_not_there_nothing_else_is_asked(self) -> None:
         with ScriptedServer([]) as up:

@@ -15,40 +15,13 @@ from agent.cli import diagnose as cli_diagnose
 from agent.cli import export as cli_export
 from agent.cli import history as cli_history
 from agent.cli import memory as cli_memory
+from agent.cli import options
 from agent.cli import red_build as cli_ci
 from agent.cli import replay as cli_replay
 from agent.cli import runs as cli_runs
 from agent.cli import serve as cli_serve
 from agent.cli import shorten as cli_shorten
 from agent.cli import train as cli_train
-from agent.cli.options import (
-    Accept,
-    Apply,
-    Config,
-    GoalFailing,
-    Image,
-    Instructions,
-    Json,
-    MaxNodes,
-    MaxSeconds,
-    MaxTokens,
-    MaxUsd,
-    ModelPrice,
-    Out,
-    Paranoid,
-    PatchOut,
-    Rollouts,
-    Rounds,
-    SandboxKind,
-    SearchName,
-    Setup,
-    Strict,
-    SummaryMd,
-    Test,
-    TestFramework,
-    ValueName,
-    Workers,
-)
 from agent.cli.runs import RunDir
 from agent.errors import UsageError
 
@@ -91,13 +64,13 @@ def solve(
         ),
     ] = None,
     issue_text: Annotated[str | None, typer.Option("--issue", metavar="TEXT", help="The text of the issue.")] = None,
-    test: Test = None,
-    test_framework: TestFramework = None,
+    test: options.Test = None,
+    test_framework: options.TestFramework = None,
     goal_test: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="A failing test that has to pass; repeatable. Default: not known."),
     ] = None,
-    goal_failing: GoalFailing = False,
+    goal_failing: options.GoalFailing = False,
     from_junit: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="JUnit XML of a red build: the tests that failed there are goals."),
@@ -105,45 +78,44 @@ def solve(
     policy: Annotated[
         list[str] | None, typer.Option(metavar="mutate|MODEL", help="What proposes the edits; several share one tree.")
     ] = None,
-    search: SearchName = None,
-    value: ValueName = None,
-    sandbox: SandboxKind = None,
-    image: Image = None,
-    setup: Setup = None,
-    paranoid: Paranoid = False,
-    instructions: Instructions = None,
-    config: Config = None,
-    model_price: ModelPrice = None,
-    max_nodes: MaxNodes = None,
-    max_usd: MaxUsd = None,
-    max_tokens: MaxTokens = None,
-    max_seconds: MaxSeconds = None,
+    search: options.SearchName = None,
+    value: options.ValueName = None,
+    sandbox: options.SandboxKind = None,
+    image: options.Image = None,
+    setup: options.Setup = None,
+    paranoid: options.Paranoid = False,
+    instructions: options.Instructions = None,
+    config: options.Config = None,
+    model_price: options.ModelPrice = None,
+    max_nodes: options.MaxNodes = None,
+    max_usd: options.MaxUsd = None,
+    max_tokens: options.MaxTokens = None,
+    max_seconds: options.MaxSeconds = None,
     memory: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Memory file: recall from it, and remember this run in it.")
     ] = None,
     no_memory: Annotated[bool, typer.Option("--no-memory", help="Use no memory, whatever the settings say.")] = False,
-    workers: Workers = None,
-    rollouts: Rollouts = None,
-    rounds: Rounds = None,
+    workers: options.Workers = None,
+    rollouts: options.Rollouts = None,
+    rounds: options.Rounds = None,
     delegate: Annotated[
         bool, typer.Option("--delegate", help="Divide the issue into parts, search each on its own, and merge.")
     ] = False,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Random seed; with one worker, it decides the run.")
     ] = None,
-    out: Out = None,
-    as_json: Json = False,
-    patch_out: PatchOut = None,
-    summary_md: SummaryMd = None,
-    apply: Apply = False,
-    accept: Accept = None,
-    strict: Strict = False,
+    out: options.Out = None,
+    as_json: options.Json = False,
+    patch_out: options.PatchOut = None,
+    summary_md: options.SummaryMd = None,
+    apply: options.Apply = False,
+    accept: options.Accept = None,
+    strict: options.Strict = False,
 ) -> None:
     """Find a tested patch for ISSUE. The patch is printed on stdout, everything else on stderr."""
     from agent.cli.ci.junit import read_failures, statement
     from agent.cli.interactive import OutputOptions, accepted
-    from agent.cli.issue_text import read_issue
-    from agent.cli.solve import SolveRequest, begin
+    from agent.cli.solve import SolveRequest, begin, read_issue
     from agent.config import given, naming
     from agent.models.prices import dollars
 
@@ -181,15 +153,15 @@ def solve(
 @app.command("resume")
 def resume_run(
     run: RunDir,
-    max_nodes: MaxNodes = None,
-    max_usd: MaxUsd = None,
-    max_tokens: MaxTokens = None,
-    max_seconds: MaxSeconds = None,
-    as_json: Json = False,
-    patch_out: PatchOut = None,
-    apply: Apply = False,
-    accept: Accept = None,
-    strict: Strict = False,
+    max_nodes: options.MaxNodes = None,
+    max_usd: options.MaxUsd = None,
+    max_tokens: options.MaxTokens = None,
+    max_seconds: options.MaxSeconds = None,
+    as_json: options.Json = False,
+    patch_out: options.PatchOut = None,
+    apply: options.Apply = False,
+    accept: options.Accept = None,
+    strict: options.Strict = False,
 ) -> None:
     """Resume a run that was interrupted, crashed, or reached a limit (set a higher one)."""
     from agent.analysis.report.progress import Progress

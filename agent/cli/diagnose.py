@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli.runs import read_run
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -67,21 +68,17 @@ def _compare(one: Path, other: Path, node: int | None, as_json: bool) -> None:
 def _moments(source: Path) -> list[Moment]:
     from agent.analysis.diagnosis.divergence import moments, moments_of
     from agent.analysis.trajectories.reading import read_trajectory
-    from agent.run.paths import journal_of
-    from agent.run.run import Run
 
     if source.is_file():
         return moments_of(read_trajectory(source).action_records)
-    with Run.read(journal_of(source).parent) as run:
+    with read_run(source) as run:
         return moments(run)
 
 
 def _of_run(directory: Path, node: int | None) -> Diagnosis:
     from agent.analysis.diagnosis import diagnose
-    from agent.run.paths import journal_of
-    from agent.run.run import Run
 
-    with Run.read(journal_of(directory).parent) as run:
+    with read_run(directory) as run:
         return diagnose(run, node)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.runs import Node, RunDir
+from agent.cli.runs import Node, RunDir, read_run
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -31,9 +31,8 @@ def log(
     The history is the repository RUN/history.git, brought up to date first. To have it in a clone of your own:
     git fetch RUN/history.git 'refs/ramify/*:refs/ramify/*'"""
     from agent.analysis.history import NODES
-    from agent.run.run import Run
 
-    with Run.read(_journal(run)) as opened:
+    with read_run(run) as opened:
         history = _kept(opened)
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     drawn = history.git.run(
@@ -55,18 +54,11 @@ def promote(
     """Make a branch of NODE: one commit on top of the commit that the run began from. Nothing is checked out."""
     from agent.analysis.history import promote as make
     from agent.run.paths import checkout_of
-    from agent.run.run import Run
 
-    with Run.read(_journal(run)) as opened:
+    with read_run(run) as opened:
         place = repo or checkout_of(run, "name the repository for the branch: --repo DIR")
         commit = make(opened, _kept(opened), node, branch, place)
     sys.stdout.write(f"{branch} {commit}\n")
-
-
-def _journal(run: Path) -> Path:
-    from agent.run.paths import journal_of
-
-    return journal_of(run).parent
 
 
 def _kept(run: Run) -> History:

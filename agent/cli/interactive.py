@@ -30,7 +30,7 @@ from agent.untrusted import escaped_lines
 if TYPE_CHECKING:
     from agent.solver.solve import Result
 
-__all__ = ["OutputOptions", "accepted", "print_patch", "run_interactively", "with_signals"]
+__all__ = ["OutputOptions", "accepted", "print_patch", "run_interactively", "say", "with_signals"]
 
 _T = TypeVar("_T")
 
@@ -113,7 +113,7 @@ def _tell_pipeline(
             with summary_md.open("a", encoding="utf-8") as file:
                 file.write(github.summary(facts, as_text(result, path), result.patch))
     except OSError as error:
-        _say(f"cannot write $GITHUB_OUTPUT or --summary-md: {error}")
+        say(f"cannot write $GITHUB_OUTPUT or --summary-md: {error}")
 
 
 def print_patch(patch: bytes) -> None:
@@ -125,7 +125,7 @@ def print_patch(patch: bytes) -> None:
 
 
 def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, output: OutputOptions) -> None:
-    _say(as_text(result, path))
+    say(as_text(result, path))
     if output.as_json:
         sys.stdout.write(json.dumps(facts) + "\n")
         sys.stdout.flush()
@@ -136,15 +136,15 @@ def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, output
     declared = result.grade is Grade.DECLARED
     if result.resolved or (declared and "declared" in output.accept):
         checkout.apply(output.apply_to, result.patch, result.run_dir)
-        _say(f"applied to {output.apply_to}")
+        say(f"applied to {output.apply_to}")
     elif declared:
-        _say(
+        say(
             f"nothing applied to {output.apply_to}: {len(result.declared)} tests that passed before fail with the "
             "patch, and the model declares that the issue contradicts them (see above); if you agree, apply it with "
             "--accept declared"
         )
     else:
-        _say(f"nothing applied to {output.apply_to}: the issue is not solved")
+        say(f"nothing applied to {output.apply_to}: the issue is not solved")
 
 
 def _save(result: Result, patch_out: Path | None) -> Path | None:
@@ -182,8 +182,8 @@ def _interruptible() -> Iterator[_Interruption]:
         interruption.cancel.set()
         for signal_ in handlers:
             signal.signal(signal_, signal.SIG_DFL)
-        _say("stopping; the best patch so far is kept: salvaged.patch in the run until it is verified")
-        _say("(a second signal ends the process at once)")
+        say("stopping; the best patch so far is kept: salvaged.patch in the run until it is verified")
+        say("(a second signal ends the process at once)")
 
     handlers = {signal_: signal.signal(signal_, stop) for signal_ in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -193,5 +193,6 @@ def _interruptible() -> Iterator[_Interruption]:
             signal.signal(signal_, handler)
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Print a line on stderr."""
     sys.stderr.write(line + "\n")

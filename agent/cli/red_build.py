@@ -11,25 +11,7 @@ from typing import Annotated
 
 import typer
 
-from agent.cli.options import (
-    Accept,
-    Apply,
-    Config,
-    Image,
-    Instructions,
-    Json,
-    MaxSeconds,
-    MaxUsd,
-    Out,
-    PatchOut,
-    Policy,
-    SandboxKind,
-    Setup,
-    Strict,
-    Test,
-    TestFramework,
-    Workers,
-)
+from agent.cli import options
 from agent.errors import UsageError
 
 __all__ = ["check_patch", "fix"]
@@ -38,23 +20,23 @@ __all__ = ["check_patch", "fix"]
 def fix(
     tests: Annotated[list[str], typer.Argument(metavar="TEST...", help="Failing tests, as test reports name them.")],
     repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout.")] = Path(),
-    test: Test = None,
-    test_framework: TestFramework = None,
-    policy: Policy = None,
-    sandbox: SandboxKind = None,
-    image: Image = None,
-    setup: Setup = None,
-    instructions: Instructions = None,
-    config: Config = None,
-    max_usd: MaxUsd = None,
-    max_seconds: MaxSeconds = None,
-    workers: Workers = None,
-    out: Out = None,
-    as_json: Json = False,
-    patch_out: PatchOut = None,
-    apply: Apply = False,
-    accept: Accept = None,
-    strict: Strict = False,
+    test: options.Test = None,
+    test_framework: options.TestFramework = None,
+    policy: options.Policy = None,
+    sandbox: options.SandboxKind = None,
+    image: options.Image = None,
+    setup: options.Setup = None,
+    instructions: options.Instructions = None,
+    config: options.Config = None,
+    max_usd: options.MaxUsd = None,
+    max_seconds: options.MaxSeconds = None,
+    workers: options.Workers = None,
+    out: options.Out = None,
+    as_json: options.Json = False,
+    patch_out: options.PatchOut = None,
+    apply: options.Apply = False,
+    accept: options.Accept = None,
+    strict: options.Strict = False,
 ) -> None:
     """Find a patch that makes TEST pass and breaks no other test."""
     from agent.cli.interactive import OutputOptions, accepted

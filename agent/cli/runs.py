@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from agent.run.run import Run
 
-__all__ = ["RunDir", "fork", "pin", "prune", "show"]
+__all__ = ["Node", "RunDir", "fork", "pin", "prune", "read_run", "show"]
 
 WIDE = 100_000
 """Columns of output that does not go to a terminal."""
@@ -49,7 +49,7 @@ def show(
     if html:
         _write_page(run, html)
         return
-    with _existing(run) as opened:
+    with read_run(run) as opened:
         if patch:
             from agent.cli.interactive import print_patch
 
@@ -100,7 +100,7 @@ def _steer(run: Path, act: Literal["fork", "prune", "pin", "unpin"], node: int, 
 def _explain(run: Path, node: int, as_json: bool) -> None:
     from agent.analysis.report.why import explain
 
-    with _existing(run) as opened:
+    with read_run(run) as opened:
         explanation = explain(opened.journal.events(), node)
     if as_json:
         sys.stdout.write(json.dumps(explanation.as_json()) + "\n")
@@ -150,7 +150,8 @@ def _console() -> Console:
     return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
 
 
-def _existing(directory: Path) -> Run:
+def read_run(directory: Path) -> Run:
+    """The run in a directory, for reading. Raises JournalError or UsageError if there is none."""
     from agent.run.paths import journal_of
     from agent.run.run import Run
 

@@ -18,11 +18,9 @@ __all__ = ["shorten"]
 
 def shorten(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")],
-    tries: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many shortened versions of a path are tried.")
-    ] = 20,
+    tries: Annotated[int, typer.Option(metavar="N", min=1, help="The most shortened versions of a path to try.")] = 20,
     paths: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many solved paths of a run are shortened, the shortest first.")
+        int, typer.Option(metavar="N", min=1, help="The most solved paths of a run, the shortest first.")
     ] = 1,
 ) -> None:
     """Find the turns of solved paths that were not needed, by repeating the others and running the tests.

@@ -35,7 +35,7 @@ Candidates = Annotated[
 ]
 SecondGrader = Annotated[
     str | None,
-    typer.Option(metavar="swebench", help="A second grader to run after ours and compare with it."),
+    typer.Option(metavar="swebench", help="A second grader to compare with ours."),
 ]
 Interpreter = Annotated[str, typer.Option(metavar="PYTHON", help="An interpreter with swebench 4 or 5.")]
 

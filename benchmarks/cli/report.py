@@ -1,4 +1,4 @@
-"""`ramify bench report`: the results of a batch, and what other ways to choose among its candidates would have won."""
+"""`ramify bench report` and `ramify bench export`: the results of a batch, as text, a submission or a dataset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from agent.errors import UsageError
 from benchmarks.cli.options import say
 
-__all__ = ["report"]
+__all__ = ["export", "report"]
 
 COLUMNS = 160
 """Columns of output that does not go to a terminal."""
@@ -64,13 +64,25 @@ def report(
         console.print(section, markup=False)
 
 
+def export(
+    batch: Annotated[Path, typer.Argument(metavar="DIR", help="A batch.")],
+    out: Annotated[Path, typer.Option(metavar="DS", help="Where the dataset goes; a new directory.")],
+) -> None:
+    """Make a dataset of a batch, with a table of instances and one of rollouts, for `datasets.load_dataset`. Rows to
+    train on are made by `ramify export`."""
+    from benchmarks.reports.publishing import publish
+
+    for name, rows in publish(batch, out).items():
+        sys.stdout.write(f"{rows:>8}  {out / 'data' / name}.parquet\n")
+
+
 def _submit(batch: Path, form: str, out: Path | None, site: str, paper: str, authors: str) -> None:
     """Make the submission, and print what is missing in it."""
-    from benchmarks.reports.leaderboard import export
+    from benchmarks.reports import leaderboard
 
     if form != "leaderboard" or out is None:
         raise UsageError("give --export leaderboard --out YYYYMMDD_NAME")
-    submission = export(batch, out, site=site, report=paper, authors=authors)
+    submission = leaderboard.export(batch, out, site=site, report=paper, authors=authors)
     for what, names in (("verdict (ramify bench grade)", submission.ungraded), ("trajectory", submission.untold)):
         if names:
             say(f"no {what} of {', '.join(names)}")

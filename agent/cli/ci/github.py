@@ -42,13 +42,9 @@ def fetch_issue(reference: str) -> str:
     try:
         answer = httpx.get(url, headers=_headers(), timeout=TIMEOUT_S, follow_redirects=True)
     except httpx.HTTPError as error:
-        raise ModelError(
-            f"cannot read the issue {reference}: {error}; try again, or save its text and give the file"
-        ) from error
+        raise ModelError(f"cannot read the issue {reference}: {error}; save its text and give the file") from error
     if answer.status_code in (404, 410):
-        raise UsageError(
-            f"there is no issue {reference}, or it is private: set GITHUB_TOKEN to a token that may read it"
-        )
+        raise UsageError(f"there is no issue {reference}, or it is private: set a GITHUB_TOKEN that may read it")
     if answer.status_code != 200:
         raise ModelError(f"cannot read the issue {reference}: GitHub says {answer.status_code} {_reason(answer)}")
     issue = answer.json()

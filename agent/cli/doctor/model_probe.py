@@ -109,11 +109,7 @@ def _cached(server: _Server) -> str:
     for _ in range(2):
         used = server.chat(LONG, max_tokens=1).get("usage") or {}
     cached = (used.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-    return (
-        f"{cached} of {used['prompt_tokens']} tokens of a repeated prompt"
-        if cached
-        else "no hit, or hits are not reported"
-    )
+    return f"{cached} of {used['prompt_tokens']} tokens of a repeated prompt" if cached else "no hit is reported"
 
 
 _CHECKS: tuple[tuple[str, Callable[[_Server], str], str], ...] = (
