@@ -115,7 +115,7 @@ def test_what_no_patch_can_carry_is_there_when_the_tests_run(
     assert "is too large" in graded(source, replace(instance, hidden=twice), provider, FIXED).reason
     for address, reason in (
         (f"{pictures}/b.png", "404"),
-        ("file:///etc/passwd", "no address"),
+        ("file:///etc/passwd", "no usable address"),
         (f"{pictures}/a b.png", "control characters"),
     ):
         lacking = replace(wanted, assets=(("base/a.png", address),))
