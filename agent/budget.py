@@ -33,6 +33,10 @@ class Stop(Enum):
     FAILED = "stopped by an error"
 
 
+_ENDS_WORK = (Stop.TIME, Stop.CALLS, Stop.TOKENS, Stop.COST)
+"""Limits at which work in flight should end, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What was spent. Two are added or subtracted field by field."""
@@ -176,27 +180,13 @@ class Budget:
         """The largest share of one of its own limits that is spent; 0 without limits."""
         with self._lock:
             spent, nodes = self._spent, self._nodes
-        limits = (
-            (self.max_seconds, self.elapsed_s),
-            (self.max_nodes, nodes),
-            (self.max_measurements, spent.measurements),
-            (self.max_calls, spent.model_calls),
-            (self.max_tokens, spent.tokens),
-            (self.max_usd, spent.cost_usd),
-        )
-        return max((reached / limit for limit, reached in limits if limit), default=0.0)
+        limits = self._limits(spent, nodes)
+        return max((reached / limit for _, limit, reached in limits if limit), default=0.0)
 
     def used_up(self) -> bool:
         """Whether the limit of time, calls, tokens or dollars is reached, so that work in flight should end."""
-        with self._lock:
-            spent = self._spent
-        limits = (
-            (self.max_seconds, self.elapsed_s),
-            (self.max_calls, spent.model_calls),
-            (self.max_tokens, spent.tokens),
-            (self.max_usd, spent.cost_usd),
-        )
-        if any(limit is not None and reached >= limit for limit, reached in limits):
+        limits = self._limits(self.spent, 0)
+        if any(limit is not None and reached >= limit for stop, limit, reached in limits if stop in _ENDS_WORK):
             return True
         return self._parent is not None and self._parent.used_up()
 
@@ -246,17 +236,20 @@ class Budget:
         if self._parent:
             self._parent.settle(usage, nodes)
 
-    def _at_limit(self, nodes: int) -> Stop | None:
-        total = self._spent + self._reserved
-        limits = (
-            (self.max_seconds, self.elapsed_s, Stop.TIME),
-            (self.max_nodes, self._nodes + nodes - (nodes > 0), Stop.NODES),
-            (self.max_measurements, total.measurements, Stop.MEASUREMENTS),
-            (self.max_calls, total.model_calls, Stop.CALLS),
-            (self.max_tokens, total.tokens, Stop.TOKENS),
-            (self.max_usd, total.cost_usd, Stop.COST),
+    def _limits(self, usage: Usage, nodes: int) -> tuple[tuple[Stop, float | None, float], ...]:
+        """Each limit with its `Stop` and how much of it is reached."""
+        return (
+            (Stop.TIME, self.max_seconds, self.elapsed_s),
+            (Stop.NODES, self.max_nodes, nodes),
+            (Stop.MEASUREMENTS, self.max_measurements, usage.measurements),
+            (Stop.CALLS, self.max_calls, usage.model_calls),
+            (Stop.TOKENS, self.max_tokens, usage.tokens),
+            (Stop.COST, self.max_usd, usage.cost_usd),
         )
-        return next((stop for limit, reached, stop in limits if limit is not None and reached >= limit), None)
+
+    def _at_limit(self, nodes: int) -> Stop | None:
+        limits = self._limits(self._spent + self._reserved, self._nodes + nodes - (nodes > 0))
+        return next((stop for stop, limit, reached in limits if limit is not None and reached >= limit), None)
 
     def _refusal(self, more: Usage) -> Stop | None:
         """The limit that does not allow to reserve `more`; None: all do."""

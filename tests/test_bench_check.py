@@ -21,7 +21,7 @@ class _Terminal(io.StringIO):
 def test_every_instance_is_shown_with_what_is_wrong(screen: type[io.StringIO], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", out := screen())
     monkeypatch.setenv("COLUMNS", "160")
-    assert list(cli_check._shown(CHECKS, 2, as_json=False)) == CHECKS
+    assert list(cli_check._show(CHECKS, 2, as_json=False)) == CHECKS
     shown = out.getvalue()
     assert "calc-[/1]" in shown
     assert "fails as it should" in shown
@@ -32,5 +32,5 @@ def test_every_instance_is_shown_with_what_is_wrong(screen: type[io.StringIO], m
 
 def test_nothing_but_the_object_is_shown_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", out := _Terminal())
-    assert list(cli_check._shown(CHECKS, 2, as_json=True)) == CHECKS
+    assert list(cli_check._show(CHECKS, 2, as_json=True)) == CHECKS
     assert out.getvalue() == ""

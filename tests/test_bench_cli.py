@@ -85,7 +85,7 @@ def test_the_set_itself_is_checked(folder: Path, tmp_path: Path) -> None:
     assert checked.exit_code == 0
     assert checked.stdout.splitlines() == [
         "ok  calc-1: reference resolved; base fails as it should",
-        "1 of 1 instances hold",
+        "1 of 1 instances are valid",
     ]
     again = ramify_bench("regrade", evidence)
     assert again.stdout.splitlines()[:2] == ["ok  calc-1/1: resolved", "ok  calc-1/2: unresolved"]

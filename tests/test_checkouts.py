@@ -171,7 +171,7 @@ def test_a_damaged_checkout_is_refused_with_one_sentence_before_anything_is_sear
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"ramify: --repo {checkout} ")
-    assert f"repair what `git -C {checkout} status` complains of, or clone" in line
+    assert f"repair what `git -C {checkout} status` complains about, or clone" in line
     assert "/tmp/ramify-git" not in line
     assert not (here.parent / "run").exists()
     assert contents(here) == before

@@ -91,7 +91,8 @@ def test_a_missing_image_is_named_with_the_command_that_makes_it() -> None:
     found = said(namespace_problem="no", image_problem=lacking)
     slow = "commit, which is slow and not exact; not tried"
     assert found["sandbox"][:2] == (False, f"without --image: none; with --image: {slow}")
-    assert found["docker"][:2] == (False, "an engine answers, but lacks ramify-base:latest, in which states are forked")
+    missing = "an engine answers, but ramify-base:latest, in which states are forked, is missing"
+    assert found["docker"][:2] == (False, missing)
     assert found["image"] == (False, "there is no image ramify-base:latest", "make it with `make image`")
     assert said()["image"] == (True, "ramify-base:latest", "")
     assert "image" not in said(engine_problem="none answers")

@@ -261,7 +261,7 @@ def test_which_policy_searches_is_not_for_the_settings_to_say(tmp_path: Path) ->
         (["--learn", "model", "--model", "x"], r"--model x is not a folder with a checkpoint"),
         (["--learn", "model", "--train-python", FALSE], f"{FALSE} has no trl: name an interpreter that has it with"),
         (["--learn", "model", "--train-python", "/nowhere/python"], "/nowhere/python cannot be run"),
-        (["--learn", "luck"], "--learn 'luck': counts or model"),
+        (["--learn", "luck"], "--learn 'luck': give counts or model"),
     ],
 )
 def test_what_is_wrong_with_a_round_is_said_before_anything_is_searched(flags: list[str], said: str) -> None:

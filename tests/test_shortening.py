@@ -96,9 +96,9 @@ def test_a_run_is_shortened_and_the_row_of_it_has_what_was_said_without_the_deto
         assert start(task(means(tmp_path / "repo")), load(flags=flags), tmp_path / "run").status == "solved"
     shutil.copytree(tmp_path / "run", tmp_path / "bare", ignore=lambda folder, names: {"store"} & {*names})
     bare = CliRunner().invoke(app, ["shorten", str(tmp_path / "bare")], catch_exceptions=False)
-    assert bare.output.endswith(": its base state was removed: left as it is\n")
+    assert bare.output.endswith(": unchanged: its base state was removed\n")
     done = CliRunner().invoke(app, ["shorten", str(tmp_path / "run")], catch_exceptions=False)
-    assert done.output.endswith(": 2 of 3 turns lead to state 1's result (3 tries)\n")
+    assert done.output.endswith(": 2 of 3 turns lead to the result of state 1 (3 tries)\n")
     with Run.read(tmp_path / "run") as run:
         assert run.note(1, NOTE)["turns"] == [[1, 0], [1, 1]]
         (row,) = rows(run, "retro")

@@ -503,8 +503,8 @@ class TestDoctorOfAModel:
             found = {each.name: each for each in examine_model("openai/tiny", up.url)}
         assert [name for name, each in found.items() if each.ok] == ["server"]
         assert found["several"].detail.startswith("IncompleteRead: ")
-        assert found["scores"].detail == "no log-probabilities of what it is given"
-        assert found["prefixes"].detail == "no hit, or none is told"
+        assert found["scores"].detail == "no log-probabilities of given texts"
+        assert found["prefixes"].detail == "no hit is reported"
 
     def test_of_a_server_that_is_not_there_nothing_else_is_asked(self) -> None:
         with ScriptedServer([]) as up:

@@ -207,4 +207,4 @@ class TestCommand:
         write(tmp_path / "run", [told()[0], told()[1]])
         with serving(tmp_path) as port:
             done = CliRunner().invoke(app, [str(tmp_path), "--port", str(port)])
-        assert f"--port {port} cannot be had" in str(done.exception)
+        assert f"--port {port} cannot be used" in str(done.exception)

@@ -1,4 +1,4 @@
-"""Shortening: a solved path without its detours, and the proof that it still solves the task.
+"""Minimisation: a solved path without its detours, and the proof that it still solves the task.
 
 After Retro-Search, which looks for shorter ways in traces that were right. Law: the remaining turns were carried out
 from the root state, each call failed or succeeded as before, and a new run of the whole test suite says that the task

@@ -100,13 +100,9 @@ def _replayable(old: Run, source: Path) -> Started:
     if started is None or not len(old.tree):
         raise UsageError(f"{source}: the run ended before its base state was measured; there is nothing to replay")
     if old.usage.model_calls and not old.asked:
-        raise UsageError(
-            f"{source}: the version of ramify that wrote it did not record the answers of models; solve it again"
-        )
+        raise UsageError(f"{source}: its version of ramify did not record the answers of models; solve it again")
     if started.settings.get("delegate"):
-        raise UsageError(
-            f"{source} divided its issue into several searches; only runs of a single search can be replayed"
-        )
+        raise UsageError(f"{source} divided its issue into several searches; only a single one can be replayed")
     checkout = load_task(started.task).workspace.path
     if checkout is not None and not checkout.is_dir():
         raise UsageError(f"{source}: the checkout {checkout} that it searched is missing; restore it as it was then")

@@ -42,9 +42,7 @@ def _best(settings: SandboxSettings, store: Path) -> Provider:
     except SandboxUnavailable as error:
         why_not_here = error
     if why_not_docker := docker.probe():
-        message = (
-            f"no sandbox works here; `ramify doctor` shows what to change: {why_not_here}; docker: {why_not_docker}"
-        )
+        message = f"no sandbox works here; `ramify doctor` says more: {why_not_here}; docker: {why_not_docker}"
         raise SandboxUnavailable(message) from why_not_here
     return _docker(settings, store)
 

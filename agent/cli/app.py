@@ -1,4 +1,4 @@
-"""The command line: options, and what each command calls. Everything heavy is imported where it is used."""
+"""`ramify`: the commands and their options. Everything heavy is imported where it is used."""
 
 from __future__ import annotations
 
@@ -15,36 +15,13 @@ from agent.cli import diagnose as cli_diagnose
 from agent.cli import export as cli_export
 from agent.cli import history as cli_history
 from agent.cli import memory as cli_memory
+from agent.cli import options
 from agent.cli import red_build
 from agent.cli import replay as cli_replay
 from agent.cli import runs as cli_runs
 from agent.cli import serve as cli_serve
 from agent.cli import shorten as cli_shorten
 from agent.cli import train as cli_train
-from agent.cli.options import (
-    Accept,
-    Apply,
-    Config,
-    GoalFailing,
-    Image,
-    Instructions,
-    Json,
-    MaxNodes,
-    MaxSeconds,
-    MaxTokens,
-    MaxUsd,
-    Out,
-    PatchOut,
-    Rollouts,
-    Rounds,
-    SandboxKind,
-    Setup,
-    Strict,
-    SummaryMd,
-    Test,
-    TestFramework,
-    Workers,
-)
 from agent.cli.runs import RunDir
 from agent.errors import UsageError
 
@@ -57,8 +34,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         sys.stdout.write(f"ramify {version('ramify')}\n")
@@ -77,7 +54,8 @@ def ramify(
 @app.command()
 def solve(
     issue: Annotated[
-        str | None, typer.Argument(metavar="[ISSUE|-]", help="A file; - is stdin; owner/repository#number is GitHub's.")
+        str | None,
+        typer.Argument(metavar="[ISSUE|-]", help="A file, - for stdin, or owner/repository#number for one on GitHub."),
     ] = None,
     repo: Annotated[
         Path | None,
@@ -85,71 +63,65 @@ def solve(
             metavar="DIR", help="A git checkout, which is only read. Default: the one in the image, else this one."
         ),
     ] = None,
-    issue_text: Annotated[str | None, typer.Option("--issue", metavar="TEXT", help="The issue itself.")] = None,
-    test: Test = None,
-    test_framework: TestFramework = None,
+    issue_text: Annotated[str | None, typer.Option("--issue", metavar="TEXT", help="The text of the issue.")] = None,
+    test: options.Test = None,
+    test_framework: options.TestFramework = None,
     goal_test: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="A failing test that has to pass; repeatable. Default: not known."),
     ] = None,
-    goal_failing: GoalFailing = False,
+    goal_failing: options.GoalFailing = False,
     from_junit: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="JUnit XML of a red build: the tests that failed there are goals."),
     ] = None,
     policy: Annotated[
-        list[str] | None, typer.Option(metavar="mutate|MODEL", help="Who proposes the edits; several share one tree.")
+        list[str] | None, typer.Option(metavar="mutate|MODEL", help="What proposes the edits; several share one tree.")
     ] = None,
-    search: Annotated[str | None, typer.Option(metavar="NAME", help="Which state to go on from.")] = None,
-    value: Annotated[
-        str | None, typer.Option(metavar="tests|judge|debate|checklist|blend", help="What a state is worth.")
-    ] = None,
-    sandbox: SandboxKind = None,
-    image: Image = None,
-    setup: Setup = None,
-    paranoid: Annotated[
-        bool, typer.Option("--paranoid", help="Compare every fork with its snapshot, and stop if they differ.")
-    ] = False,
-    instructions: Instructions = None,
-    config: Config = None,
-    model_price: Annotated[
-        str | None,
-        typer.Option(metavar="IN,OUT[,CACHED]", help="Dollars per million tokens, for models without a listed price."),
-    ] = None,
-    max_nodes: MaxNodes = None,
-    max_usd: MaxUsd = None,
-    max_tokens: MaxTokens = None,
-    max_seconds: MaxSeconds = None,
+    search: options.SearchName = None,
+    value: options.ValueName = None,
+    sandbox: options.SandboxKind = None,
+    image: options.Image = None,
+    setup: options.Setup = None,
+    paranoid: options.Paranoid = False,
+    instructions: options.Instructions = None,
+    config: options.Config = None,
+    model_price: options.ModelPrice = None,
+    max_nodes: options.MaxNodes = None,
+    max_usd: options.MaxUsd = None,
+    max_tokens: options.MaxTokens = None,
+    max_seconds: options.MaxSeconds = None,
     memory: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Memory file: recall from it, and remember this run in it.")
     ] = None,
     no_memory: Annotated[bool, typer.Option("--no-memory", help="Use no memory, whatever the settings say.")] = False,
-    workers: Workers = None,
-    rollouts: Rollouts = None,
-    rounds: Rounds = None,
+    workers: options.Workers = None,
+    rollouts: options.Rollouts = None,
+    rounds: options.Rounds = None,
     delegate: Annotated[
-        bool, typer.Option("--delegate", help="Divide the issue into parts; search and merge each on its own.")
+        bool, typer.Option("--delegate", help="Divide the issue into parts, search each on its own, and merge.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="The same seed and one worker: the same run.")] = None,
-    out: Out = None,
-    as_json: Json = False,
-    patch_out: PatchOut = None,
-    summary_md: SummaryMd = None,
-    apply: Apply = False,
-    accept: Accept = None,
-    strict: Strict = False,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Random seed; with one worker, it decides the run.")
+    ] = None,
+    out: options.Out = None,
+    as_json: options.Json = False,
+    patch_out: options.PatchOut = None,
+    summary_md: options.SummaryMd = None,
+    apply: options.Apply = False,
+    accept: options.Accept = None,
+    strict: options.Strict = False,
 ) -> None:
     """Find a tested patch for ISSUE. The patch is printed on stdout, everything else on stderr."""
     from agent.cli.ci.junit import read_failures, statement
     from agent.cli.interactive import OutputOptions, accepted
-    from agent.cli.issue_text import read_issue
-    from agent.cli.solve import SolveRequest, begin
+    from agent.cli.solve import SolveRequest, begin, read_issue
     from agent.config import given, naming
     from agent.models.prices import dollars
 
-    red = read_failures(from_junit, repo or Path()) if from_junit else ()
-    goals = (*(goal_test or ()), *(failure.test for failure in red))
-    told = read_issue(issue, issue_text, may_be_empty=bool(goals) or goal_failing) or (statement(red) if red else "")
+    failures = read_failures(from_junit, repo or Path()) if from_junit else ()
+    goals = (*(goal_test or ()), *(failure.test for failure in failures))
+    text = read_issue(issue, issue_text, may_be_empty=bool(goals) or goal_failing)
     flags = {
         **naming(policy or ()),
         "search.name": search,
@@ -173,25 +145,23 @@ def solve(
         "delegate": delegate or None,
         "seed": seed,
     }
-    settings = given(config or (), flags)
-    wanted = SolveRequest(told, goals, repo, test, goal_failing)
-    delivery = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md)
-    code = begin(wanted, settings, out, delivery, apply=apply)
-    raise typer.Exit(code)
+    request = SolveRequest(text or (statement(failures) if failures else ""), goals, repo, test, goal_failing)
+    output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md)
+    raise typer.Exit(begin(request, given(config or (), flags), out, output, apply=apply))
 
 
 @app.command("resume")
-def go_on(
+def resume_run(
     run: RunDir,
-    max_nodes: MaxNodes = None,
-    max_usd: MaxUsd = None,
-    max_tokens: MaxTokens = None,
-    max_seconds: MaxSeconds = None,
-    as_json: Json = False,
-    patch_out: PatchOut = None,
-    apply: Apply = False,
-    accept: Accept = None,
-    strict: Strict = False,
+    max_nodes: options.MaxNodes = None,
+    max_usd: options.MaxUsd = None,
+    max_tokens: options.MaxTokens = None,
+    max_seconds: options.MaxSeconds = None,
+    as_json: options.Json = False,
+    patch_out: options.PatchOut = None,
+    apply: options.Apply = False,
+    accept: options.Accept = None,
+    strict: options.Strict = False,
 ) -> None:
     """Resume a run that was interrupted, crashed, or reached a limit (set a higher one)."""
     from agent.analysis.report.progress import Progress
@@ -201,11 +171,11 @@ def go_on(
 
     limits = {"max_nodes": max_nodes, "max_usd": max_usd, "max_tokens": max_tokens, "max_seconds": max_seconds}
     budget = {name: limit for name, limit in limits.items() if limit is not None}
-    by_hand = f"leave --apply out, and apply its patch by hand: ramify show {run} --patch"
-    delivery = OutputOptions(as_json, patch_out, checkout_of(run, by_hand) if apply else None, accepted(accept), strict)
+    by_hand = f"leave out --apply, and apply the patch by hand: ramify show {run} --patch"
+    output = OutputOptions(as_json, patch_out, checkout_of(run, by_hand) if apply else None, accepted(accept), strict)
     progress = Progress()
     progress.catch_up(run, budget)
-    raise typer.Exit(run_interactively(partial(resume, run, budget=budget), delivery, progress))
+    raise typer.Exit(run_interactively(partial(resume, run, budget=budget), output, progress))
 
 
 for command in (
@@ -225,8 +195,6 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(cli_memory.app, name="memory")
-
-
 app.add_typer(cli_config.app, name="config")
 app.add_typer(cli_train.app, name="train")
 
@@ -284,29 +252,10 @@ def clean(
 
 
 ELSEWHERE = {"bench": "benchmarks.cli.app", "serve-report": "benchmarks.cli.site", "round": "benchmarks.cli.round"}
-"""Commands of another package, and the module whose `app` carries them out."""
-_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""Commands of another package, and the module with the `app` that runs them."""
 
 
-@app.command(context_settings=_PASSED_ON, add_help_option=False)
-def bench(context: typer.Context) -> None:
-    """Run, grade and compare benchmarks (`ramify bench --help`)."""
-    _pass_on(context)
-
-
-@app.command("serve-report", context_settings=_PASSED_ON, add_help_option=False)
-def serve_report(context: typer.Context) -> None:
-    """Show a batch or a folder of runs in a browser (`ramify serve-report --help`)."""
-    _pass_on(context)
-
-
-@app.command("round", context_settings=_PASSED_ON, add_help_option=False)
-def turn_round(context: typer.Context) -> None:
-    """Search, train on the trees, keep the better model (`ramify round --help`)."""
-    _pass_on(context)
-
-
-def _pass_on(context: typer.Context) -> None:
+def _delegate(context: typer.Context) -> None:
     """Run a command of a package that may import this one, but not the other way round."""
     name, module = f"ramify {context.info_name}", ELSEWHERE[context.info_name or ""]
     try:
@@ -316,3 +265,12 @@ def _pass_on(context: typer.Context) -> None:
             raise
         raise UsageError(f"{name}: the package `benchmarks` is not installed; install all of Ramify") from error
     commands.app(args=context.args, prog_name=name)
+
+
+for name, text in (
+    ("bench", "Run, grade and compare benchmarks (`ramify bench --help`)."),
+    ("serve-report", "Show a batch or a folder of runs in a browser (`ramify serve-report --help`)."),
+    ("round", "Search, train on the trees, keep the better model (`ramify round --help`)."),
+):
+    pass_on = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(name, help=text, context_settings=pass_on, add_help_option=False)(_delegate)

@@ -48,24 +48,24 @@ def inspect(path: Path) -> Checkout:
     """
     if not path.is_dir():
         raise UsageError(f"--repo {path}: there is no such directory")
-    found = locate(path)
-    if os.path.lexists(path / ".git") and (found is None or found.work_tree != path.resolve()):
-        raise _unusable(path, "it is none, or leads to none that is there")
-    if found is None:
+    repository = locate(path)
+    if os.path.lexists(path / ".git") and (repository is None or repository.work_tree != path.resolve()):
+        raise _unusable(path, "it is not a git directory, or points to one that is missing")
+    if repository is None:
         remedy = f"make it one: git -C {path} init && git -C {path} add -A && git -C {path} commit -m base"
         raise UsageError(f"--repo {path} is not a git repository; {remedy}")
-    root = found.work_tree
+    root = repository.work_tree
     if root is None:
-        raise UsageError(f"--repo {path} is a bare repository; clone it and give the clone: git clone {path} DIR")
+        raise UsageError(f"--repo {path} is a bare repository; clone it and name the clone: git clone {path} DIR")
     if root != path.resolve():
-        raise UsageError(f"--repo {path} lies inside the repository {root}; give its root: --repo {root}")
+        raise UsageError(f"--repo {path} lies inside the repository {root}; name its root: --repo {root}")
     try:
-        with opened(found) as view:
+        with opened(repository) as view:
             origin = view.settings.get("remote.origin.url", "")
             try:
                 return Checkout(root, view.commit(), view.dirty(), _address(origin))
             except GitFailed as error:
-                raise _unusable(path, error.said.replace(str(view.git.directory), str(found.git_dir))) from error
+                raise _unusable(path, error.said.replace(str(view.git.directory), str(repository.git_dir))) from error
     except SandboxError as error:
         raise _unusable(path, str(error)) from error
 
@@ -73,7 +73,7 @@ def inspect(path: Path) -> Checkout:
 def _unusable(path: Path, why: str) -> UsageError:
     return UsageError(
         f"--repo {path} has a git directory that git cannot use ({one_line(why)}); repair what `git -C {path} status` "
-        "complains of, or clone the repository anew"
+        "complains about, or clone the repository again"
     )
 
 
@@ -84,18 +84,19 @@ def _address(url: str) -> str:
 
 
 def apply(path: Path, patch: bytes, run: Path) -> None:
-    """Apply the patch of a run to the work tree at `path`, or leave it as it is. What the patch touches has to be as it
-    was when the run began; nothing else matters, and no attribute or setting of the repository.
+    """Apply the patch of a run to the work tree at `path`, whole or not at all. The files that the patch touches have
+    to be as they were when the run began; other files, attributes and settings of the repository do not matter.
 
     Raises:
-        agent.errors.RamifyError: it is not, or it cannot be written; nothing was changed. The message says what to do.
+        agent.errors.RamifyError: a file has changed, or cannot be written; nothing was applied. The message says what
+            to do.
     """
     refused = f"nothing was applied to {path}"
     try:
         if changed := outdated(patch, partial(_side, path)):
             merge = f"ramify show {shlex.quote(str(run))} --patch | git -C {shlex.quote(str(path))} apply --3way"
             raise RamifyError(
-                f"{refused}: {_listed(changed)} changed since the run began; commit what you changed, and merge the "
+                f"{refused}: {_listed(changed)} changed since the run began; commit your changes, and merge the "
                 f"patch: {merge}"
             )
         exchange(path, applied(patch, partial(_side, path), guarded=True))
@@ -111,7 +112,7 @@ def _listed(paths: Sequence[str]) -> str:
 
 
 def _side(root: Path, path: str) -> Side | None:
-    """The file at a path; nothing for a directory, which the patch may replace if it empties it."""
+    """The file at a path; None if there is none, or a directory, which the patch may replace if it empties it."""
     *folders, name = path.split("/")
     place = root
     for folder in folders:

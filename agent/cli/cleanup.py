@@ -1,4 +1,4 @@
-"""What earlier runs left on this machine, and what of it can be removed. Journals and patches are never removed."""
+"""Finds what earlier runs left on this machine and can be removed. Journals and patches are always kept."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ log = logging.getLogger(__name__)
 
 HOUR_S = 3600.0
 UNUSED_S = 30 * 24 * HOUR_S
-"""Environments and set-ups that were not used for so long are removed and built again when needed."""
+"""Environments and set-ups that are unused for this long are removed; they are built again when needed."""
 OLD_S = 7 * 24 * HOUR_S
-"""The age after which things are removed that can be made again, or belong to other machines."""
+"""The age from which things are removed that can be made again, or belong to other machines."""
 
 
 def leftovers(*, states: bool = False, environments: bool = False) -> Iterator[Leftover]:
-    """What may go, each to be removed or not before the next is asked for: containers and control groups whose process
-    is gone, states of runs that were deleted, and what can be made again and nobody used for long.
+    """Things that may be removed; decide about each before asking for the next. These are containers and control groups
+    whose process is gone, states of deleted runs, and things that were unused for long and can be made again.
 
-    With `states`, also the states of runs that have ended, which cannot be resumed then; with `environments`, also
-    environments and set-ups that no run's states stand on and nobody used, or as an image made, in the last hour.
+    With `states`, also the states of runs that have ended, which cannot be resumed after that; with `environments`,
+    also environments and set-ups that no run's states need and that were not used (images: not built) in the last hour.
     """
     yield from cgroups.leftovers()
     if states:
@@ -47,18 +47,18 @@ def leftovers(*, states: bool = False, environments: bool = False) -> Iterator[L
         try:
             yield from area(HOUR_S if environments else UNUSED_S)
         except SandboxError as error:
-            log.info("nothing is looked for there: %s", error)
+            log.info("leftovers of one kind are not looked for: %s", error)
 
 
 def _stores_of_ended_runs() -> Iterator[Path]:
     for journal in sorted(runs_dir().glob("*/journal.jsonl")):
         store = journal.parent / STORE
-        if store.is_dir() and not _on_the_engine(store) and _ended(journal.parent):
+        if store.is_dir() and not _is_reference(store) and _ended(journal.parent):
             yield store
 
 
-def _on_the_engine(store: Path) -> bool:
-    """Whether the entry only points to states that are kept in the engine."""
+def _is_reference(store: Path) -> bool:
+    """Whether the store only refers to states that the engine keeps."""
     return (store / "volume").exists() or (store / "commit").exists()
 
 
@@ -77,13 +77,13 @@ def _remove(store: Path) -> bool:
 
 
 def _on_engine(states: bool, built_before_s: float) -> Iterator[Leftover]:
-    def wanted(store: Path) -> bool:
+    def keep(store: Path) -> bool:
         run = store.parent
         ended = states and (run / "journal.jsonl").exists() and _ended(run)
         return store.is_dir() and not ended
 
     try:
         with closing(engine.connect()) as client, engine.translated():
-            yield from engine.leftovers(client, wanted, OLD_S, built_before_s)
+            yield from engine.leftovers(client, keep, OLD_S, built_before_s)
     except SandboxError as error:
-        log.info("no engine is looked at: %s", error)
+        log.info("leftovers on the engine are not looked for: %s", error)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent.cli.options import Config
+
 if TYPE_CHECKING:
     from agent.config import Origin
 
@@ -24,9 +26,7 @@ def config() -> None:
 
 @app.command()
 def show(
-    config: Annotated[
-        list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Settings; later ones win.")
-    ] = None,
+    config: Config = None,
     origin: Annotated[
         bool, typer.Option("--origin", help="Also show where each value comes from: a file, -c, or the default.")
     ] = False,
@@ -38,18 +38,16 @@ def show(
 
 
 def _lines(settings: list[Origin], origin: bool) -> Iterator[str]:
-    lines = [
-        f"# {each.key} is not set" if each.value is None else f"{each.key} = {_toml(each.value)}" for each in settings
-    ]
+    lines = [f"# {s.key} is not set" if s.value is None else f"{s.key} = {_toml(s.value)}" for s in settings]
     width = max(map(len, lines))
-    for line, each in zip(lines, settings, strict=True):
-        yield f"{line:<{width}}  # {each.origin}" if origin else line
+    for line, setting in zip(lines, settings, strict=True):
+        yield f"{line:<{width}}  # {setting.origin}" if origin else line
 
 
 def _toml(value: Any) -> str:
     """A JSON value as TOML, inline and with quoted keys."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli.runs import read_run
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,24 +35,24 @@ def diagnose(
     ] = None,
     node: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Where the rollout ended. Default: the failed one with the best state."),
+        typer.Option(metavar="N", help="The last state of the rollout. Default: that of the best failed rollout."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Find the step at which a failed rollout went wrong, what depends on it, and how to continue from just before it.
 
     > marks the step, | what depends on it. With OTHER: the first difference of two rollouts in what was planned, done,
-    seen and reached."""
+    seen, and reached."""
     if other is not None:
         _compare(source, other, node, as_json)
         return
-    found = _of_file(source, node) if source.is_file() else _of_run(source, node)
+    diagnosis = _of_file(source, node) if source.is_file() else _of_run(source, node)
     if as_json:
-        sys.stdout.write(json.dumps(found.as_json()) + "\n")
+        sys.stdout.write(json.dumps(diagnosis.as_json()) + "\n")
         return
     from agent.analysis.report.diagnosis import told
 
-    sys.stdout.write(told(found))
+    sys.stdout.write(told(diagnosis))
 
 
 def _compare(one: Path, other: Path, node: int | None, as_json: bool) -> None:
@@ -59,7 +60,7 @@ def _compare(one: Path, other: Path, node: int | None, as_json: bool) -> None:
     from agent.analysis.report.diagnosis import parted
 
     if node is not None:
-        raise UsageError("--node is for one run; of two, the rollouts that came to the best states are compared")
+        raise UsageError("--node is for one run; of two runs, the rollouts that reached the best states are compared")
     parting = compare(_moments(one), _moments(other))
     sys.stdout.write(json.dumps(parting.as_json()) + "\n" if as_json else parted(parting))
 
@@ -67,21 +68,17 @@ def _compare(one: Path, other: Path, node: int | None, as_json: bool) -> None:
 def _moments(source: Path) -> list[Moment]:
     from agent.analysis.diagnosis.divergence import moments, moments_of
     from agent.analysis.trajectories.reading import read_trajectory
-    from agent.run.paths import journal_of
-    from agent.run.run import Run
 
     if source.is_file():
         return moments_of(read_trajectory(source).action_records)
-    with Run.read(journal_of(source).parent) as run:
+    with read_run(source) as run:
         return moments(run)
 
 
 def _of_run(directory: Path, node: int | None) -> Diagnosis:
     from agent.analysis.diagnosis import diagnose
-    from agent.run.paths import journal_of
-    from agent.run.run import Run
 
-    with Run.read(journal_of(directory).parent) as run:
+    with read_run(directory) as run:
         return diagnose(run, node)
 
 

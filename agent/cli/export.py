@@ -32,7 +32,7 @@ def export(
     listed: Annotated[bool, typer.Option("--list", help="Name the formats and their options.")] = False,
     option: Annotated[
         list[str] | None,
-        typer.Option("-o", "--option", metavar="KEY=VALUE", help="An option of the format, KEY=VALUE; repeatable."),
+        typer.Option("-o", "--option", metavar="KEY=VALUE", help="An option of the format; repeatable."),
     ] = None,
     split: Annotated[
         str, typer.Option(metavar="A,B,C", help="Percentages of the repositories for training, validation and test.")
@@ -58,8 +58,8 @@ def export(
         Path | None, typer.Option(metavar="FILE", help="A tokenizer.json, to count tokens with.")
     ] = None,
 ) -> None:
-    """Make training data from the trees of RUN...: files of rows, a manifest and a card. With `traj` and `atif`, a file
-    a run instead, for the readers of other programs; without --out, in the run's own directory."""
+    """Make training data from the trees of RUN...: files of rows, a manifest and a card. The formats `traj` and `atif`
+    write one file per run instead, for other programs to read; without --out, into the directory of the run."""
     from agent.learning.export.dataset import export as write
     from agent.learning.export.dataset import runs_in
     from agent.learning.export.documents import DOCUMENTS
@@ -70,7 +70,7 @@ def export(
         sys.stdout.write(_formats())
         return
     if runs and form in DOCUMENTS:
-        _only_rows(split != ALL, parquet, exclude, allow_license, tokenizer)
+        _refuse_row_options(split != ALL, parquet, exclude, allow_license, tokenizer)
         for path in write_documents(runs_in(runs), form, _pairs(option or ()), out):
             sys.stdout.write(f"{path}\n")
         return
@@ -80,12 +80,12 @@ def export(
         raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
     order = _order(form, option or (), split, exclude or (), allow_license or (), near, tokenizer)
     manifest = write(runs_in(runs), replace(order, parquet=parquet), out)
-    sys.stdout.write(_told(manifest, out))
+    sys.stdout.write(_summary(manifest, out))
 
 
-def _only_rows(*given: object) -> None:
+def _refuse_row_options(*options: object) -> None:
     """Raises UsageError for an option that formats of documents do not have."""
-    if any(given):
+    if any(options):
         raise UsageError("--split, --exclude, --allow-license, --parquet and --tokenizer are for formats of rows")
 
 
@@ -108,16 +108,16 @@ def _order(
 
     if not 0 <= near <= 1:
         raise UsageError(f"--near {near}: give a share from 0 to 1")
-    given = _pairs(options)
-    exporter = make(form, given)
+    pairs = _pairs(options)
+    exporter = make(form, pairs)
     hygiene = Hygiene(Exclusions.read(exclude), tuple(licences), Duplicates(near or None))
     tally = counting.Tally(counting.tokenizer(tokenizer) if tokenizer else None)
-    return Order(form, exporter, given, Splits.read(split), hygiene, tally)
+    return Order(form, exporter, pairs, Splits.read(split), hygiene, tally)
 
 
 def _pairs(options: Sequence[str]) -> dict[str, str]:
     if wrong := [text for text in options if "=" not in text]:
-        raise UsageError(f"--option {wrong[0]!r} is not like KEY=VALUE")
+        raise UsageError(f"--option {wrong[0]!r}: write KEY=VALUE")
     return dict(text.split("=", 1) for text in options)
 
 
@@ -126,14 +126,14 @@ def _formats() -> str:
     from agent.learning.export.registry import FORMATS, options_of
 
     lines = []
-    for name, each in (FORMATS | {name: kind.format for name, kind in DOCUMENTS.items()}).items():
-        options = ", ".join(f"{key}={value}" for key, value in options_of(each).items())
-        lines.append(f"{name:<14} {each.text}{f' [{options}]' if options else ''}\n")
+    for name, form in (FORMATS | {name: kind.format for name, kind in DOCUMENTS.items()}).items():
+        options = ", ".join(f"{key}={value}" for key, value in options_of(form).items())
+        lines.append(f"{name:<14} {form.text}{f' [{options}]' if options else ''}\n")
     return "".join(lines)
 
 
-def _told(manifest: Mapping[str, Any], out: Path) -> str:
-    """What was written and what was not, as text."""
+def _summary(manifest: Mapping[str, Any], out: Path) -> str:
+    """The rows that were written and those that were not, as text."""
     lines = [f"{file['rows']:>8}  {out / file['name']}" for file in manifest["files"]]
     lines += [f"{count:>8}  not written: {reason}" for reason, count in manifest["refused"].items()]
     if manifest["scrubbed"]:

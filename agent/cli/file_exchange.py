@@ -1,6 +1,6 @@
-"""Replaces files of a directory by others, all of them or none.
+"""Replaces files of a directory, all of them or none.
 
-New files are made in the directory itself first, so that only moves are left to do; a failure is undone.
+The new files are first made in the directory itself, so that only moves remain; a failure is undone.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ __all__ = ["exchange"]
 
 
 def exchange(root: Path, differences: Sequence[Difference]) -> None:
-    """Remove the old side of each difference and put the new one in its place, with the owner and permissions of the
-    old one. Folders are made as needed, and removed when they are empty.
+    """Replace the old side of each difference by the new one, which gets its owner and permissions. Folders are made as
+    needed, and removed when they become empty.
 
     Raises:
-        OSError: something is in the way, or cannot be written; everything is as it was.
+        OSError: a file or folder is in the way, or cannot be written; everything is as it was.
     """
     with ExitStack() as undo:
         aside = Path(tempfile.mkdtemp(prefix=".ramify-", dir=root))
         undo.callback(shutil.rmtree, aside)
-        for number, each in enumerate(differences):
-            if each.new is not None:
-                _make(aside / f"new-{number}", each.new, root / each.path)
-        for number, each in enumerate(differences):
-            if each.old is not None:
-                _move(root / each.path, aside / f"old-{number}", undo)
-        for number, each in enumerate(differences):
-            if each.new is not None:
-                _clear(root / each.path, aside / f"folder-{number}", undo)
-                _move(aside / f"new-{number}", root / each.path, undo)
+        for number, difference in enumerate(differences):
+            if difference.new is not None:
+                _make(aside / f"new-{number}", difference.new, root / difference.path)
+        for number, difference in enumerate(differences):
+            if difference.old is not None:
+                _move(root / difference.path, aside / f"old-{number}", undo)
+        for number, difference in enumerate(differences):
+            if difference.new is not None:
+                _clear(root / difference.path, aside / f"folder-{number}", undo)
+                _move(aside / f"new-{number}", root / difference.path, undo)
         undo.pop_all()
     shutil.rmtree(aside)
-    for each in differences:
-        if each.new is None:
-            _remove_empty(root, (root / each.path).parent)
+    for difference in differences:
+        if difference.new is None:
+            _remove_empty(root, (root / difference.path).parent)
 
 
 def _make(new: Path, side: Side, place: Path) -> None:
-    """Make the new file for a place, aside."""
+    """Make the new file for a place, outside of it."""
     old = place.lstat() if os.path.lexists(place) else None
     if side.kind == "l":
         new.symlink_to(os.fsdecode(side.content))
@@ -67,7 +67,7 @@ def _permissions(mode: int, *, executable: bool) -> int:
 
 
 def _give(place: Path, owner: os.stat_result) -> None:
-    """Give a file the owner of another one: in a container, root works on a user's files."""
+    """Change the owner of a file, if root runs this: in a container, root works on the files of a user."""
     if os.geteuid() == 0:
         os.lchown(place, owner.st_uid, owner.st_gid)
 

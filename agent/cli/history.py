@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.runs import Node, RunDir
+from agent.cli.runs import Node, RunDir, read_run
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -31,9 +31,8 @@ def log(
     The history is the repository RUN/history.git, brought up to date first. To have it in a clone of your own:
     git fetch RUN/history.git 'refs/ramify/*:refs/ramify/*'"""
     from agent.analysis.history import NODES
-    from agent.run.run import Run
 
-    with Run.read(_journal(run)) as opened:
+    with read_run(run) as opened:
         history = _kept(opened)
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     drawn = history.git.run(
@@ -48,24 +47,18 @@ def promote(
     node: Node,
     branch: Annotated[str, typer.Option("--branch", metavar="NAME", help="The new branch.")],
     repo: Annotated[
-        Path | None, typer.Option("--repo", metavar="DIR", help="Where. Default: the checkout that was searched.")
+        Path | None,
+        typer.Option("--repo", metavar="DIR", help="Its repository. Default: the checkout that was searched."),
     ] = None,
 ) -> None:
-    """Make a branch of NODE: one commit on top of the one that the run began from. Nothing is checked out."""
+    """Make a branch of NODE: one commit on top of the commit that the run began from. Nothing is checked out."""
     from agent.analysis.history import promote as make
     from agent.run.paths import checkout_of
-    from agent.run.run import Run
 
-    with Run.read(_journal(run)) as opened:
-        place = repo or checkout_of(run, "say where the branch goes: --repo DIR")
+    with read_run(run) as opened:
+        place = repo or checkout_of(run, "name the repository for the branch: --repo DIR")
         commit = make(opened, _kept(opened), node, branch, place)
     sys.stdout.write(f"{branch} {commit}\n")
-
-
-def _journal(run: Path) -> Path:
-    from agent.run.paths import journal_of
-
-    return journal_of(run).parent
 
 
 def _kept(run: Run) -> History:
@@ -79,7 +72,7 @@ def _kept(run: Run) -> History:
 
 
 def _states(run: Run) -> AbstractContextManager[Provider | None]:
-    """The sandbox that keeps the states of a run, for a block."""
+    """The sandbox with the states of a run, as a context manager."""
     from agent.build.sandboxes import make_provider
     from agent.config import restore
     from agent.run.paths import store_of

@@ -30,7 +30,7 @@ from agent.untrusted import escaped_lines
 if TYPE_CHECKING:
     from agent.solver.solve import Result
 
-__all__ = ["OutputOptions", "accepted", "print_patch", "run_interactively", "sit"]
+__all__ = ["OutputOptions", "accepted", "print_patch", "run_interactively", "say", "with_signals"]
 
 _T = TypeVar("_T")
 
@@ -65,35 +65,35 @@ def accepted(names: Sequence[str] | None) -> tuple[Literal["declared"], ...]:
     """The value of `--accept`, checked.
 
     Raises:
-        agent.errors.UsageError: something else than `declared`.
+        agent.errors.UsageError: it is not `declared`.
     """
     if unknown := [name for name in names or () if name != "declared"]:
         raise UsageError(f"--accept {unknown[0]}: there is no such kind of patch; give `declared`")
     return ("declared",) if names else ()
 
 
-def run_interactively(search: Callable[..., Result], delivery: OutputOptions, progress: Progress | None = None) -> int:
+def run_interactively(search: Callable[..., Result], output: OutputOptions, progress: Progress | None = None) -> int:
     """Call `search(cancel=..., on_event=...)`, deliver its result, and return the exit code of the process.
 
     Raises:
-        agent.errors.RamifyError, sandboxes.SandboxError: the search's own, or the patch does not apply any more.
+        agent.errors.RamifyError, sandboxes.SandboxError: those of the search, or the patch does not apply any more.
     """
-    result, received = sit(search, progress)
-    path = _save(result, delivery.patch_out)
-    facts, code = as_json(result, path), _exit_code(result, received, delivery.strict)
+    result, received = with_signals(search, progress)
+    path = _save(result, output.patch_out)
+    facts, code = as_json(result, path), _exit_code(result, received, output.strict)
     try:
-        _deliver(result, facts, path, delivery)
+        _deliver(result, facts, path, output)
     finally:
-        _tell_pipeline(result, facts, path, code, delivery.summary_md)
+        _tell_pipeline(result, facts, path, code, output.summary_md)
     return code
 
 
-def sit(search: Callable[..., _T], progress: Progress | None = None) -> tuple[_T, signal.Signals | None]:
+def with_signals(search: Callable[..., _T], progress: Progress | None = None) -> tuple[_T, signal.Signals | None]:
     """Call `search(cancel=..., on_event=...)` and show its progress. Returns its result, and the signal that cancelled
     it.
 
     Raises:
-        agent.errors.RamifyError, sandboxes.SandboxError: the search's own.
+        agent.errors.RamifyError, sandboxes.SandboxError: those of the search.
     """
     with _interruptible() as interruption, progress or Progress() as shown:
         return search(cancel=interruption.cancel, on_event=shown), interruption.received
@@ -103,17 +103,17 @@ def _tell_pipeline(
     result: Result, facts: Mapping[str, Any], path: Path | None, code: int, summary_md: Path | None
 ) -> None:
     """Write the outputs of the step if `$GITHUB_OUTPUT` is set, and the summary if it was asked for. A failure to write
-    is reported and harms nothing else."""
+    is reported and changes nothing else."""
     try:
-        if output := os.environ.get("GITHUB_OUTPUT"):
-            told = {key: facts[key] for key in ("status", "patch_path", "cost_usd", "run_dir")}
-            told |= {"declared": json.dumps(facts["declared"]), "broken": json.dumps(facts["broken"])}
-            github.write_outputs(Path(output), told | {"resolved": str(result.resolved).lower(), "exit_code": code})
+        if outputs := os.environ.get("GITHUB_OUTPUT"):
+            values = {key: facts[key] for key in ("status", "patch_path", "cost_usd", "run_dir")}
+            values |= {"declared": json.dumps(facts["declared"]), "broken": json.dumps(facts["broken"])}
+            github.write_outputs(Path(outputs), values | {"resolved": str(result.resolved).lower(), "exit_code": code})
         if summary_md is not None:
             with summary_md.open("a", encoding="utf-8") as file:
                 file.write(github.summary(facts, as_text(result, path), result.patch))
     except OSError as error:
-        _say(f"the pipeline is told nothing by $GITHUB_OUTPUT or --summary-md: {error}")
+        say(f"cannot write $GITHUB_OUTPUT or --summary-md: {error}")
 
 
 def print_patch(patch: bytes) -> None:
@@ -124,27 +124,27 @@ def print_patch(patch: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, delivery: OutputOptions) -> None:
-    _say(as_text(result, path))
-    if delivery.as_json:
+def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, output: OutputOptions) -> None:
+    say(as_text(result, path))
+    if output.as_json:
         sys.stdout.write(json.dumps(facts) + "\n")
         sys.stdout.flush()
     else:
         print_patch(result.patch)
-    if delivery.apply_to is None:
+    if output.apply_to is None:
         return
     declared = result.grade is Grade.DECLARED
-    if result.resolved or (declared and "declared" in delivery.accept):
-        checkout.apply(delivery.apply_to, result.patch, result.run_dir)
-        _say(f"applied to {delivery.apply_to}")
+    if result.resolved or (declared and "declared" in output.accept):
+        checkout.apply(output.apply_to, result.patch, result.run_dir)
+        say(f"applied to {output.apply_to}")
     elif declared:
-        _say(
-            f"nothing applied to {delivery.apply_to}: {len(result.declared)} tests that passed before fail with the "
+        say(
+            f"nothing applied to {output.apply_to}: {len(result.declared)} tests that passed before fail with the "
             "patch, and the model declares that the issue contradicts them (see above); if you agree, apply it with "
             "--accept declared"
         )
     else:
-        _say(f"nothing applied to {delivery.apply_to}: the issue is not solved")
+        say(f"nothing applied to {output.apply_to}: the issue is not solved")
 
 
 def _save(result: Result, patch_out: Path | None) -> Path | None:
@@ -180,18 +180,19 @@ def _interruptible() -> Iterator[_Interruption]:
     def stop(number: int, frame: FrameType | None) -> None:
         interruption.received = signal.Signals(number)
         interruption.cancel.set()
-        for each in before:
-            signal.signal(each, signal.SIG_DFL)
-        _say("stopping; the best patch so far is kept: salvaged.patch in the run until it is verified")
-        _say("(once more: end at once)")
+        for signal_ in handlers:
+            signal.signal(signal_, signal.SIG_DFL)
+        say("stopping; the best patch so far is kept: salvaged.patch in the run until it is verified")
+        say("(a second signal ends the process at once)")
 
-    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {signal_: signal.signal(signal_, stop) for signal_ in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield interruption
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for signal_, handler in handlers.items():
+            signal.signal(signal_, handler)
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Print a line on stderr."""
     sys.stderr.write(line + "\n")

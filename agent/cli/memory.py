@@ -1,4 +1,4 @@
-"""`ramify memory`: what is remembered across issues."""
+"""`ramify memory`: the memory that carries lessons from verified runs to later ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli import skills as cli_skills
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +24,10 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
-
-app.add_typer(cli_skills.app, name="skills")
+skills_app = typer.Typer(
+    help="Consolidate what many runs taught.", rich_markup_mode=None, no_args_is_help=True, add_completion=False
+)
+app.add_typer(skills_app, name="skills")
 
 LINE_CHARS = 136
 """The width of a listed item: its id, its kind, and as much of its text as fits."""
@@ -48,7 +49,7 @@ def add(
         typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Which interface of the model to use."),
     ] = None,
 ) -> None:
-    """Remember runs whose outcome was verified; a run that is remembered already is read again. Exit code 1 if one was
+    """Remember runs whose outcome was verified; a run that is remembered already is read again. Exit code 1 if a run is
     refused."""
     from agent.config import load, split
     from agent.learning.memory import Memory
@@ -88,13 +89,13 @@ def search(
     from agent.learning.memory.clusters import cluster_of
     from agent.measure.messages import error_of
 
-    kept = _existing(memory)
-    alike = kept.met([cluster_of(error_of(text))], count)
-    found: list[tuple[Item, float]] = [(item, item.score) for item in alike]
+    opened = _existing(memory)
+    alike = opened.met([cluster_of(error_of(text))], count)
+    results: list[tuple[Item, float]] = [(item, item.score) for item in alike]
     for kind in KINDS:
-        hits = [each for each in kept.search(text, kind, count) if each.score > 0 and each.item not in alike]
-        found += [(each.item, each.score) for each in hits]
-    for item, score in found:
+        hits = [hit for hit in opened.search(text, kind, count) if hit.score > 0 and hit.item not in alike]
+        results += [(hit.item, hit.score) for hit in hits]
+    for item, score in results:
         line = json.dumps({"score": round(score, 4), **asdict(item)}) if as_json else f"{score:6.2f}  {_line(item)}"
         sys.stdout.write(line + "\n")
 
@@ -102,41 +103,43 @@ def search(
 @app.command()
 def show(
     memory: MemoryFile,
-    item: Annotated[str | None, typer.Argument(metavar="[ID]", help="An item, or a run.")] = None,
+    item: Annotated[str | None, typer.Argument(metavar="[ID]", help="The id of an item or of a run.")] = None,
 ) -> None:
     """List the runs and what was learned from them, or print one item."""
-    kept = _existing(memory)
-    sources = kept.store.sources()
+    store = _existing(memory).store
+    sources = store.sources()
     if item is not None:
-        whole = [asdict(found) for found in kept.store.get([item])] or [
-            asdict(s) for s in sources.values() if s.id == item
+        records = [asdict(record) for record in store.get([item])] or [
+            asdict(source) for source in sources.values() if source.id == item
         ]
-        if not whole:
+        if not records:
             raise UsageError(f"{item} is not in {memory}; `ramify memory show --memory {memory}` lists what is")
-        sys.stdout.write(json.dumps(whole[0], indent=2) + "\n")
+        sys.stdout.write(json.dumps(records[0], indent=2) + "\n")
         return
     for source in sources.values():
         sys.stdout.write(f"{source.id}  {source.added}  {source.outcome}: {source.evidence}\n")
     for kind in KINDS:
-        for each in kept.store.items(kind):
-            sys.stdout.write(f"{_line(each)}\n")
+        for record in store.items(kind):
+            sys.stdout.write(f"{_line(record)}\n")
 
 
 @app.command()
 def prune(
     memory: MemoryFile,
     older_than: Annotated[
-        float | None, typer.Option(metavar="DAYS", min=0, help="Runs that were remembered longer ago than this.")
+        float | None, typer.Option(metavar="DAYS", min=0, help="Forget runs that were remembered longer ago than this.")
     ] = None,
-    run: Annotated[list[str] | None, typer.Option(metavar="RUN", help="A run by its id or directory.")] = None,
-    item: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="A single item.")] = None,
+    run: Annotated[
+        list[str] | None, typer.Option(metavar="RUN", help="Forget this run, by its id or directory.")
+    ] = None,
+    item: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="Forget this item.")] = None,
 ) -> None:
     """Forget runs, with the items that only they support, or single items."""
     if older_than is None and not run and not item:
         raise UsageError("say what to forget: --older-than DAYS, --run RUN or --id ID")
-    named = {*(run or ()), *(str(Path(each).resolve()) for each in run or ())}
-    gone = _existing(memory).prune(older_than_days=older_than, runs=sorted(named), ids=item or ())
-    sys.stdout.write(f"forgot {gone}\n")
+    runs = {*(run or ()), *(str(Path(name).resolve()) for name in run or ())}
+    count = _existing(memory).prune(older_than_days=older_than, runs=sorted(runs), ids=item or ())
+    sys.stdout.write(f"forgot {count}\n")
 
 
 @app.command()
@@ -144,15 +147,54 @@ def export(
     memory: MemoryFile,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Written whole; one JSON object a line.")],
 ) -> None:
-    """Write all runs and items as JSON lines: runs first, then items, in the order of ids."""
+    """Write all runs and items as JSON lines: runs first, then items, by id."""
     from agent.files import write_atomically
     from agent.learning.memory.items import to_json
 
     store = _existing(memory).store
-    records = [to_json(source) for source in sorted(store.sources().values(), key=lambda each: each.id)]
+    records = [to_json(source) for source in sorted(store.sources().values(), key=lambda source: source.id)]
     records += [to_json(item) for item in store.items()]
     write_atomically(file, "".join(f"{line}\n" for line in records).encode())
     sys.stdout.write(f"wrote {len(records)} lines to {file}\n")
+
+
+@skills_app.command()
+def build(
+    runs: Runs,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new directory, or one that holds skills.")],
+) -> None:
+    """Merge the lessons of verified runs into skills, each with the runs that support it, and list contradictions. Exit
+    code 1 if a run was refused."""
+    from agent.learning.memory.learning import lessons_of
+    from agent.learning.memory.skill_files import write
+    from agent.learning.memory.skills import consolidate
+
+    taught, refused = lessons_of(runs)
+    for run, why in refused:
+        sys.stdout.write(f"refused {run}: {why}\n")
+    if not taught:
+        raise UsageError("all runs were refused, so nothing was written")
+    book = consolidate(taught)
+    version = write(book, out)
+    for conflict in book.conflicts:
+        sides = "; ".join(f'"{skill.text}" ({", ".join(skill.runs)})' for skill in (conflict.kept, *conflict.dropped))
+        sys.stdout.write(f"contradiction, the first is kept: {sides}\n")
+    sys.stdout.write(f"wrote {len(book.skills)} skills of {len(book.sources)} runs to {out}, version {version}\n")
+    raise typer.Exit(1 if refused else 0)
+
+
+@skills_app.command()
+def load(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `skills build` wrote.")],
+    memory: MemoryFile,
+) -> None:
+    """Import the skills of a directory into a memory, as insights with the runs that support them."""
+    from agent.learning.memory import Memory
+    from agent.learning.memory.skill_files import read
+
+    sources, skills = read(directory)
+    Memory(memory).take_skills(sources, skills)
+    sys.stdout.write(f"took {len(skills)} skills of {len(sources)} runs into {memory}\n")
 
 
 def _existing(path: Path) -> Memory:

@@ -19,16 +19,21 @@ __all__ = [
     "MaxSeconds",
     "MaxTokens",
     "MaxUsd",
+    "ModelPrice",
     "Out",
+    "Paranoid",
     "PatchOut",
+    "Policy",
     "Rollouts",
     "Rounds",
     "SandboxKind",
+    "SearchName",
     "Setup",
     "Strict",
     "SummaryMd",
     "Test",
     "TestFramework",
+    "ValueName",
     "Workers",
 ]
 
@@ -39,7 +44,20 @@ Test = Annotated[
     ),
 ]
 TestFramework = Annotated[
-    str | None, typer.Option(metavar="NAME", help="What CMD runs: pytest, go, cargo, jest, ... Default: as it says.")
+    str | None,
+    typer.Option(metavar="NAME", help="What CMD runs: pytest, go, cargo, jest, ... Default: found from CMD."),
+]
+Policy = Annotated[str | None, typer.Option(metavar="mutate|MODEL", help="What proposes the edits.")]
+SearchName = Annotated[str | None, typer.Option(metavar="NAME", help="The algorithm that selects states to expand.")]
+ValueName = Annotated[
+    str | None, typer.Option(metavar="tests|judge|debate|checklist|blend", help="How states are valued.")
+]
+Paranoid = Annotated[
+    bool, typer.Option("--paranoid", help="Compare every fork with its snapshot, and stop if they differ.")
+]
+ModelPrice = Annotated[
+    str | None,
+    typer.Option(metavar="IN,OUT[,CACHED]", help="Dollars per million tokens, for models without a listed price."),
 ]
 SandboxKind = Annotated[str | None, typer.Option(metavar="auto|docker|commit|namespace", help="Where commands run.")]
 Image = Annotated[str | None, typer.Option(metavar="IMAGE", help="Docker image of the sandbox.")]
@@ -50,7 +68,8 @@ Config = Annotated[
     list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Settings; later ones win.")
 ]
 Instructions = Annotated[
-    Path | None, typer.Option("--instructions", metavar="FILE", help="Your own, for the system prompt of the model.")
+    Path | None,
+    typer.Option("--instructions", metavar="FILE", help="Your own instructions, for the model's system prompt."),
 ]
 MaxNodes = Annotated[int | None, typer.Option(metavar="N", help="The most states.")]
 MaxUsd = Annotated[float | None, typer.Option(metavar="N", help="The most dollars to spend on models.")]
@@ -62,7 +81,7 @@ Rollouts = Annotated[
 ]
 Rounds = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Repeat in N rounds; each round is told what the earlier ones found."),
+    typer.Option(metavar="N", min=1, help="Repeat in N rounds; each learns from the earlier ones."),
 ]
 Out = Annotated[Path | None, typer.Option(metavar="RUN", help="Directory of the run; it must not exist.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of the patch.")]
@@ -79,5 +98,5 @@ Accept = Annotated[
         metavar="declared", help="With --apply: also a patch that breaks tests which the model declares to be wrong."
     ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 for such a patch.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 for a patch that breaks such tests.")]
 GoalFailing = Annotated[bool, typer.Option("--goal-failing", help="All tests that fail now are goals.")]

@@ -1,33 +1,17 @@
-"""Commands for a red build: `ramify fix` repairs a failing test, `ramify check-patch` checks a patch before it is
+"""Commands for a red build: `ramify fix` repairs failing tests, `ramify check-patch` checks a patch before it is
 proposed."""
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from agent.cli.options import (
-    Accept,
-    Apply,
-    Config,
-    Image,
-    Instructions,
-    Json,
-    MaxSeconds,
-    MaxUsd,
-    Out,
-    PatchOut,
-    SandboxKind,
-    Setup,
-    Strict,
-    Test,
-    TestFramework,
-    Workers,
-)
+from agent.cli import options
 from agent.errors import UsageError
 
 __all__ = ["check_patch", "fix"]
@@ -36,23 +20,23 @@ __all__ = ["check_patch", "fix"]
 def fix(
     tests: Annotated[list[str], typer.Argument(metavar="TEST...", help="Failing tests, as test reports name them.")],
     repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout.")] = Path(),
-    test: Test = None,
-    test_framework: TestFramework = None,
-    policy: Annotated[str | None, typer.Option(metavar="mutate|MODEL", help="Who proposes the edits.")] = None,
-    sandbox: SandboxKind = None,
-    image: Image = None,
-    setup: Setup = None,
-    instructions: Instructions = None,
-    config: Config = None,
-    max_usd: MaxUsd = None,
-    max_seconds: MaxSeconds = None,
-    workers: Workers = None,
-    out: Out = None,
-    as_json: Json = False,
-    patch_out: PatchOut = None,
-    apply: Apply = False,
-    accept: Accept = None,
-    strict: Strict = False,
+    test: options.Test = None,
+    test_framework: options.TestFramework = None,
+    policy: options.Policy = None,
+    sandbox: options.SandboxKind = None,
+    image: options.Image = None,
+    setup: options.Setup = None,
+    instructions: options.Instructions = None,
+    config: options.Config = None,
+    max_usd: options.MaxUsd = None,
+    max_seconds: options.MaxSeconds = None,
+    workers: options.Workers = None,
+    out: options.Out = None,
+    as_json: options.Json = False,
+    patch_out: options.PatchOut = None,
+    apply: options.Apply = False,
+    accept: options.Accept = None,
+    strict: options.Strict = False,
 ) -> None:
     """Find a patch that makes TEST pass and breaks no other test."""
     from agent.cli.interactive import OutputOptions, accepted
@@ -70,16 +54,15 @@ def fix(
         "budget.max_seconds": max_seconds,
         "workers": workers,
     }
-    wanted = SolveRequest("", tuple(tests), repo, test)
-    delivery = OutputOptions(as_json, patch_out, None, accepted(accept), strict)
-    code = begin(wanted, given(config or (), flags), out, delivery, apply=apply)
-    raise typer.Exit(code)
+    request = SolveRequest("", tuple(tests), repo, test)
+    output = OutputOptions(as_json, patch_out, None, accepted(accept), strict)
+    raise typer.Exit(begin(request, given(config or (), flags), out, output, apply=apply))
 
 
 def check_patch(
     patch: Annotated[str, typer.Argument(metavar="PATCH|-", help="A git patch; - is stdin.")],
     repo: Annotated[Path, typer.Option(metavar="DIR", help="The repository it is for; it is only read.")] = Path(),
-    base: Annotated[str, typer.Option(metavar="COMMIT", help="What it is to be applied to.")] = "HEAD",
+    base: Annotated[str, typer.Option(metavar="COMMIT", help="The commit to apply it to.")] = "HEAD",
     allow: Annotated[
         list[str] | None,
         typer.Option(
@@ -91,20 +74,20 @@ def check_patch(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
-    """Refuse a patch that changes more than source code: pipelines, git's own files, locks, links out, modes."""
+    """Refuse a patch that changes more than source code: pipelines, git's own files, lock files, links that lead out,
+    modes."""
     from agent.cli.ci.patch_check import BIG_BYTES, RULES, check
 
     if unknown := set(allow or ()) - set(RULES):
         raise UsageError(f"--allow {min(unknown)}: there is no such rule; the rules are {', '.join(RULES)}")
     allowed = frozenset(rule for rule in RULES if rule in (allow or ()))
     big_bytes = BIG_BYTES if max_bytes is None else max_bytes
-    found = check(repo, _patch(patch), base=base, allow=allowed, big_bytes=big_bytes)
+    findings = check(repo, _patch(patch), base=base, allow=allowed, big_bytes=big_bytes)
     if as_json:
-        findings = [{"rule": each.rule, "path": each.path, "reason": each.reason} for each in found]
-        sys.stdout.write(json.dumps({"ok": not found, "findings": findings}) + "\n")
+        sys.stdout.write(json.dumps({"ok": not findings, "findings": [asdict(finding) for finding in findings]}) + "\n")
     else:
-        sys.stdout.writelines(f"{each}\n" for each in found)
-    raise typer.Exit(1 if found else 0)
+        sys.stdout.writelines(f"{finding}\n" for finding in findings)
+    raise typer.Exit(1 if findings else 0)
 
 
 def _patch(source: str) -> bytes:

@@ -34,9 +34,9 @@ def replay(
     """Repeat the search of RUN from its journal, without a model, a key or the network, and say whether the result is
     the same.
 
-    Exit code 0: identical, or, with settings changed, solved; 1: not."""
+    Exit code 0: identical or, if settings were changed, solved; else 1."""
     from agent.build.replay import replay
-    from agent.cli.interactive import sit
+    from agent.cli.interactive import with_signals
     from agent.config import restore, split
     from agent.run.paths import journal_of, new_run_dir
 
@@ -44,29 +44,29 @@ def replay(
     files, overrides = split(config or ())
     flags = {} if search is None else {"search.name": search}
     change = partial(restore, files=files, overrides=overrides, flags=flags)
-    done, received = sit(partial(replay, run, directory, change, live=live))
-    sys.stdout.write(json.dumps(_as_json(done)) + "\n" if as_json else as_text(done))
-    raise typer.Exit(0 if _good(done) else 128 + received if received else 1)
+    replayed, received = with_signals(partial(replay, run, directory, change, live=live))
+    sys.stdout.write(json.dumps(_as_json(replayed)) + "\n" if as_json else as_text(replayed))
+    raise typer.Exit(0 if _good(replayed) else 128 + received if received else 1)
 
 
-def _good(done: Replayed) -> bool:
-    return done.result.status == "solved" if done.difference is None else not done.difference
+def _good(replayed: Replayed) -> bool:
+    return replayed.result.status == "solved" if replayed.difference is None else not replayed.difference
 
 
-def _as_json(done: Replayed) -> dict[str, Any]:
+def _as_json(replayed: Replayed) -> dict[str, Any]:
     """The replay as JSON; `identical` is null if settings were changed."""
-    facts = {name: value for name, value in asdict(done).items() if name != "result"}
-    identical = None if done.difference is None else not done.difference
-    run_dir, status = str(done.result.run_dir), done.result.status
-    return {"identical": identical, **facts, "status": status, "nodes": done.result.nodes, "run_dir": run_dir}
+    facts = {name: value for name, value in asdict(replayed).items() if name != "result"}
+    identical = None if replayed.difference is None else not replayed.difference
+    run_dir, status = str(replayed.result.run_dir), replayed.result.status
+    return {"identical": identical, **facts, "status": status, "nodes": replayed.result.nodes, "run_dir": run_dir}
 
 
-def as_text(done: Replayed) -> str:
+def as_text(replayed: Replayed) -> str:
     """The replay as text."""
-    result = done.result
-    if done.difference is None:
-        said = f"{result.status}: {result.nodes} states; {result.stop.value}"
+    result = replayed.result
+    if replayed.difference is None:
+        outcome = f"{result.status}: {result.nodes} states; {result.stop.value}"
     else:
-        said = f"differs: {done.difference}" if done.difference else f"identical: {result.nodes} states"
-    answers = f"answers  {done.reused} of {done.calls} recorded ones used, {done.missing} missing"
-    return f"{said}\n{answers}\nrun      {result.run_dir}\n"
+        outcome = f"differs: {replayed.difference}" if replayed.difference else f"identical: {result.nodes} states"
+    answers = f"answers  {replayed.reused} of {replayed.calls} recorded ones used, {replayed.missing} missing"
+    return f"{outcome}\n{answers}\nrun      {result.run_dir}\n"

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from agent.run.run import Run
 
-__all__ = ["RunDir", "fork", "pin", "prune", "show"]
+__all__ = ["Node", "RunDir", "fork", "pin", "prune", "read_run", "show"]
 
 WIDE = 100_000
-"""The width of a pipe, in columns."""
+"""Columns of output that does not go to a terminal."""
 
 RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")]
 Node = Annotated[int, typer.Argument(metavar="NODE", help="The number of a state, as `ramify show` prints it.")]
@@ -38,7 +38,7 @@ def show(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --why: one JSON object.")] = False,
 ) -> None:
-    """Print a run's tree: id, value, tests, and what was done; * marks the path to the best state."""
+    """Print a run's tree: number, value, tests, and action of each state; * marks the path to the best state."""
     if as_json and why is None:
         raise UsageError("--json needs --why NODE; the whole run is RUN/journal.jsonl, one JSON object a line")
     if patch + summaries + (why is not None) + bool(html) + (graph is not None) > 1:
@@ -49,7 +49,7 @@ def show(
     if html:
         _write_page(run, html)
         return
-    with _existing(run) as opened:
+    with read_run(run) as opened:
         if patch:
             from agent.cli.interactive import print_patch
 
@@ -81,7 +81,7 @@ def prune(run: RunDir, node: Node) -> None:
 def pin(
     run: RunDir,
     node: Node,
-    off: Annotated[bool, typer.Option("--off", help="Take the pin back.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Remove the pin.")] = False,
 ) -> None:
     """Expand only NODE and the states below it, as long as any of them can be expanded."""
     _steer(run, "unpin" if off else "pin", node)
@@ -92,21 +92,20 @@ def _steer(run: Path, act: Literal["fork", "prune", "pin", "unpin"], node: int, 
     from agent.run.commands import Order
 
     if steer(run, Order(act, node, hint)) == "recorded":
-        told = f"recorded: the run is stopped; continue it with: ramify resume {run}"
+        sys.stdout.write(f"recorded: the run is stopped; continue it with: ramify resume {run}\n")
     else:
-        told = "queued: the running search takes it over before it selects again"
-    sys.stdout.write(told + "\n")
+        sys.stdout.write("queued: the running search obeys it before it selects again\n")
 
 
 def _explain(run: Path, node: int, as_json: bool) -> None:
     from agent.analysis.report.why import explain
 
-    with _existing(run) as opened:
-        found = explain(opened.journal.events(), node)
+    with read_run(run) as opened:
+        explanation = explain(opened.journal.events(), node)
     if as_json:
-        sys.stdout.write(json.dumps(found.as_json()) + "\n")
+        sys.stdout.write(json.dumps(explanation.as_json()) + "\n")
         return
-    _console().print(found.as_text())
+    _console().print(explanation.as_text())
 
 
 def _draw(run: Run) -> None:
@@ -145,13 +144,14 @@ def _summarise(run: Run) -> None:
 
 
 def _console() -> Console:
-    """A console that does not cut lines off in a pipe, which has no width."""
+    """A console that does not cut lines off if the output is a pipe."""
     from rich.console import Console
 
     return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
 
 
-def _existing(directory: Path) -> Run:
+def read_run(directory: Path) -> Run:
+    """The run in a directory, for reading. Raises JournalError or UsageError if there is none."""
     from agent.run.paths import journal_of
     from agent.run.run import Run
 
@@ -160,5 +160,7 @@ def _existing(directory: Path) -> Run:
 
 def _patch_of(run: Run) -> bytes:
     if run.ended is None:
-        raise JournalError(f"{run.journal.directory} has not ended: ramify resume {run.journal.directory}")
+        raise JournalError(
+            f"{run.journal.directory} has not ended; resume it first: ramify resume {run.journal.directory}"
+        )
     return run.journal.get_blob(run.ended.patch_blob) if run.ended.patch_blob else b""

@@ -30,7 +30,9 @@ def serve(
         typer.Option(metavar="N", help="The highest rank of an adapter (16). Alone: adapters can be loaded later."),
     ] = None,
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where it listens; it asks for no key.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where the server listens; it asks for no key.")
+    ] = "127.0.0.1",
     max_model_len: Annotated[int | None, typer.Option(metavar="N", help="Tokens of a prompt and its answer.")] = None,
     tool_parser: Annotated[str, typer.Option(metavar="NAME", help="vLLM's parser of tool calls.")] = "hermes",
     seed: Annotated[int, typer.Option(metavar="N")] = 0,
@@ -58,23 +60,23 @@ def serve(
         return
     with serving.running(server, interpreter, ready_s=ready_s) as process, suppress(KeyboardInterrupt):
         sys.stderr.write(f"up: --policy openai/{server.served} -c model.base_url={server.root}/v1\n")
-        raise serving.ServerFailed(f"the server ended with {process.wait()}: see what it said")
+        raise serving.ServerFailed(f"the server ended with {process.wait()}; its output says why")
 
 
-def _adapters(given: Sequence[str], rank: int | None) -> dict[str, Path] | None:
-    """Adapters by name; None: the server takes none, now or later."""
-    found: dict[str, Path] = {}
-    for text in given:
+def _adapters(options: Sequence[str], rank: int | None) -> dict[str, Path] | None:
+    """Adapters by name; None: the server does not load adapters, now or later."""
+    adapters: dict[str, Path] = {}
+    for text in options:
         name, between, place = text.partition("=")
         if not (name and between and place):
             raise UsageError(f"--lora {text!r} is not like NAME=DIR")
-        if name in found:
-            raise UsageError(f"--lora {text!r}: another adapter is called {name}; one name, one adapter")
-        found[name] = Path(place)
-    return found if found or rank else None
+        if name in adapters:
+            raise UsageError(f"--lora {text!r}: another adapter is called {name}; choose another name")
+        adapters[name] = Path(place)
+    return adapters if adapters or rank else None
 
 
 def vllm_python() -> Path:
     """The Python of the environment that RAMIFY_VLLM names, or `python3`."""
-    given = os.environ.get("RAMIFY_VLLM")
-    return Path(given) / "bin" / "python" if given else Path("python3")
+    environment = os.environ.get("RAMIFY_VLLM")
+    return Path(environment) / "bin" / "python" if environment else Path("python3")

@@ -18,8 +18,10 @@ __all__ = ["shorten"]
 
 def shorten(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")],
-    tries: Annotated[int, typer.Option(metavar="N", min=1, help="Ways of a path that are carried out again.")] = 20,
-    paths: Annotated[int, typer.Option(metavar="N", min=1, help="Solved paths of a run, the shortest first.")] = 1,
+    tries: Annotated[int, typer.Option(metavar="N", min=1, help="The most shortened versions of a path to try.")] = 20,
+    paths: Annotated[
+        int, typer.Option(metavar="N", min=1, help="The most solved paths of a run, the shortest first.")
+    ] = 1,
 ) -> None:
     """Find the turns of solved paths that were not needed, by repeating the others and running the tests.
 
@@ -32,11 +34,11 @@ def shorten(
     for path in runs_in(runs):
         try:
             with Run.open(path) as run:
-                lines = _shortened(run, tries, paths) if run.tree.solved else ["nothing is solved"]
+                lines = _shortened(run, tries, paths) if run.tree.solved else ["no state is solved"]
         except SnapshotMissing:
-            lines = ["its base state was removed: left as it is"]
+            lines = ["unchanged: its base state was removed"]
         except JournalError as error:  # another process works on it, or it cannot be read
-            lines = [f"left as it is: {error}"]
+            lines = [f"unchanged: {error}"]
         sys.stdout.write("".join(f"{path}: {line}\n" for line in lines))
 
 
@@ -55,15 +57,15 @@ def _shortened(run: Run, tries: int, paths: int) -> list[str]:
     with closing(make_provider(settings, store_of(run.journal.directory))) as provider:
         bench = Bench.of(provider, load_task(run.started.task), run.tree.root, settings.sandbox.allow)
         for leaf in winners(run, Turns(run))[0][:paths]:
-            known = run.note(leaf.id, NOTE)
-            found = Shortened.from_json(known) if known else shorten(run.tree.path(leaf.id), bench.solves, tries)
-            if found and not known:
-                run.record(Noted(leaf.id, NOTE, found.to_json()))
-            lines.append(_told(leaf.id, found))
+            recorded = run.note(leaf.id, NOTE)
+            result = Shortened.from_json(recorded) if recorded else shorten(run.tree.path(leaf.id), bench.solves, tries)
+            if result and not recorded:
+                run.record(Noted(leaf.id, NOTE, result.to_json()))
+            lines.append(_line(leaf.id, result))
     return lines
 
 
-def _told(leaf: int, found: Shortened | None) -> str:
-    if found is None:
-        return f"state {leaf} is not reached by doing the same again: left as it is"
-    return f"{len(found.turns)} of {found.of} turns lead to state {leaf}'s result ({found.tried} tries)"
+def _line(leaf: int, result: Shortened | None) -> str:
+    if result is None:
+        return f"unchanged: repeating its turns does not lead to the result of state {leaf}"
+    return f"{len(result.turns)} of {result.of} turns lead to the result of state {leaf} ({result.tried} tries)"

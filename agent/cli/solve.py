@@ -1,4 +1,4 @@
-"""`ramify solve`: the checkout is inspected, the task and the run's directory are made, and the search begins."""
+"""`ramify solve`: reads the issue, inspects the checkout, makes the task and the run's directory, and searches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from agent.cli import checkout
-from agent.cli.interactive import OutputOptions, run_interactively
+from agent.cli.ci.github import ISSUE, fetch_issue
+from agent.cli.interactive import OutputOptions, run_interactively, say
 from agent.errors import UsageError
 from agent.measure.adapters.registry import choose
 from agent.run.paths import new_run_dir, slug
@@ -18,7 +19,10 @@ from agent.settings import Settings
 from agent.task import Task
 from sandboxes import Workspace
 
-__all__ = ["SolveRequest", "begin"]
+__all__ = ["SolveRequest", "begin", "read_issue"]
+
+ISSUE_BYTES = 1 << 20
+"""A larger issue is an error: a model would not read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +40,46 @@ class SolveRequest:
     """All tests that fail now are goals, if none are named."""
 
 
+def read_issue(source: str | None, text: str | None, *, may_be_empty: bool) -> str:
+    """The issue, given once: as a file, `-` for stdin or `owner/repository#number`, or as the text itself.
+
+    Raises:
+        agent.errors.UsageError: it was given twice or not at all, is empty though it must not be, or cannot be read.
+        agent.errors.ModelError: GitHub cannot be reached.
+    """
+    if source is not None and text is not None:
+        raise UsageError("give the issue once: as ISSUE or as --issue TEXT")
+    if source is None and text is None and not may_be_empty:
+        raise UsageError("no issue: give a file, - for stdin, owner/repository#number, or --issue TEXT")
+    statement = (text or "") if source is None else _issue_of(source)
+    if not statement.strip() and not may_be_empty:
+        raise UsageError(f"the issue is empty ({source or '--issue'}): say what is wrong, or give a --goal-test")
+    return statement
+
+
+def _issue_of(source: str) -> str:
+    if ISSUE.fullmatch(source) and not Path(source).exists():
+        return fetch_issue(source)
+    try:
+        if source == "-":
+            data = sys.stdin.buffer.read(ISSUE_BYTES + 1)
+        else:
+            with Path(source).open("rb") as file:
+                data = file.read(ISSUE_BYTES + 1)
+    except OSError as error:
+        raise UsageError(
+            f"cannot read the issue {source}: {error.strerror}; to give the text itself, use --issue"
+        ) from error
+    if len(data) > ISSUE_BYTES:
+        raise UsageError(f"the issue {source} is larger than {ISSUE_BYTES} bytes; shorten it")
+    return data.decode("utf-8", errors="replace")
+
+
 def begin(
-    wanted: SolveRequest,
+    request: SolveRequest,
     settings: Settings,
     out: Path | None,
-    delivery: OutputOptions,
+    output: OutputOptions,
     *,
     apply: bool = False,
 ) -> int:
@@ -51,24 +90,24 @@ def begin(
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.cli.interactive.run_interactively`.
     """
     work_tree = None
-    if wanted.repo is not None or not settings.sandbox.image:
-        work_tree = checkout.inspect(wanted.repo or Path())
+    if request.repo is not None or not settings.sandbox.image:
+        work_tree = checkout.inspect(request.repo or Path())
     if apply and work_tree is None:
         raise UsageError("--apply needs the checkout that the patch is for; name it with --repo")
-    delivery = replace(delivery, apply_to=work_tree.path if apply and work_tree else None)
-    name = slug(wanted.statement or next(iter(wanted.goals), "failing tests"))
-    task = _task(name, wanted, work_tree, settings)
+    output = replace(output, apply_to=work_tree.path if apply and work_tree else None)
+    name = slug(request.statement or next(iter(request.goals), "failing tests"))
+    task = _task(name, request, work_tree, settings)
     from agent.build.composition import check, start
 
     directory = new_run_dir(out, name)
     check(settings)
     if work_tree and work_tree.dirty:
-        _say(f"{work_tree.path} has uncommitted changes; the search starts from them as they are")
-    _say(f"run {directory}")
-    return run_interactively(partial(start, task, settings, directory), delivery)
+        say(f"{work_tree.path} has uncommitted changes; the search starts from them as they are")
+    say(f"run {directory}")
+    return run_interactively(partial(start, task, settings, directory), output)
 
 
-def _task(name: str, wanted: SolveRequest, work_tree: checkout.Checkout | None, settings: Settings) -> Task:
+def _task(name: str, request: SolveRequest, work_tree: checkout.Checkout | None, settings: Settings) -> Task:
     box = settings.sandbox
     workspace = Workspace(
         path=work_tree.path if work_tree else None,
@@ -78,25 +117,21 @@ def _task(name: str, wanted: SolveRequest, work_tree: checkout.Checkout | None, 
         env=box.env,
     )
     base = work_tree.head if work_tree else ""
-    framework, command = choose(work_tree.path if work_tree else None, wanted.test, settings.measure.framework)
+    framework, command = choose(workspace.path, request.test, settings.measure.framework)
     return Task(
-        id=_identity(name, wanted, base),
-        statement=wanted.statement,
+        id=_identity(name, request, base),
+        statement=request.statement,
         workspace=workspace,
         test_command=command,
-        goal_tests=wanted.goals,
-        goal_failing=wanted.goal_failing,
+        goal_tests=request.goals,
+        goal_failing=request.goal_failing,
         base=base,
         framework=framework,
         tags={"source_url": work_tree.origin} if work_tree and work_tree.origin else {},
     )
 
 
-def _identity(name: str, wanted: SolveRequest, base: str) -> str:
+def _identity(name: str, request: SolveRequest, base: str) -> str:
     """A suffix for the task's id, so that another issue, commit or set of goals gets another one."""
-    facts = json.dumps([wanted.statement, sorted(wanted.goals), base, *(["failing"] if wanted.goal_failing else [])])
+    facts = json.dumps([request.statement, sorted(request.goals), base, *(["failing"] if request.goal_failing else [])])
     return f"{name}-{hashlib.sha256(facts.encode()).hexdigest()[:8]}"
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")

@@ -41,15 +41,15 @@ def counts(
     from agent.run.run import Run
 
     with ExitStack() as held:
-        found = counted(held.enter_context(Run.read(path)) for path in runs_in(runs))
-    if not found.tried:
-        raise UsageError("none of these runs tried an edit")
+        edits = counted(held.enter_context(Run.read(path)) for path in runs_in(runs))
+    if not edits.tried:
+        raise UsageError("no run of these tried an edit")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        found.write(out)
+        edits.write(out)
     except OSError as error:
         raise UsageError(f"--out {out} cannot be written ({error.strerror}): name another file") from error
-    sys.stdout.write(f"{found.right} of {found.tried} edits of {found.runs} runs were right; {out}\n")
+    sys.stdout.write(f"{edits.right} of {edits.tried} edits of {edits.runs} runs were right; {out}\n")
 
 
 def _command(method: Method) -> Callable[..., None]:
@@ -63,10 +63,12 @@ def _command(method: Method) -> Callable[..., None]:
         epochs: Annotated[float, typer.Option(metavar="N")] = 1.0,
         max_steps: Annotated[int, typer.Option(metavar="N", help="Steps after which to end; -1: by epochs.")] = -1,
         batch: Annotated[int, typer.Option(metavar="N", min=1, help="Rows in a step on each device.")] = 8,
-        accumulate: Annotated[int, typer.Option(metavar="N", min=1, help="Such batches of a step.")] = 1,
+        accumulate: Annotated[
+            int, typer.Option(metavar="N", min=1, help="Batches in a step, whose gradients are added up.")
+        ] = 1,
         rate: Annotated[float, typer.Option(metavar="X", help="The learning rate.")] = 1e-4,
         warmup_steps: Annotated[int, typer.Option(metavar="N", min=0)] = 0,
-        max_length: Annotated[int, typer.Option(metavar="N", min=1, help="Tokens of a row.")] = 2048,
+        max_length: Annotated[int, typer.Option(metavar="N", min=1, help="The most tokens of a row.")] = 2048,
         beta: Annotated[float, typer.Option(metavar="X", help="Beta of DPO and KTO.")] = 0.1,
         prompt_loss: Annotated[bool, typer.Option("--prompt-loss", help="SFT: also learn the prompts.")] = False,
         group_by_length: Annotated[bool, typer.Option("--group-by-length", help="Group rows by length.")] = False,
@@ -75,22 +77,22 @@ def _command(method: Method) -> Callable[..., None]:
         width: Annotated[
             int, typer.Option(metavar="N", min=32, help="Width of a model made from scratch, a multiple of 32.")
         ] = 192,
-        layers: Annotated[int, typer.Option(metavar="N", min=1, help="The same.")] = 4,
-        vocabulary: Annotated[int, typer.Option(metavar="N", min=300, help="The same.")] = 2048,
+        layers: Annotated[int, typer.Option(metavar="N", min=1, help="Number of its layers.")] = 4,
+        vocabulary: Annotated[int, typer.Option(metavar="N", min=300, help="Size of its vocabulary.")] = 2048,
         mix_policies: Annotated[bool, typer.Option("--mix-policies", help="Accept rows of several policies.")] = False,
         processes: Annotated[int, typer.Option(metavar="N", min=1, help="How many devices to use.")] = 1,
         python: Annotated[Path | None, typer.Option(metavar="FILE", help="Interpreter with ramify[train].")] = None,
         seed: Annotated[int, typer.Option(metavar="N")] = 0,
     ) -> None:
-        given = {key: value for key, value in locals().items() if key in _CHOSEN}
+        options = {key: value for key, value in locals().items() if key in _OPTIONS}
         tiny = {"width": width, "layers": layers, "vocabulary": vocabulary, "positions": 2 * max_length}
-        _train(method, data, out, given | {"tiny": tiny}, mix_policies, processes, python)
+        _train(method, data, out, options | {"tiny": tiny}, mix_policies, processes, python)
 
     command.__doc__ = _HELP[method]
     return command
 
 
-_CHOSEN = ("model", "lora", "epochs", "max_steps", "batch", "accumulate", "rate", "warmup_steps", "max_length", "beta",
+_OPTIONS = ("model", "lora", "epochs", "max_steps", "batch", "accumulate", "rate", "warmup_steps", "max_length", "beta",
            "prompt_loss", "group_by_length", "save_steps", "cpu", "seed")  # fmt: skip
 
 
@@ -98,17 +100,17 @@ def _train(
     method: Method,
     data: list[Path],
     out: Path,
-    given: dict[str, Any],
+    options: dict[str, Any],
     mix_policies: bool,
     processes: int,
     python: Path | None,
 ) -> None:
     from agent.learning import training
 
-    if given["tiny"]["width"] % 32:
-        raise UsageError(f"--width {given['tiny']['width']}: give a multiple of 32")
-    chosen = training.plan(method, data, training.Wanted(**given), mix_policies=mix_policies)
-    metrics = training.train(chosen, out, python=python, processes=processes)
+    if options["tiny"]["width"] % 32:
+        raise UsageError(f"--width {options['tiny']['width']}: give a multiple of 32")
+    plan = training.plan(method, data, training.Wanted(**options), mix_policies=mix_policies)
+    metrics = training.train(plan, out, python=python, processes=processes)
     facts = {key: metrics[key] for key in ("steps", "seconds", "parameters", "trained")}
     sys.stdout.write(json.dumps({"model": str(out / "model"), **facts}) + "\n")
 

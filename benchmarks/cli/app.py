@@ -11,7 +11,6 @@ from benchmarks.cli import regrade as cli_regrade
 from benchmarks.cli import report as cli_report
 from benchmarks.cli import run as cli_run
 from benchmarks.cli import synthesize as cli_synthesize
-from benchmarks.cli.publish import export
 
 __all__ = ["app"]
 
@@ -29,7 +28,7 @@ for command in (
     cli_regrade.regrade,
     cli_check.check,
     cli_report.report,
-    export,
+    cli_report.export,
     cli_compare.compare,
     cli_compare.curve,
     cli_synthesize.synthesize,

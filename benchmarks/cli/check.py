@@ -1,4 +1,4 @@
-"""`ramify bench check`: see that the instances of a source can be graded here."""
+"""`ramify bench check`: find out whether the instances of a source can be graded here."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli.options import Config, Image, SandboxKind
 from agent.untrusted import escaped
-from benchmarks.cli.options import Config, Filter, Ids, Image, Json, Sandbox, Slice, SourceName, Workers, split
+from benchmarks.cli.options import Filter, Ids, Json, Slice, SourceName, Workers, split
 
 if TYPE_CHECKING:
     from benchmarks.grading.validation import Check
@@ -27,7 +28,7 @@ def check(
     ids: Ids = None,
     pattern: Filter = "",
     part: Slice = "",
-    sandbox: Sandbox = None,
+    sandbox: SandboxKind = None,
     image: Image = None,
     config: Config = None,
     as_json: Json = False,
@@ -35,7 +36,7 @@ def check(
         Path | None, typer.Option(metavar="DIR", help="Keep the evidence, for `ramify bench regrade`.")
     ] = None,
 ) -> None:
-    """Check that the instances work here: the reference solution resolves them, and no patch does not."""
+    """Check that the instances work here: the reference solution resolves them, and an empty patch does not."""
     import threading
     from concurrent.futures import ThreadPoolExecutor
 
@@ -54,52 +55,53 @@ def check(
         stack.callback(stopping.set)
         chosen = select(opened.instances(), ids=split(ids), pattern=pattern, part=part)
         checked = until(stopping)(lambda instance: validation.check(instance, opened, provider, archive))
-        checks = list(_shown(pool.map(checked, chosen), len(chosen), as_json=as_json))
-    sys.stdout.write(_in_all(checks, as_json=as_json) + "\n")
-    raise typer.Exit(0 if all(each.valid for each in checks) else 1)
+        checks = list(_show(pool.map(checked, chosen), len(chosen), as_json=as_json))
+    sys.stdout.write(_summary(checks, as_json=as_json) + "\n")
+    raise typer.Exit(0 if all(check.valid for check in checks) else 1)
 
 
-def _in_all(checks: Sequence[Check], *, as_json: bool) -> str:
-    valid = sum(each.valid for each in checks)
+def _summary(checks: Sequence[Check], *, as_json: bool) -> str:
+    valid = sum(check.valid for check in checks)
     if not as_json:
-        return f"{valid} of {len(checks)} instances hold"
-    return json.dumps({"valid": valid, "instances": [{**asdict(each), "valid": each.valid} for each in checks]})
+        return f"{valid} of {len(checks)} instances are valid"
+    return json.dumps({"valid": valid, "instances": [{**asdict(check), "valid": check.valid} for check in checks]})
 
 
-def _shown(found: Iterable[Check], total: int, *, as_json: bool) -> Iterator[Check]:
-    """The checks, each shown when it is there: as a row of a table on a terminal, else as a line."""
+def _show(checks: Iterable[Check], total: int, *, as_json: bool) -> Iterator[Check]:
+    """The checks, each shown as soon as it is made: as a row of a table on a terminal, else as a line."""
     if as_json:
-        yield from found
+        yield from checks
     elif sys.stdout.isatty():
-        yield from _in_a_table(found, total)
+        yield from _in_a_table(checks, total)
     else:
-        for each in found:
-            reference, base = _said(each)
-            sys.stdout.write(f"{_mark(each)} {escaped(f'{each.instance_id}: reference {reference}; base {base}')}\n")
+        for check in checks:
+            reference, base = _outcomes(check)
+            line = escaped(f"{check.instance_id}: reference {reference}; base {base}")
+            sys.stdout.write(f"{_mark(check)} {line}\n")
             sys.stdout.flush()
-            yield each
+            yield check
 
 
-def _in_a_table(found: Iterable[Check], total: int) -> Iterator[Check]:
+def _in_a_table(checks: Iterable[Check], total: int) -> Iterator[Check]:
     from rich.live import Live
     from rich.table import Table
     from rich.text import Text
 
     table = Table("", "instance", "reference", "base", caption=f"0 of {total}", caption_justify="left")
     with Live(table, vertical_overflow="visible") as live:
-        for number, each in enumerate(found, 1):
-            style = "green" if each.valid else "red"
-            table.add_row(Text(_mark(each), style), *map(Text, (each.instance_id, *_said(each))))
+        for number, check in enumerate(checks, 1):
+            style = "green" if check.valid else "red"
+            table.add_row(Text(_mark(check), style), *map(Text, (check.instance_id, *_outcomes(check))))
             table.caption = f"{number} of {total}"
             live.refresh()
-            yield each
+            yield check
 
 
-def _mark(each: Check) -> str:
-    return "ok " if each.valid else "BAD"
+def _mark(check: Check) -> str:
+    return "ok " if check.valid else "BAD"
 
 
-def _said(each: Check) -> tuple[str, str]:
-    """Of the reference solution, and of the base state."""
-    reference = "not in the set" if each.gold is None else each.gold or "resolved"
-    return reference, each.empty or "fails as it should"
+def _outcomes(check: Check) -> tuple[str, str]:
+    """The outcomes of the reference solution and of the base state."""
+    reference = "not in the set" if check.gold is None else check.gold or "resolved"
+    return reference, check.empty or "fails as it should"

@@ -1,4 +1,4 @@
-"""The commands that hold batches side by side."""
+"""`ramify bench compare` and `ramify bench curve`: batches side by side."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "curve"]
 
-Unit_ = Annotated[str, typer.Option("--unit", metavar="measurements|nodes|seconds|cost_usd", help="What cost is.")]
+Unit_ = Annotated[str, typer.Option("--unit", metavar="measurements|nodes|seconds|cost_usd", help="The unit of cost.")]
 
 
 def compare(
@@ -32,21 +32,21 @@ def compare(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
-    """Compare two batches instance by instance: as they were, and at equal cost."""
+    """Compare two batches instance by instance: as they were run, and at equal cost."""
     from benchmarks.reports import comparison
 
-    known = _unit(unit)
+    cost_unit = _unit(unit)
     pairs, left_out = comparison.read_pairs(first, second)
-    most = comparison.equal_limit(pairs, known) if limit is None else limit
-    found = [comparison.compare(pairs, known), comparison.compare(pairs, known, most)]
+    most = comparison.equal_limit(pairs, cost_unit) if limit is None else limit
+    results = [comparison.compare(pairs, cost_unit), comparison.compare(pairs, cost_unit, most)]
     if as_json:
-        rows = [asdict(each) | {"difference": each.difference, "instances": each.instances} for each in found]
-        told = {"unit": unit, "left_out": left_out, "as_run": rows[0], "at_equal_cost": rows[1]}
-        sys.stdout.write(json.dumps(told) + "\n")
+        rows = [asdict(result) | {"difference": result.difference, "instances": result.instances} for result in results]
+        facts = {"unit": unit, "left_out": left_out, "as_run": rows[0], "at_equal_cost": rows[1]}
+        sys.stdout.write(json.dumps(facts) + "\n")
         return
     sys.stdout.write(f"{len(pairs)} instances are graded in both, {left_out} others are left out\n")
-    for title, each in zip(("as they were", f"at no more than {most:g} {unit} an instance"), found, strict=True):
-        sys.stdout.write(f"\n{title}\n{_words(each)}")
+    for title, result in zip(("as run", f"at no more than {most:g} {unit} per instance"), results, strict=True):
+        sys.stdout.write(f"\n{title}\n{_as_text(result)}")
 
 
 def curve(
@@ -60,18 +60,18 @@ def curve(
     """Plot the share resolved against the cost per instance; for repeated batches also the best of k."""
     from benchmarks.reports import curves, plots
 
-    known = _unit(unit)
-    if odd := [file for file in out if file.suffix not in (".csv", ".png", ".svg", ".html")]:
-        raise UsageError(f"--out {odd[0]}: name a .csv, .png, .svg or .html file")
-    found = curves.read_curves(batches, known)
+    cost_unit = _unit(unit)
+    if unknown := [file for file in out if file.suffix not in (".csv", ".png", ".svg", ".html")]:
+        raise UsageError(f"--out {unknown[0]}: name a .csv, .png, .svg or .html file")
+    lines = curves.read_curves(batches, cost_unit)
     for file in out:
         match file.suffix:
             case ".csv":
-                file.write_text(curves.as_csv(found), encoding="utf-8")
+                file.write_text(curves.as_csv(lines), encoding="utf-8")
             case ".html":
-                file.write_text(plots.as_html(found, known), encoding="utf-8")
+                file.write_text(plots.as_html(lines, cost_unit), encoding="utf-8")
             case suffix:
-                file.write_bytes(plots.as_picture(found, known, "png" if suffix == ".png" else "svg"))
+                file.write_bytes(plots.as_picture(lines, cost_unit, "png" if suffix == ".png" else "svg"))
         sys.stdout.write(f"{file}\n")
 
 
@@ -84,11 +84,11 @@ def _unit(name: str) -> Unit:
     raise UsageError(f"--unit {name}: give one of {', '.join(UNITS)}")
 
 
-def _words(each: Comparison) -> str:
-    count, (low, high) = each.instances, each.interval
+def _as_text(result: Comparison) -> str:
+    count, (low, high) = result.instances, result.interval
     return (
-        f"  A resolves {each.both + each.only_first} of {count}, B {each.both + each.only_second}\n"
-        f"  both {each.both}, only A {each.only_first}, only B {each.only_second}, neither {each.neither}\n"
-        f"  B less A: {100 * each.difference:+.1f} points (95 % interval {100 * low:+.1f} to {100 * high:+.1f}); "
-        f"exact McNemar p = {each.p_value:.3g}\n"
+        f"  A resolves {result.both + result.only_first} of {count}, B {result.both + result.only_second}\n"
+        f"  both {result.both}, only A {result.only_first}, only B {result.only_second}, neither {result.neither}\n"
+        f"  B minus A: {100 * result.difference:+.1f} points (95 % interval {100 * low:+.1f} to {100 * high:+.1f}); "
+        f"exact McNemar p = {result.p_value:.3g}\n"
     )

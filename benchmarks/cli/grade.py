@@ -11,16 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli.options import Config, Image, SandboxKind
 from agent.errors import UsageError
-from benchmarks.cli.options import (
-    SOURCES,
-    Config,
-    Image,
-    Json,
-    Sandbox,
-    Workers,
-    say,
-)
+from benchmarks.cli.options import SOURCES, Json, Workers, say
 
 if TYPE_CHECKING:
     from benchmarks.data.predictions import Prediction
@@ -41,16 +34,17 @@ Candidates = Annotated[
     ),
 ]
 SecondGrader = Annotated[
-    str | None, typer.Option(metavar="swebench", help="A second grader, asked after ours and compared with it.")
+    str | None,
+    typer.Option(metavar="swebench", help="A second grader to compare with ours."),
 ]
-Interpreter = Annotated[str, typer.Option(metavar="PYTHON", help="The interpreter that has swebench 4 or 5.")]
+Interpreter = Annotated[str, typer.Option(metavar="PYTHON", help="An interpreter with swebench 4 or 5.")]
 
 
 def grade(
     target: Annotated[Path, typer.Argument(metavar="DIR|PREDS", help="A batch, or a file of predictions.")],
     source: Annotated[str, typer.Option(metavar="SOURCE", help=SOURCES)],
     workers: Workers = 1,
-    sandbox: Sandbox = None,
+    sandbox: SandboxKind = None,
     image: Image = None,
     config: Config = None,
     as_json: Json = False,
@@ -84,7 +78,7 @@ def grade(
 
 @contextmanager
 def _kept(preds: Path) -> Iterator[tuple[VerdictCache, Archive]]:
-    """What is kept beside the predictions, which no other process grades in the meantime."""
+    """The verdicts and evidence kept beside the predictions, locked against other processes that grade them."""
     from benchmarks.grading.evidence import Archive
     from benchmarks.grading.verdicts import VerdictCache
     from benchmarks.reports.report import evidence_folder, verdicts_file
@@ -101,7 +95,7 @@ def _graded(
     archive: Archive,
     workers: int,
 ) -> list[Verdict]:
-    """Our verdicts, each said as it comes."""
+    """Our verdicts, each printed as it comes."""
     from benchmarks.grading import grading
 
     verdicts = []
@@ -118,11 +112,11 @@ def _graded(
 
 
 def _second(name: str, python: str) -> Harness:
-    """The other grader, found before anything is run."""
+    """The second grader, found before anything is run."""
     from benchmarks.grading.harness.official import find
 
     if name != "swebench":
-        raise UsageError(f"--harness {name!r} is not known; swebench is")
+        raise UsageError(f"unknown --harness {name!r}: give swebench")
     return find(python)
 
 
@@ -134,14 +128,14 @@ def _compare(
     preds: Path,
     workers: int,
 ) -> Agreement:
-    """Ask the other grader about the same predictions; what it makes is kept beside them."""
+    """Let the second grader grade the same predictions; its files are kept beside them."""
     from benchmarks.grading.harness import official
     from benchmarks.grading.harness.agreement import agreement
 
     folder = preds.with_suffix(f".{harness.name}")
-    say(f"{harness.name} grades the same; what it says is in {folder / 'harness.log'}")
-    wanted = {prediction.instance_id for prediction in predictions}
-    instances = [instance for instance in source.instances() if instance.id in wanted]
+    say(f"{harness.name} grades the same predictions; its output is in {folder / 'harness.log'}")
+    ids = {prediction.instance_id for prediction in predictions}
+    instances = [instance for instance in source.instances() if instance.id in ids]
     theirs = official.run(harness, instances, predictions, folder.absolute(), workers=workers)
     for verdict in theirs:
         say(f"{harness.name}: {_verdict_line(verdict)}")
@@ -154,12 +148,12 @@ def _print_verdicts(verdicts: list[Verdict], compared: Agreement | None, *, as_j
 
     counts = Counter(verdict.status for verdict in verdicts)
     if as_json:
-        said_of = {} if compared is None else {"agreement": compared.to_json()}
-        found = {"counts": counts, "verdicts": [asdict(v) for v in verdicts], **said_of}
-        sys.stdout.write(json.dumps(found) + "\n")
+        facts = {"counts": counts, "verdicts": [asdict(v) for v in verdicts]}
+        agreement = {} if compared is None else {"agreement": compared.to_json()}
+        sys.stdout.write(json.dumps(facts | agreement) + "\n")
     else:
-        said = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-        sys.stdout.write(f"{'/'.join(sorted({v.mode for v in verdicts}))} tests: {said or 'no predictions'}\n")
+        statuses = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+        sys.stdout.write(f"{'/'.join(sorted({v.mode for v in verdicts}))} tests: {statuses or 'no predictions'}\n")
         sys.stdout.writelines(f"{line}\n" for line in (compared.lines() if compared else ()))
 
 

@@ -1,4 +1,4 @@
-"""What the commands of `ramify bench` have in common: their options, and what they say."""
+"""Options and output that the commands of `ramify bench` share."""
 
 from __future__ import annotations
 
@@ -13,16 +13,13 @@ from agent.untrusted import escaped
 
 __all__ = [
     "SOURCES",
-    "Config",
     "Executor",
     "Filter",
     "Ids",
-    "Image",
     "Json",
     "RayAddress",
     "RayEnv",
     "RayResources",
-    "Sandbox",
     "Shuffle",
     "Slice",
     "SourceName",
@@ -47,32 +44,31 @@ Ids = Annotated[
 Filter = Annotated[
     str, typer.Option("--filter", metavar="REGEX", help="Only instances whose id matches this regular expression.")
 ]
-Slice = Annotated[str, typer.Option("--slice", metavar="A:B", help="Only this part of what is left.")]
+Slice = Annotated[str, typer.Option("--slice", metavar="A:B", help="Only this part of the selected instances.")]
 Shuffle = Annotated[
     bool, typer.Option("--shuffle", help="Shuffle by --seed, before --slice; the order is the same every time.")
 ]
 Workers = Annotated[int, typer.Option(metavar="N", min=1, help="Instances at the same time.")]
 Executor = Annotated[str, typer.Option(metavar="local|ray", help="Where instances are worked on.")]
 RayAddress = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="The Ray cluster; without: the one of this machine.")
+    str, typer.Option(metavar="HOST:PORT", help="The Ray cluster. Default: the one of this machine.")
 ]
 RayResources = Annotated[
-    str, typer.Option(metavar="NAME=N,...", help="What an instance needs: CPU=2,memory=8e9,docker=1 (without: CPU=1).")
+    str,
+    typer.Option(metavar="NAME=N,...", help="What an instance needs: CPU=2,memory=8e9,docker=1. Default: CPU=1."),
 ]
 RayEnv = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="A variable that workers get, such as a key; repeatable.")
+    list[str] | None,
+    typer.Option(metavar="NAME", help="A variable to set for workers, such as a key; repeatable."),
 ]
-Sandbox = Annotated[str | None, typer.Option(metavar="auto|docker|commit|namespace", help="Where commands run.")]
-Image = Annotated[str | None, typer.Option(metavar="IMAGE", help="Docker image of the sandbox.")]
-Config = Annotated[list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Settings.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
 
 def split(ids: list[str] | None) -> tuple[str, ...]:
-    """The ids of a repeatable option that takes several at once, too, and files with one a line.
+    """The ids of a repeatable option, each value of which may be several ids, or a file with an id on each line.
 
     Raises:
-        UsageError: a file cannot be read, or names none: that would be taken for all.
+        UsageError: a file cannot be read, or names no instance, which would mean all of them.
     """
     return tuple(name for item in ids or () for name in (_listed(item) if item[:1] == "@" else item.split(",")) if name)
 
@@ -88,5 +84,5 @@ def _listed(item: str) -> list[str]:
 
 
 def say(line: str) -> None:
-    """Print a line for people, on stderr. Parts of it may be of sets and patches, and order a terminal about."""
+    """Print a line on stderr, with control characters escaped: parts of it may be untrusted text."""
     sys.stderr.write("\n".join(map(escaped, line.split("\n"))) + "\n")

@@ -1,4 +1,4 @@
-"""`ramify bench regrade`: every verdict once more, from the evidence alone."""
+"""`ramify bench regrade`: checks every verdict again, from the evidence alone."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ def regrade(
     target: Annotated[
         Path, typer.Argument(metavar="DIR|PREDS", help="A graded batch, a graded file, or a folder of evidence.")
     ],
-    head: Annotated[
-        str, typer.Option(metavar="SHA256", help="The head that grading named; its beginning will do.")
-    ] = "",
+    head: Annotated[str, typer.Option(metavar="SHA256", help="The head that grading printed, or its beginning.")] = "",
     as_json: Json = False,
 ) -> None:
     """Check verdicts against the evidence, without a sandbox: exit code 0 if all follow from it, 1 if not."""
@@ -36,26 +34,25 @@ def regrade(
 
     preds = target / "preds.json" if target.is_dir() else target
     folder = target if (target / CHAIN).exists() else evidence_folder(preds)
-    found = regrade_all(folder, read_verdicts(verdicts_file(preds)))
-    ends = chain_head(folder)
-    fault = (
-        "" if ends.startswith(head) else f"the head is {ends} and not {head}: something was added, changed or removed"
-    )
-    bad = [each for each in found if each.fault]
+    results = regrade_all(folder, read_verdicts(verdicts_file(preds)))
+    actual = chain_head(folder)
+    changed = f"the head is {actual} and not {head}: evidence was added, changed or removed"
+    fault = "" if actual.startswith(head) else changed
+    bad = sum(bool(result.fault) for result in results)
     if as_json:
-        rows = [asdict(each) for each in found]
-        sys.stdout.write(json.dumps({"head": ends, "fault": fault, "holding": len(found) - len(bad), "bundles": rows}))
-        sys.stdout.write("\n")
+        rows = [asdict(result) for result in results]
+        facts = {"head": actual, "fault": fault, "holding": len(results) - bad, "bundles": rows}
+        sys.stdout.write(json.dumps(facts) + "\n")
     else:
-        sys.stdout.writelines(f"{_line(each)}\n" for each in found)
-        sys.stdout.write(f"{len(found) - len(bad)} of {len(found)} verdicts follow from their evidence; head {ends}\n")
+        sys.stdout.writelines(f"{_line(result)}\n" for result in results)
+        sys.stdout.write(f"{len(results) - bad} of {len(results)} verdicts follow from their evidence; head {actual}\n")
     if fault:
         say(fault)
     raise typer.Exit(1 if bad or fault else 0)
 
 
-def _line(each: Regraded) -> str:
-    """For a terminal: what a bundle says of itself was written by whoever made it."""
-    status = each.verdict.status if each.verdict is not None else "unknown"
-    mark, said = ("BAD", each.fault) if each.fault else ("ok ", status)
-    return f"{mark} {one_line(each.bundle)}: {one_line(said)}"
+def _line(result: Regraded) -> str:
+    """A line for the terminal, with the untrusted text of the bundle escaped."""
+    status = result.verdict.status if result.verdict is not None else "unknown"
+    mark, text = ("BAD", result.fault) if result.fault else ("ok ", status)
+    return f"{mark} {one_line(result.bundle)}: {one_line(text)}"

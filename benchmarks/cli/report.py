@@ -1,4 +1,4 @@
-"""`ramify bench report`: what a batch came to, and what other ways to choose among its candidates would have."""
+"""`ramify bench report` and `ramify bench export`: the results of a batch, as text, a submission or a dataset."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import typer
 from agent.errors import UsageError
 from benchmarks.cli.options import say
 
-__all__ = ["report"]
+__all__ = ["export", "report"]
 
 COLUMNS = 160
-"""Of a pipe."""
+"""Columns of output that does not go to a terminal."""
 
 
 def report(
@@ -31,7 +31,7 @@ def report(
     paper: Annotated[str, typer.Option(metavar="URL", help="Submission: URL of the report.")] = "",
     authors: Annotated[str, typer.Option(metavar="NAMES", help="Submission: the authors.")] = "",
 ) -> None:
-    """Print a line for every instance of a batch, and the totals; or make a submission of it."""
+    """Print a line for every instance of a batch, and the totals; or make a submission to a leaderboard."""
     from rich.console import Console
 
     from benchmarks.batch.batch import read_identity
@@ -47,9 +47,9 @@ def report(
     choices = selectors.read_choices(batch, attempts)
     standings, steered = selectors.standings(choices, verdicts), suspicious_files.steering(attempts, verdicts)
     if as_json:
-        found = {"batch": asdict(identity), **reports.as_json(lines), "selectors": [asdict(line) for line in standings]}
-        found["steering"] = steered
-        sys.stdout.write(json.dumps(found | ({"refinement": refined.to_json()} if refined else {})) + "\n")
+        facts = {"batch": asdict(identity), **reports.as_json(lines), "selectors": [asdict(line) for line in standings]}
+        facts["steering"] = steered
+        sys.stdout.write(json.dumps(facts | ({"refinement": refined.to_json()} if refined else {})) + "\n")
         return
     console = Console(highlight=False, width=None if sys.stdout.isatty() else COLUMNS)
     console.print(reports.as_table(lines))
@@ -62,15 +62,27 @@ def report(
         console.print(section, markup=False)
 
 
+def export(
+    batch: Annotated[Path, typer.Argument(metavar="DIR", help="A batch.")],
+    out: Annotated[Path, typer.Option(metavar="DS", help="Where the dataset goes; a new directory.")],
+) -> None:
+    """Make a dataset of a batch, with a table of instances and one of rollouts, for `datasets.load_dataset`. Rows to
+    train on are made by `ramify export`."""
+    from benchmarks.reports.publishing import publish
+
+    for name, rows in publish(batch, out).items():
+        sys.stdout.write(f"{rows:>8}  {out / 'data' / name}.parquet\n")
+
+
 def _submit(batch: Path, form: str, out: Path | None, site: str, paper: str, authors: str) -> None:
-    """Make the submission, and say what it lacks."""
-    from benchmarks.reports.leaderboard import export
+    """Make the submission, and print what is missing in it."""
+    from benchmarks.reports import leaderboard
 
     if form != "leaderboard" or out is None:
         raise UsageError("give --export leaderboard --out YYYYMMDD_NAME")
-    made = export(batch, out, site=site, report=paper, authors=authors)
-    for what, names in (("verdict (ramify bench grade)", made.ungraded), ("trajectory", made.untold)):
+    submission = leaderboard.export(batch, out, site=site, report=paper, authors=authors)
+    for what, names in (("verdict (ramify bench grade)", submission.ungraded), ("trajectory", submission.untold)):
         if names:
             say(f"no {what} of {', '.join(names)}")
-    sys.stdout.write(f"{made.folder}: {made.resolved} of {made.instances} resolved\n")
-    say(f"left to you: what is null in {made.folder / 'metadata.yaml'}, and the boxes of its README.md")
+    sys.stdout.write(f"{submission.folder}: {submission.resolved} of {submission.instances} resolved\n")
+    say(f"left to you: the null values in {submission.folder / 'metadata.yaml'}, and the boxes in its README.md")

@@ -1,4 +1,4 @@
-"""`ramify round`: the wheel of searches and training, one turn at a time."""
+"""`ramify round`: one round of self-training: search, train, compare, and keep the better policy."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
+from agent.cli.options import Config
 from agent.errors import UsageError
-from benchmarks.cli.options import Config, say
+from benchmarks.cli.options import say
 
 __all__ = ["app"]
 
@@ -20,11 +21,11 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions
 
 @app.command()
 def turn(
-    registry: Annotated[Path, typer.Argument(metavar="DIR", help="The registry of policies; made where it is not.")],
+    registry: Annotated[Path, typer.Argument(metavar="DIR", help="The registry of policies; made if it is missing.")],
     tasks: Annotated[Path, typer.Option(metavar="SOURCE", help="Bugs to search and learn from.")],
     held_out: Annotated[Path, typer.Option(metavar="SOURCE", help="Held-out bugs to compare policies on: 20 or more.")],
-    learn: Annotated[str, typer.Option(metavar="counts|model", help="What is made of the trees.")] = "counts",
-    max_tried: Annotated[int, typer.Option(metavar="N", min=1, help="The most states of a search.")] = 60,
+    learn: Annotated[str, typer.Option(metavar="counts|model", help="What is learned from the trees.")] = "counts",
+    max_tried: Annotated[int, typer.Option(metavar="N", min=1, help="The most states in a search.")] = 60,
     width: Annotated[int, typer.Option(metavar="N", min=1, help="How many edits of a state are ranked.")] = 200,
     workers: Annotated[int, typer.Option(metavar="N", min=1, help="Searches at the same time.")] = 1,
     part: Annotated[str, typer.Option("--slice", metavar="A:B", help="Only this part of each source.")] = "",
@@ -32,11 +33,11 @@ def turn(
         float,
         typer.Option(metavar="SHARE", min=0, max=1, help="Leave out tasks that are solved at this rate or higher."),
     ] = 0.9,
-    max_steps: Annotated[int, typer.Option(metavar="N", min=1, help="Of a training.")] = 2000,
+    max_steps: Annotated[int, typer.Option(metavar="N", min=1, help="The most steps of a training.")] = 2000,
     model: Annotated[
-        str, typer.Option(metavar="DIR", help="Train this checkpoint on. Default: one from nothing.")
+        str, typer.Option(metavar="DIR", help="Continue from this checkpoint. Default: a model made from scratch.")
     ] = "",
-    cpu: Annotated[bool, typer.Option("--cpu", help="Train and serve on the processor.")] = False,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU to train and serve.")] = False,
     train_python: Annotated[Path | None, typer.Option(metavar="FILE", help="Interpreter with ramify[train].")] = None,
     serve_python: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Interpreter with vLLM. Default: RAMIFY_VLLM's, or `python3`.")
@@ -52,7 +53,7 @@ def turn(
     from benchmarks.self_training.turning import turn as go
 
     if learn not in ("counts", "model"):
-        raise UsageError(f"--learn {learn!r}: counts or model")
+        raise UsageError(f"--learn {learn!r}: give counts or model")
     if model and learn != "model":
         raise UsageError(f"--model {model} is for --learn model")
     require_checkpoint(model)

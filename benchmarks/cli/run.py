@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.options import Instructions, Rollouts, Rounds
+from agent.cli import options
 from benchmarks.cli.options import (
-    Config,
     Executor,
     Filter,
     Ids,
-    Image,
     RayAddress,
     RayEnv,
     RayResources,
-    Sandbox,
     Shuffle,
     Slice,
     SourceName,
@@ -43,7 +40,7 @@ __all__ = ["run"]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a batch may do to disks."""
+    """How a batch treats disks."""
 
     min_free_gib: float
     prune_images: bool
@@ -67,31 +64,24 @@ def run(
     pattern: Filter = "",
     part: Slice = "",
     shuffle: Shuffle = False,
-    policy: Annotated[str | None, typer.Option(metavar="mutate|MODEL", help="Who proposes the edits.")] = None,
-    search: Annotated[str | None, typer.Option(metavar="NAME", help="Which state to go on from.")] = None,
-    value: Annotated[
-        str | None, typer.Option(metavar="tests|judge|debate|checklist|blend", help="What a state is worth.")
-    ] = None,
-    rollouts: Rollouts = None,
-    rounds: Rounds = None,
+    policy: options.Policy = None,
+    search: options.SearchName = None,
+    value: options.ValueName = None,
+    rollouts: options.Rollouts = None,
+    rounds: options.Rounds = None,
     seed: Annotated[int | None, typer.Option(metavar="N")] = None,
-    sandbox: Sandbox = None,
-    image: Image = None,
-    paranoid: Annotated[
-        bool, typer.Option("--paranoid", help="Compare every fork with its snapshot, and stop if they differ.")
-    ] = False,
-    instructions: Instructions = None,
-    config: Config = None,
-    model_price: Annotated[
-        str | None,
-        typer.Option(metavar="IN,OUT[,CACHED]", help="Dollars per million tokens, for models without a listed price."),
-    ] = None,
+    sandbox: options.SandboxKind = None,
+    image: options.Image = None,
+    paranoid: options.Paranoid = False,
+    instructions: options.Instructions = None,
+    config: options.Config = None,
+    model_price: options.ModelPrice = None,
     max_nodes: Annotated[int | None, typer.Option(metavar="N", help="The most states, per instance.")] = None,
     max_usd: Annotated[float | None, typer.Option(metavar="N", help="The most dollars, per instance.")] = None,
     max_tokens: Annotated[int | None, typer.Option(metavar="N", help="The most tokens, per instance.")] = None,
     max_seconds: Annotated[float | None, typer.Option(metavar="N", help="The most seconds, per instance.")] = None,
     min_free: Annotated[
-        float, typer.Option(metavar="GIB", min=0, help="With less free on a disk that is used, nothing is begun.")
+        float, typer.Option(metavar="GIB", min=0, help="No instance is begun with less free space on a disk in use.")
     ] = 2.0,
     prune_images: Annotated[
         bool, typer.Option("--prune-images", help="Remove each image that was pulled for the batch after its last use.")
@@ -147,30 +137,36 @@ def run(
         max_seconds=total_seconds,
     )
     settings = given(config or (), flags)
-    given_ray = executors.RayOptions(ray_address, ray_resources, tuple(ray_env or ()))
-    where = executors.executor(executor, given_ray, source, reveal=reveal_tests, settings=settings)
+    ray = executors.RayOptions(ray_address, ray_resources, tuple(ray_env or ()))
+    where = executors.executor(executor, ray, source, reveal=reveal_tests, settings=settings)
     if executor == "ray" and prune_images:
-        raise UsageError("--prune-images is for --executor local: images of a cluster are on its machines")
-    every, suite = _read(opened)
-    for each in every:
-        if each.fault:
-            say(f"{each.fault}; continuing with the others")
+        raise UsageError("--prune-images is for --executor local: the images of a cluster are on its machines")
+    instances, suite = _read(opened)
+    for instance in instances:
+        if instance.fault:
+            say(f"{instance.fault}; continuing with the others")
     order = settings.seed if shuffle else None
-    chosen = select(every, ids=split(ids), pattern=pattern, part=part, shuffle=order)
+    chosen = select(instances, ids=split(ids), pattern=pattern, part=part, shuffle=order)
     if order is None:
         chosen = _by_image(chosen, settings)
     identity = _identity(source, suite, chosen[0].mode, settings)
     room = Room(min_free, prune_images)
-    known = workers or (1 if executor == "local" else None)
-    raise typer.Exit(_run(out.absolute(), identity, opened, chosen, settings, known, total, where, room))
+    count = workers or (1 if executor == "local" else None)
+    raise typer.Exit(_run(out.absolute(), identity, opened, chosen, settings, count, total, where, room))
 
 
 def _by_image(chosen: list[Instance], settings: Settings) -> list[Instance]:
-    """The instances in the order that pulls the least."""
+    """The instances in the order that needs the fewest pulls of images."""
     from benchmarks.batch.grouping import in_groups
+
+    return in_groups(chosen, _images(chosen, settings))
+
+
+def _images(chosen: list[Instance], settings: Settings) -> dict[str, str | None]:
+    """The image of each instance, by its id."""
     from benchmarks.batch.sandbox_choice import fitted
 
-    return in_groups(chosen, {each.id: fitted(each.task, settings).workspace.image for each in chosen})
+    return {instance.id: fitted(instance.task, settings).workspace.image for instance in chosen}
 
 
 def _run(
@@ -184,35 +180,34 @@ def _run(
     executor: executors.Executor,
     room: Room,
 ) -> int:
-    """Fill a batch; the exit code: 0 when every instance came to an end, 1 when some did not, 130 on a signal."""
+    """Run a batch. Returns the exit code: 0 if every instance ended, 1 if some did not, 130 after a signal."""
     from agent.analysis.report.summary import cost
     from benchmarks.batch.batch import Batch
     from benchmarks.batch.measured_times import Recorder
     from benchmarks.batch.runner import solver_of
-    from benchmarks.batch.sandbox_choice import fitted
 
-    images = {each.id: fitted(each.task, settings).workspace.image for each in chosen}
-    lacking = _floor(room, out, images.values(), settings)
+    images = _images(chosen, settings)
+    shortage = _shortage(room, out, images.values(), settings)
     batch = Batch(out, identity)
     try:
         todo = batch.left(chosen)
-        _say_what_comes(batch, chosen, todo, settings, total, workers)
+        _announce(batch, chosen, todo, settings, total, workers)
         ready = executor(out, total, partial(solver_of, source, settings))
         with _pruning(room, batch, images, todo) as others:
-            watching = (Recorder(batch, chosen), *others)
-            halted, stopped = _filled(batch, todo, ready, workers, watching, lacking)
+            observers = (Recorder(batch, chosen), *others)
+            halted, stopped = _solve(batch, todo, ready, workers, observers, shortage)
         left = len(batch.left(chosen))
     finally:
         batch.close()
     if halted:
-        say(f"nothing more was begun: {halted}; so far {total.spent.measurements} test runs{cost(total.spent)}")
+        say(f"no more instances were begun: {halted}; so far {total.spent.measurements} test runs{cost(total.spent)}")
     if left:
-        say(f"{left} of {len(chosen)} are still to do; the same command{' then' if halted else ''} goes on")
+        say(f"{left} of {len(chosen)} are still to do; the same command{' then' if halted else ''} continues")
     return 130 if stopped else int(left > 0)
 
 
-def _floor(room: Room, out: Path, images: Iterable[str | None], settings: Settings) -> Callable[[], str]:
-    """What says that too little is free on a disk. Raises sandboxes.StoreFull where that is so already."""
+def _shortage(room: Room, out: Path, images: Iterable[str | None], settings: Settings) -> Callable[[], str]:
+    """A function that says which disk has too little free space. Raises sandboxes.StoreFull if one has now."""
     from benchmarks.batch.free_space import GIB, Floor, places
 
     floor = Floor(places(out, images, settings.sandbox.kind), int(room.min_free_gib * GIB))
@@ -220,30 +215,31 @@ def _floor(room: Room, out: Path, images: Iterable[str | None], settings: Settin
     return floor.shortage
 
 
-def _say_what_comes(
+def _announce(
     batch: Batch, chosen: list[Instance], todo: list[Instance], settings: Settings, total: Budget, workers: int | None
 ) -> None:
-    """What is to do and may come to, on stderr; what earlier sessions spent counts from now on."""
+    """Print what is to do and what it may cost; from now on, what earlier sessions spent counts in the budget."""
     from benchmarks.batch.cost_forecast import forecast, spent_so_far
     from benchmarks.batch.measured_times import measured_file, outlook, read_measured
 
-    of = batch.identity
-    say(f"{len(todo)} of {len(chosen)} instances to do, {of.mode} tests, {of.model}, suite {of.suite}")
+    identity = batch.identity
+    suite = f"{identity.mode} tests, {identity.model}, suite {identity.suite}"
+    say(f"{len(todo)} of {len(chosen)} instances to do, {suite}")
     total.start(spent=spent_so_far(batch, chosen), nodes=0, elapsed_s=0)
-    expected = outlook(todo, of, read_measured(measured_file()), workers)
+    expected = outlook(todo, identity, read_measured(measured_file()), workers)
     for line in (*forecast(todo, batch.attempts.values(), settings, total), *expected):
         say(line)
 
 
-def _filled(
+def _solve(
     batch: Batch,
     todo: list[Instance],
     ready: AbstractContextManager[executors.Offer],
     workers: int | None,
-    others: tuple[Observer, ...],
-    lacking: Callable[[], str],
+    observers: tuple[Observer, ...],
+    shortage: Callable[[], str],
 ) -> tuple[str, bool]:
-    """Attempt what is to do; why nothing more was begun, and whether a signal came."""
+    """Attempt the instances. Returns why no more were begun, or '', and whether a signal came."""
     from benchmarks.batch.progress import BatchProgress
     from benchmarks.batch.runner import Observers, run_batch, stop_on_signals
 
@@ -251,7 +247,7 @@ def _filled(
     with ready as offer, stop_on_signals() as brakes, shown as progress:
         halted = run_batch(
             batch, todo, offer.solve, workers=workers or offer.room, brakes=brakes,
-            observer=Observers((progress, *others)), lacking=lacking, take=offer.take,
+            observer=Observers((progress, *observers)), lacking=shortage, take=offer.take,
         )  # fmt: skip
     return halted, brakes.drain.is_set()
 
@@ -260,7 +256,7 @@ def _filled(
 def _pruning(
     room: Room, batch: Batch, images: Mapping[str, str | None], todo: list[Instance]
 ) -> Iterator[tuple[Observer, ...]]:
-    """Who removes images while the block runs, if that is wanted and there are any."""
+    """The observer that removes images while the block runs, if --prune-images is set and there are any."""
     from sandboxes.docker.client import connect
 
     named = {name: image for name, image in images.items() if image is not None}
@@ -271,27 +267,27 @@ def _pruning(
     from benchmarks.batch.image_cleanup import Pruner
 
     with closing(connect()) as client:
-        environments = {each.id: environment_of(each, images[each.id]) for each in todo}
+        environments = {instance.id: environment_of(instance, images[instance.id]) for instance in todo}
         yield (Pruner(client, batch.out, named, environments),)
 
 
 def _read(source: Source) -> tuple[list[Instance], str]:
-    """All instances, without what only grading needs, which is most of a set, and what they are together."""
+    """All instances, without what only grading needs, which is most of a set, and the id of the suite."""
     from benchmarks.data.suites import suite_id
 
-    kept: list[Instance] = []
+    to_solve: list[Instance] = []
 
-    def whole() -> Iterator[Instance]:
-        for each in source.instances():
-            kept.append(each.to_solve())
-            yield each
+    def instances() -> Iterator[Instance]:
+        for instance in source.instances():
+            to_solve.append(instance.to_solve())
+            yield instance
 
-    suite = suite_id(whole())
-    return kept, suite
+    suite = suite_id(instances())
+    return to_solve, suite
 
 
 def _identity(source: str, suite: str, mode: Mode, settings: Settings) -> Identity:
-    """What the batch is of."""
+    """The identity of the batch."""
     from benchmarks.batch.batch import Identity, settings_digest
     from benchmarks.data.sources import in_full
 
@@ -300,7 +296,7 @@ def _identity(source: str, suite: str, mode: Mode, settings: Settings) -> Identi
 
 
 def _model_name(settings: Settings, mode: Mode) -> str:
-    """What predictions are filed under; revealed ones say so, so that no table can mix them with others."""
+    """The model name of the predictions. It says if tests were revealed, so that no table can mix them with others."""
     value = "" if settings.value.name == "tests" else f"/{settings.value.name}"
     revealed = "+revealed-tests" if mode == "revealed" else ""
     return f"ramify/{settings.policy.name}/{settings.search.name}{value}{revealed}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 REFRESH_S = 10
-"""Seconds after which the page of a run that has not ended loads itself anew."""
+"""Seconds after which the page of a run that has not ended reloads itself."""
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
 
@@ -29,8 +29,8 @@ def serve_report(
         Path | None, typer.Option(metavar="DIR", help="Write the pages as files there instead, for CI to keep.")
     ] = None,
 ) -> None:
-    """Show a batch in a browser: a table, the curves, and the tree of each run; a running one is followed. It is served
-    on this machine alone, and only reads."""
+    """Show a batch in a browser: a table, the curves, and the tree of each run; a running batch is followed. The server
+    answers this machine only, and changes nothing."""
     from benchmarks.reports.site import Site
 
     site = Site(folder, refresh_s=REFRESH_S if out is None else None)
@@ -47,7 +47,7 @@ def _serve(site: Site, port: int) -> None:
     try:
         server = make_server(site, port)
     except OSError as error:
-        raise UsageError(f"--port {port} cannot be had: {error.strerror}; give another, or 0 for any") from error
+        raise UsageError(f"--port {port} cannot be used: {error.strerror}; give another, or 0 for any") from error
     with server:
         sys.stdout.write(f"http://{HOST}:{server.server_address[1]}/ shows {site.folder}; stop it with Ctrl-C\n")
         sys.stdout.flush()
@@ -61,8 +61,8 @@ def _write(site: Site, index: bytes, out: Path) -> None:
     (out / "runs").mkdir(parents=True, exist_ok=True)
     for page in (pages := site.pages()):
         try:
-            if (made := site.tree(page)) is not None:
-                write_atomically(out / page, made)
+            if (html := site.tree(page)) is not None:
+                write_atomically(out / page, html)
         except JournalError as error:
             sys.stderr.write(f"left out: {error}\n")
     write_atomically(out / "index.html", index)

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from agent.cli.options import Config, Image, SandboxKind
 from agent.errors import UsageError
-from benchmarks.cli.options import Config, Image, Sandbox, say
+from benchmarks.cli.options import say
 
 __all__ = ["synthesize"]
 
@@ -39,7 +40,7 @@ def synthesize(
     ] = 25,
     timeout: Annotated[float, typer.Option(metavar="N", min=0.1, help="Seconds for the tests on one mutant.")] = 10.0,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed and repositories: the same bugs.")] = 0,
-    sandbox: Sandbox = None,
+    sandbox: SandboxKind = None,
     image: Image = None,
     config: Config = None,
 ) -> None:
@@ -52,7 +53,7 @@ def synthesize(
     settings = given(config or (), {"sandbox.kind": sandbox, "sandbox.image": image})
     recipe = Recipe(test, tuple(requirement or ()), count, a_function, seed, timeout, settings.sandbox)
     splitting = Splitting(frozenset(hold_out or ()), lines)
-    made = writing.synthesize(repositories, recipe, splitting, out, tell=say)
-    if not made:
-        raise UsageError("the tests notice none of the mutants that were tried: raise --a-function or --timeout")
-    sys.stdout.write(writing.table(made))
+    bugs = writing.synthesize(repositories, recipe, splitting, out, tell=say)
+    if not bugs:
+        raise UsageError("the tests did not notice any mutant that was tried: raise --a-function or --timeout")
+    sys.stdout.write(writing.table(bugs))

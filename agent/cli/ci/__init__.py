@@ -1,1 +1,1 @@
-"""What a pipeline needs around a search: failed tests as a task, a check of the patch, and outputs of the step."""
+"""For CI pipelines: failed tests as a task, a check of the patch, and outputs of the step."""

@@ -1,7 +1,7 @@
-"""GitHub: an issue read by its number, and a step's outputs and summary.
+"""GitHub: reads an issue by its number, and writes a step's outputs and summary.
 
-Law: what a model or a stranger wrote never becomes markup or a name of ours: outputs are written between delimiters
-that nobody could have foreseen, and a patch stands in a fence that is longer than any in it.
+Law: untrusted text never becomes markup or the name of an output: outputs are written between unpredictable
+delimiters, and a patch is put into a fence that is longer than any in it.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ def fetch_issue(reference: str) -> str:
     are set. Comments are left out: anybody can add one later.
 
     Raises:
-        agent.errors.UsageError: it is no such reference, or there is no such issue.
+        agent.errors.UsageError: it is not such a reference, or there is no such issue.
         agent.errors.ModelError: GitHub cannot be reached, or refuses.
     """
     import httpx
 
-    found = ISSUE.fullmatch(reference)
-    if found is None:
-        raise UsageError(f"{reference} is no issue of GitHub's: write owner/repository#number")
-    url = f"{os.environ.get('GITHUB_API_URL', API).rstrip('/')}/repos/{found[1]}/{found[2]}/issues/{found[3]}"
+    match = ISSUE.fullmatch(reference)
+    if match is None:
+        raise UsageError(f"{reference} is not an issue on GitHub: write owner/repository#number")
+    url = f"{os.environ.get('GITHUB_API_URL', API).rstrip('/')}/repos/{match[1]}/{match[2]}/issues/{match[3]}"
     try:
         answer = httpx.get(url, headers=_headers(), timeout=TIMEOUT_S, follow_redirects=True)
     except httpx.HTTPError as error:
-        raise ModelError(f"cannot read the issue {reference}: {error}; or save its text and give the file") from error
+        raise ModelError(f"cannot read the issue {reference}: {error}; save its text and give the file") from error
     if answer.status_code in (404, 410):
-        raise UsageError(f"there is no issue {reference}, or it is private: set GITHUB_TOKEN to one that may read it")
+        raise UsageError(f"there is no issue {reference}, or it is private: set a GITHUB_TOKEN that may read it")
     if answer.status_code != 200:
         raise ModelError(f"cannot read the issue {reference}: GitHub says {answer.status_code} {_reason(answer)}")
     issue = answer.json()

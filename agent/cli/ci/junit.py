@@ -1,4 +1,4 @@
-"""A report of a red build (JUnit XML) as a task."""
+"""Turns the report of a red build (JUnit XML) into an issue with goal tests."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def read_failures(report: Path, repo: Path) -> tuple[Failure, ...]:
     """The failed tests of a report, in its order, each once.
 
     Raises:
-        agent.errors.UsageError: it cannot be read, is no JUnit XML, or says that no test failed.
+        agent.errors.UsageError: it cannot be read, is not JUnit XML, or reports no failed test.
     """
-    cases = [case for case in _root(report).iter("testcase") if case.find("failure") is not None or _error(case)]
-    found = {failure.test: failure for failure in (_failure(case, repo) for case in reversed(cases))}
-    if not found:
+    cases = [case for case in _root(report).iter("testcase") if _failed(case)]
+    failures = {failure.test: failure for failure in (_failure(case, repo) for case in reversed(cases))}
+    if not failures:
         raise UsageError(f"--from-junit {report}: no test failed there; give the report of a red build")
-    return tuple(reversed(found.values()))
+    return tuple(reversed(failures.values()))
 
 
 def statement(failures: tuple[Failure, ...]) -> str:
-    """An issue made of failures: the names of all, and the messages of the first."""
+    """An issue made of failures: all names, and the first messages."""
     names = "\n".join(f"- {failure.test}" for failure in failures)
-    told = "\n\n".join(f"{f.test}:\n{f.message}" for f in failures[:MESSAGES] if f.message)
-    return f"These tests fail:\n\n{names}\n" + (f"\n{told}\n" if told else "")
+    messages = "\n\n".join(f"{f.test}:\n{f.message}" for f in failures[:MESSAGES] if f.message)
+    return f"These tests fail:\n\n{names}\n" + (f"\n{messages}\n" if messages else "")
 
 
 def _root(report: Path) -> ET.Element:
@@ -66,13 +66,13 @@ def _root(report: Path) -> ET.Element:
     return root
 
 
-def _error(case: ET.Element) -> bool:
-    return case.find("error") is not None
+def _failed(case: ET.Element) -> bool:
+    return case.find("failure") is not None or case.find("error") is not None
 
 
 def _failure(case: ET.Element, repo: Path) -> Failure:
-    said = next(each for tag in ("failure", "error") if (each := case.find(tag)) is not None)
-    text = terminal_text((said.text or said.get("message") or "").strip())
+    element = next(found for tag in ("failure", "error") if (found := case.find(tag)) is not None)
+    text = terminal_text((element.text or element.get("message") or "").strip())
     return Failure(_name(case, repo), excerpt(text, MESSAGE_BYTES)[0])
 
 
@@ -92,7 +92,7 @@ def _files(case: ET.Element, parts: list[str], name: str) -> Iterator[tuple[str,
         yield file, parts[len(module) :] if parts[: len(module)] == module else []
     for length in range(len(parts), 0, -1):
         yield "/".join(parts[:length]) + ".py", parts[length:]
-    yield name.replace(".", "/") + ".py", []  # a module that cannot be imported: the case is named by it alone
+    yield name.replace(".", "/") + ".py", []  # a module that cannot be imported: the case bears its name
 
 
 def _is_module(name: str, file: str) -> bool:

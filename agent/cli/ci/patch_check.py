@@ -1,6 +1,6 @@
-"""Checks whether a patch may be proposed without review: what it changes besides source code.
+"""Checks whether a patch changes more than source code, so that it may not be proposed without review.
 
-Law: git itself applies the patch, to an index and objects of its own, and says what changed. Nothing is guessed from
+Law: git itself applies the patch, to a separate index and object store, and says what changed. Nothing is guessed from
 the patch's text, and the checkout is only read.
 """
 
@@ -55,11 +55,11 @@ _WHY: dict[Rule, str] = {
     "ci": "it decides what the pipeline runs",
     "git": "it decides what git does",
     "lock": "it decides which packages are installed",
-    "tools": "editors and coding agents take orders from it",
+    "tools": "editors and coding agents take instructions from it",
 }
 _LINK, _MODULE, _NOTHING = "120000", "160000", "000000"
 _MOST_LINKS = 20
-"""A link that passes more links than this counts as leading anywhere."""
+"""A link that passes more links than this counts as leading out."""
 _SHOWN = 120
 """How many characters of a line are quoted."""
 
@@ -95,15 +95,15 @@ def check(
     """All reasons not to propose the patch for the commit `base`, by path; none for an empty patch.
 
     Raises:
-        agent.errors.UsageError: `repo` is no git repository, or has no such commit.
+        agent.errors.UsageError: `repo` is not a git repository, or has no such commit.
         sandboxes.SandboxError: git cannot read it.
     """
     if not patch.strip():
         return ()
-    found = locate(repo)
-    if found is None:
+    repository = locate(repo)
+    if repository is None:
         raise UsageError(f"--repo {repo} is not a git repository")
-    with opened(found) as view:
+    with opened(repository) as view:
         commit = view.commit(base)
         if not commit:
             raise UsageError(f"--base {base}: {repo} has no such commit")
@@ -118,8 +118,8 @@ def _applied(git: Git, patch: bytes, commit: str, allow: frozenset[Rule], big_by
         reason = error.said.splitlines()[0]
         reason = reason.replace('No valid patches in input (allow with "--allow-empty")', "there is no git patch in it")
         return (Finding("apply", "", escaped(reason)),)
-    found = [each for changed in _changes(git, commit) for each in _findings(git, changed, big_bytes)]
-    return tuple(each for each in found if each.rule not in allow)
+    findings = (finding for changed in _changes(git, commit) for finding in _findings(git, changed, big_bytes))
+    return tuple(finding for finding in findings if finding.rule not in allow)
 
 
 def _changes(git: Git, commit: str) -> Iterator[_Changed]:
@@ -134,7 +134,7 @@ def _changes(git: Git, commit: str) -> Iterator[_Changed]:
 def _findings(git: Git, changed: _Changed, big_bytes: int) -> Iterator[Finding]:
     path = escaped(changed.path)
     if path != changed.path:
-        yield Finding("name", path, "its name has characters that cannot be seen or shown")
+        yield Finding("name", path, "its name has invisible or control characters")
     for rule, patterns in _PATTERNS.items():
         if _any(changed.path, patterns):
             yield Finding(rule, path, _WHY[rule])
@@ -145,7 +145,7 @@ def _findings(git: Git, changed: _Changed, big_bytes: int) -> Iterator[Finding]:
 def _of_kind(git: Git, changed: _Changed, big_bytes: int) -> Iterator[tuple[Rule, str]]:
     old, new = changed.old_mode, changed.new_mode
     if _MODULE in (old, new):
-        yield "submodule", "it brings in another repository, or another commit of one"
+        yield "submodule", "it adds another repository, or changes the commit of one"
         return
     if new == _NOTHING:
         return
@@ -158,7 +158,7 @@ def _of_kind(git: Git, changed: _Changed, big_bytes: int) -> Iterator[tuple[Rule
     if (size := int(git.run("cat-file", "-s", changed.blob))) > big_bytes:
         yield "big", f"it has {size} bytes, more than {big_bytes}"
     elif new != _LINK and (line := _hidden(git, changed)):
-        yield "hidden", f"a new line has characters that cannot be seen: {line}"
+        yield "hidden", f"a new line has invisible characters: {line}"
 
 
 def _blob(git: Git, name: str) -> str:
@@ -171,24 +171,24 @@ def _hidden(git: Git, changed: _Changed) -> str:
     after, *before = (_blob(git, blob).removeprefix("\ufeff") for blob in blobs)
     if "\0" in after or visible(after) == after:
         return ""
-    known = {line for text in before for line in text.splitlines()}
-    new = (line for line in after.splitlines() if line not in known)
+    old = {line for text in before for line in text.splitlines()}
+    new = (line for line in after.splitlines() if line not in old)
     return next((escaped(line)[:_SHOWN] for line in new if visible(line) != line), "")
 
 
 def _leads_out(git: Git, path: str, target: str, most_links: int = _MOST_LINKS) -> bool:
-    """Whether a link at `path` may end outside of the repository, or in a `.git`. Its folders are real, since git puts
-    nothing behind a link, so that it may climb as far as they go; below that it may pass other links, which are
-    followed, and no `..`."""
+    """Whether a link at `path` may lead out of the repository, or into a `.git`. The folders of `path` are real, since
+    git puts nothing behind a link, so the target may climb with `..` as far as they go. After that it may pass other
+    links, which are followed, but no `..`."""
     parts = [part for part in target.split("/") if part not in ("", ".")]
     climbs = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
     folders = path.split("/")[:-1]
     if target.startswith("/") or climbs > len(folders) or ".." in parts[climbs:] or not most_links:
         return True
-    whole = folders[: len(folders) - climbs] + parts[climbs:]
-    if any(part.casefold() == ".git" for part in whole):
+    target_parts = folders[: len(folders) - climbs] + parts[climbs:]
+    if any(part.casefold() == ".git" for part in target_parts):
         return True
-    passed = ["/".join(whole[: end + 1]) for end in range(len(whole))]
+    passed = ["/".join(target_parts[: end + 1]) for end in range(len(target_parts))]
     return any(_leads_out(git, place, next_target, most_links - 1) for place, next_target in _links(git, passed))
 
 

@@ -29,7 +29,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The facts that were found. A problem is "" if there is none."""
+    """The facts of a machine. A problem is the reason why something does not work; empty: it works."""
 
     kernel: tuple[int, int] = (6, 8)
     linux: bool = True
@@ -51,7 +51,7 @@ class Machine:
 
 
 def look(runs: Path) -> Machine:
-    """Find the facts; `runs` is an existing directory where runs are kept. Takes some seconds."""
+    """Find the facts; `runs` is the existing directory where runs are kept. This takes some seconds."""
     name = platform.release().split("-")[0].split(".")
     engine_problem, image_problem = _engine_problems()
     guest_problem = "" if engine_problem or image_problem else docker.probe()
@@ -76,17 +76,17 @@ def _setting(key: str) -> Path:
 
 def _filesystem(path: Path) -> str:
     """The type of the nearest mount above a path."""
-    found, depth = "", -1
+    filesystem, depth = "", -1
     mounts = Path("/proc/self/mountinfo")
     for line in mounts.read_text(errors="replace").splitlines() if mounts.exists() else ():
         target, kind = Path(line.split()[4]), line.partition(" - ")[2].split()[0]
         if path.resolve().is_relative_to(target) and len(target.parts) >= depth:
-            found, depth = kind, len(target.parts)
-    return found
+            filesystem, depth = kind, len(target.parts)
+    return filesystem
 
 
 def _engine_problems() -> tuple[str, str]:
-    """Why no engine answers, and why the one that answers has no base image."""
+    """Why no engine answers, and why an engine that answers has no base image."""
     try:
         client = engine.connect()
     except SandboxUnavailable as error:

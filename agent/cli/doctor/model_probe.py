@@ -1,4 +1,4 @@
-"""What a model server can do for a search; each ability is tried once."""
+"""Checks what a model server can do for a search; each ability is tried once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
@@ -41,7 +41,7 @@ def examine_model(name: str, base_url: str | None) -> Iterator[Finding]:
     server = _Server(base_url.rstrip("/"), name.removeprefix("openai/"))
     for title, ask, remedy in _CHECKS:
         try:
-            said = ask(server)
+            detail = ask(server)
         except urllib.error.HTTPError as error:
             yield Finding(title, False, f"{error.code}: {error.read()[:200].decode(errors='replace')}", remedy)
         except (OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -49,7 +49,8 @@ def examine_model(name: str, base_url: str | None) -> Iterator[Finding]:
             if title == "server":
                 return
         else:
-            yield Finding(title, not said.startswith("no"), said, remedy if said.startswith("no") else "")
+            ok = not detail.startswith("no")
+            yield Finding(title, ok, detail, "" if ok else remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,46 +78,45 @@ class _Server:
 
 
 def _reached(server: _Server) -> str:
-    names = [each["id"] for each in server.get("/models")["data"]]
+    names = [model["id"] for model in server.get("/models")["data"]]
     return f"serves {', '.join(names)}" if server.model in names else f"no model {server.model}: {', '.join(names)}"
 
 
 def _tools(server: _Server) -> str:
-    said = server.chat("Call the tool run_tests now.", tools=[TOOL], max_tokens=200, temperature=0)
-    calls = said["choices"][0]["message"].get("tool_calls")
-    return f"calls {calls[0]['function']['name']}" if calls else "no call was made when one was asked for"
+    answer = server.chat("Call the tool run_tests now.", tools=[TOOL], max_tokens=200, temperature=0)
+    calls = answer["choices"][0]["message"].get("tool_calls")
+    return f"calls {calls[0]['function']['name']}" if calls else "no call, although one was asked for"
 
 
 def _several(server: _Server) -> str:
-    found = server.chat("Say a word.", n=2, max_tokens=2, temperature=1.0)["choices"]
-    return "several answers to one question" if len(found) == 2 else f"no: {len(found)} answers where 2 were asked for"
+    choices = server.chat("Say a word.", n=2, max_tokens=2, temperature=1.0)["choices"]
+    return "several answers to one request" if len(choices) == 2 else f"no: {len(choices)} answers instead of 2"
 
 
 def _logprobs(server: _Server) -> str:
     choice = server.chat("Say a word.", logprobs=True, max_tokens=2)["choices"][0]
-    told = (choice.get("logprobs") or {}).get("content")
-    return "of what it says" if told else "no log-probabilities of what it says"
+    logprobs = (choice.get("logprobs") or {}).get("content")
+    return "of its answers" if logprobs else "no log-probabilities of its answers"
 
 
 def _scores(server: _Server) -> str:
-    asked: Mapping[str, Any] = {"prompt": ["a b c"], "echo": True, "logprobs": 0, "max_tokens": 0}
-    choice = server.post("/completions", **asked)["choices"][0]
-    told = choice.get("logprobs") and "a b c" in choice["text"]
-    return "of texts that it is given (--policy edit)" if told else "no log-probabilities of what it is given"
+    choice = server.post("/completions", prompt=["a b c"], echo=True, logprobs=0, max_tokens=0)["choices"][0]
+    scored = choice.get("logprobs") and "a b c" in choice["text"]
+    return "of given texts (--policy edit)" if scored else "no log-probabilities of given texts"
 
 
 def _cached(server: _Server) -> str:
     for _ in range(2):
         used = server.chat(LONG, max_tokens=1).get("usage") or {}
     cached = (used.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-    return f"{cached} of {used['prompt_tokens']} tokens of a repeated prompt" if cached else "no hit, or none is told"
+    return f"{cached} of {used['prompt_tokens']} tokens of a repeated prompt" if cached else "no hit is reported"
 
 
 _CHECKS: tuple[tuple[str, Callable[[_Server], str], str], ...] = (
     ("server", _reached, "start one: ramify serve MODEL; its names are at /v1/models"),
     ("tools", _tools, "--enable-auto-tool-choice --tool-call-parser NAME, or -c model.tool_calls=text"),
-    ("several", _several, "searches ask once for each answer then"),
-    ("logprobs", _logprobs, "none are recorded then; exports say so"),
+    ("several", _several, "searches send a request for each answer instead"),
+    ("logprobs", _logprobs, "no log-probabilities are recorded; exports say so"),
     ("scores", _scores, "the policy `edit` needs them: serve the model with vLLM"),
     ("prefixes", _cached, "--enable-prefix-caching --enable-prompt-tokens-details"),
 )

@@ -1,4 +1,4 @@
-"""What this machine can do, and what to change where it cannot."""
+"""Checks what this machine can do, and what to change where it cannot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SLOW = "commit, which is slow and not exact"
 _GUEST_REMEDY = "allow user namespaces in containers (a seccomp and AppArmor policy of your engine may forbid them)"
 
 ROOM_BYTES = 2 << 30
-"""Less free space than this, which one action may use, is worth a warning."""
+"""Less free space than this, which one action may use, gets a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +38,19 @@ class Finding:
 
 
 def examine() -> tuple[Finding, ...]:
-    """Make all checks; a probe may take some seconds."""
+    """Make all checks; some take seconds."""
     return (*sandboxes_of(look(_existing_part(runs_dir()))), _python(), _git(), _disk(), _keys())
 
 
 def sandboxes_of(machine: Machine) -> Iterator[Finding]:
-    """The kinds of sandbox that a machine gets, why, and what to change for a faster or stronger one."""
+    """The kinds of sandbox that work on a machine, why, and what to change for a faster or stronger kind."""
     namespace = not machine.namespace_problem
     docker = not (machine.engine_problem or machine.image_problem or machine.guest_problem)
     commit = not machine.engine_problem and bool(machine.guest_problem) and not machine.commit_problem
     contained = "docker" if docker else _SLOW if commit else "none"
     first = "namespace" if namespace else contained
-    named = f"{_SLOW}; not tried" if machine.image_problem else contained
-    yield Finding("sandbox", first != "none", f"without --image: {first}; with --image: {named}", is_sandbox=True)
+    with_image = f"{_SLOW}; not tried" if machine.image_problem else contained
+    yield Finding("sandbox", first != "none", f"without --image: {first}; with --image: {with_image}", is_sandbox=True)
     yield _namespace(machine)
     yield _docker(machine)
     if not machine.engine_problem:
@@ -61,25 +61,25 @@ def sandboxes_of(machine: Machine) -> Iterator[Finding]:
 
 def _namespace(machine: Machine) -> Finding:
     if not machine.namespace_problem:
-        bound = _unbounded(machine)
-        return Finding("namespace", True, f"user namespaces of this machine; exact states{bound[0]}", bound[1])
+        weakness, remedy = _unlimited(machine)
+        return Finding("namespace", True, f"user namespaces of this machine; exact states{weakness}", remedy)
     reason = machine.namespace_problem.partition("; ")[0]
-    return Finding("namespace", False, reason, _what_forbids_namespaces(machine) or _where_states_lie(machine))
+    return Finding("namespace", False, reason, _namespace_remedy(machine) or _file_system_remedy(machine))
 
 
-def _unbounded(machine: Machine) -> tuple[str, str]:
-    """What is weaker if control groups are not this user's, and what to change."""
-    lacking = [kind for kind in ("memory", "pids") if kind not in machine.limited]
-    if not lacking:
+def _unlimited(machine: Machine) -> tuple[str, str]:
+    """What is weaker if this user has no control groups, and what to change."""
+    names = {"memory": "memory", "pids": "processes"}
+    unlimited = " and ".join(name for kind, name in names.items() if kind not in machine.limited)
+    if not unlimited:
         return "", ""
-    means = "memory and processes" if len(lacking) == 2 else {"memory": "memory", "pids": "processes"}[lacking[0]]
     return (
-        f", but {means} limited only for each process by itself: no writable control group",
+        f", but {unlimited} limited only per process: no writable control group",
         "run as root, or with groups of your own: systemd-run --user --scope -p Delegate=yes ramify ...",
     )
 
 
-def _what_forbids_namespaces(machine: Machine) -> str:
+def _namespace_remedy(machine: Machine) -> str:
     if not machine.linux:
         return "use Docker, in a virtual machine with Linux"
     if machine.kernel < (5, 11):
@@ -91,9 +91,9 @@ def _what_forbids_namespaces(machine: Machine) -> str:
     return ""
 
 
-def _where_states_lie(machine: Machine) -> str:
+def _file_system_remedy(machine: Machine) -> str:
     if machine.filesystem in _NO_UPPER:
-        return f"states cannot lie on {machine.filesystem}: name a place on ext4, xfs or btrfs (--out, XDG_STATE_HOME)"
+        return f"states cannot be on {machine.filesystem}: name a place on ext4, xfs or btrfs (--out, XDG_STATE_HOME)"
     return "use Docker"
 
 
@@ -102,10 +102,10 @@ def _docker(machine: Machine) -> Finding:
         reason = machine.engine_problem.partition("; ")[0]
         return Finding("docker", False, reason, _engine_remedy(reason))
     if machine.image_problem:
-        return Finding("docker", False, f"an engine answers, but lacks {BASE_IMAGE}, in which states are forked")
+        return Finding("docker", False, f"an engine answers, but {BASE_IMAGE}, in which states are forked, is missing")
     if machine.guest_problem:
         reason, _, remedy = machine.guest_problem.partition("; ")
-        return Finding("docker", False, reason, _what_forbids_namespaces(machine) or remedy or _GUEST_REMEDY)
+        return Finding("docker", False, reason, _namespace_remedy(machine) or remedy or _GUEST_REMEDY)
     slower = "" if machine.kernel >= (6, 5) else "; Linux 6.5 or newer mounts deep states faster"
     return Finding("docker", True, f"containers; exact states{slower}")
 
@@ -118,7 +118,7 @@ def _image(machine: Machine) -> Finding:
 
 def _engine_remedy(reason: str) -> str:
     if "ermission denied" in reason:
-        return "sudo usermod -aG docker $USER and log in again (that is as good as root), or install rootless Docker"
+        return "sudo usermod -aG docker $USER and log in again (this gives root access), or install rootless Docker"
     return "start one (scripts/start-docker, systemctl start docker), or name it in DOCKER_HOST"
 
 
