@@ -15,8 +15,7 @@ from agent.cli import diagnose as cli_diagnose
 from agent.cli import export as cli_export
 from agent.cli import history as cli_history
 from agent.cli import memory as cli_memory
-from agent.cli import options
-from agent.cli import red_build
+from agent.cli import options, red_build
 from agent.cli import replay as cli_replay
 from agent.cli import runs as cli_runs
 from agent.cli import serve as cli_serve
