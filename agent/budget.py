@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -175,13 +175,12 @@ class Budget:
             return Stop.BATCH
         return stop
 
-    @property
-    def used_share(self) -> float:
-        """The largest share of one of its own limits that is spent; 0 without limits."""
+    def used_share(self, but: Collection[Stop] = ()) -> float:
+        """The largest share of one of its own limits that is spent, `but` for these; 0 without limits."""
         with self._lock:
             spent, nodes = self._spent, self._nodes
         limits = self._limits(spent, nodes)
-        return max((reached / limit for _, limit, reached in limits if limit), default=0.0)
+        return max((reached / limit for stop, limit, reached in limits if limit and stop not in but), default=0.0)
 
     def used_up(self) -> bool:
         """Whether the limit of time, calls, tokens or dollars is reached, so that work in flight should end."""

@@ -204,14 +204,14 @@ def test_of_three_patches_a_discriminator_picks_the_one_that_is_right(kind):
 
 
 def test_votes_that_are_asked_for_at_the_same_time_are_the_same_votes():
-    four = threading.Barrier(4, timeout=100)
+    five = threading.Barrier(5, timeout=100)
 
     def wait_and_ask(*question, **sampling):
-        four.wait()
+        five.wait()
         return directly(*question, **sampling)
 
     one, many = ([], [])
-    for kept, workers, ask in ((one, 1, directly), (many, 4, wait_and_ask)):
+    for kept, workers, ask in ((one, 1, directly), (many, 5, wait_and_ask)):
         judge = ModelJudge(ScriptedModel(prefers_the_good), ask)
         found = rank(TASK, GROUP, judge, record=kept.append, workers=workers)
         assert found.winner.node == 2

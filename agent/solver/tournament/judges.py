@@ -12,6 +12,7 @@ from agent.models import Ask, Model, directly
 from agent.models.conversing import Abstained, inquire, words
 from agent.prompts import render
 from agent.run.ballots import Ballot, Judge
+from agent.run.cross_tests import UNTESTED, Matrix
 from agent.run.rollouts import Candidate
 from agent.settings import TournamentSettings
 from agent.solver.tournament.exhibit import group_messages, letters, read_ballot
@@ -36,11 +37,15 @@ class ModelJudge:
         """The name of the model."""
         return self.model.name
 
-    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
+    def requests(self, size: int) -> int:
+        """One."""
+        return 1
+
+    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int, matrix: Matrix = UNTESTED) -> Ballot:
         """As `agent.run.ballots.Judge.vote`. Abstains if no answer can be read or the question is too long for the
         model."""
         try:
-            return _decide(self.model, self.ask, self.max_mends, task, group, vote)
+            return _decide(self, task, group, vote, matrix)
         except (Abstained, PolicyError) as why:
             return _abstention(group, why)
 
@@ -65,16 +70,20 @@ class Discriminator:
         """The name of the model, marked as that of a debate."""
         return f"{self.model.name} (debate)"
 
-    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
+    def requests(self, size: int) -> int:
+        """A speech for each candidate, and the verdict."""
+        return size + 1
+
+    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int, matrix: Matrix = UNTESTED) -> Ballot:
         """As `agent.run.ballots.Judge.vote`. Abstains if a speech or the verdict cannot be read."""
         try:
-            speeches = [self._speech(task, group, vote, letter) for letter in letters(group)]
-            return _decide(self.model, self.ask, self.max_mends, task, group, vote, speeches)
+            speeches = [self._speech(task, group, vote, matrix, letter) for letter in letters(group)]
+            return _decide(self, task, group, vote, matrix, speeches)
         except (Abstained, PolicyError) as why:
             return _abstention(group, why)
 
-    def _speech(self, task: Task, group: tuple[Candidate, ...], vote: int, letter: str) -> str:
-        question = partial(group_messages, task, group, render("tournament_speech", letter=letter, speeches=()))
+    def _speech(self, task: Task, group: tuple[Candidate, ...], vote: int, matrix: Matrix, letter: str) -> str:
+        question = partial(group_messages, task, group, matrix, render("tournament_speech", letter=letter, speeches=()))
         speech = inquire(self.ask, self.model, question, words, self.max_mends, seed=vote)
         return fenced(f"speech-{letter}", speech, SPEECH_BYTES)
 
@@ -102,17 +111,16 @@ def judge_of(
 
 
 def _decide(
-    model: Model,
-    ask: Ask,
-    retries: int,
+    judge: ModelJudge | Discriminator,
     task: Task,
     group: tuple[Candidate, ...],
     vote: int,
+    matrix: Matrix,
     speeches: Sequence[str] = (),
 ) -> Ballot:
     question = render("tournament_question", letters=letters(group), speeches=speeches)
-    messages = partial(group_messages, task, group, question)
-    return inquire(ask, model, messages, partial(read_ballot, group), retries, vote)
+    messages = partial(group_messages, task, group, matrix, question)
+    return inquire(judge.ask, judge.model, messages, partial(read_ballot, group), judge.max_mends, vote)
 
 
 def _abstention(group: Sequence[Candidate], why: Exception) -> Ballot:
