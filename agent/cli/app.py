@@ -236,17 +236,30 @@ def clean(
             "--environments", help="Also remove environments and set-ups older than an hour that no run's states need."
         ),
     ] = False,
+    everyones: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Also what other users and state directories left, and what all users of a Docker engine share.",
+        ),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before states of runs that can be resumed go.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
 ) -> None:
     """Remove what earlier runs left on this machine, and list it. Journals and patches are kept."""
-    from agent.cli.cleanup import leftovers
+    from agent.cli.cleanup import confirm, leftovers
 
+    if states and not dry_run and not yes:
+        confirm(everyones)
     done = "would remove" if dry_run else "removed"
     count = size = 0
-    for left in leftovers(states=states, environments=environments):
+    for left in leftovers(states=states, environments=environments, everyones=everyones):
         if dry_run or left.remove():
             count, size = count + 1, size + left.size_bytes
-            sys.stdout.write(f"{done} {left.name}, {left.size_bytes / (1 << 20):.0f} MiB\n")
+            run = f" of run {left.store.parent}" if left.store else ""
+            sys.stdout.write(f"{done} {left.name}{run}, {left.size_bytes / (1 << 20):.0f} MiB\n")
     sys.stdout.write(f"{done} {count} in all, {size / (1 << 20):.0f} MiB\n")
 
 

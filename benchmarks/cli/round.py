@@ -38,7 +38,9 @@ def turn(
         str, typer.Option(metavar="DIR", help="Continue from this checkpoint. Default: a model made from scratch.")
     ] = "",
     cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU to train and serve.")] = False,
-    train_python: Annotated[Path | None, typer.Option(metavar="FILE", help="Interpreter with ramify[train].")] = None,
+    train_python: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Interpreter with the packages for training.")
+    ] = None,
     serve_python: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Interpreter with vLLM. Default: RAMIFY_VLLM's, or `python3`.")
     ] = None,
