@@ -21,15 +21,14 @@ from agent.cli import runs as cli_runs
 from agent.cli import serve as cli_serve
 from agent.cli import shorten as cli_shorten
 from agent.cli import train as cli_train
+from agent.cli.help import new_app
 from agent.cli.runs import RunDir
 from agent.errors import UsageError
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    rich_markup_mode=None,
+app = new_app(
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
 )
 
 
@@ -44,7 +43,8 @@ def _print_version(requested: bool) -> None:
 @app.callback()
 def ramify(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+        bool,
+        typer.Option("-V", "--version", is_eager=True, callback=_print_version, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """Finds a tested patch for an issue by tree search over exact sandbox states."""
@@ -65,18 +65,10 @@ def solve(
     issue_text: Annotated[str | None, typer.Option("--issue", metavar="TEXT", help="The text of the issue.")] = None,
     test: options.Test = None,
     test_framework: options.TestFramework = None,
-    goal_test: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID", help="A failing test that has to pass; repeatable. Default: not known."),
-    ] = None,
+    goal_test: options.GoalTests = None,
     goal_failing: options.GoalFailing = False,
-    from_junit: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="JUnit XML of a red build: the tests that failed there are goals."),
-    ] = None,
-    policy: Annotated[
-        list[str] | None, typer.Option(metavar="mutate|MODEL", help="What proposes the edits; several share one tree.")
-    ] = None,
+    from_junit: options.FromJunit = None,
+    model: options.Models = None,
     search: options.SearchName = None,
     value: options.ValueName = None,
     sandbox: options.SandboxKind = None,
@@ -100,9 +92,7 @@ def solve(
     delegate: Annotated[
         bool, typer.Option("--delegate", help="Divide the issue into parts, search each on its own, and merge.")
     ] = False,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Random seed; with one worker, it decides the run.")
-    ] = None,
+    seed: options.Seed = None,
     out: options.Out = None,
     as_json: options.Json = False,
     patch_out: options.PatchOut = None,
@@ -110,43 +100,21 @@ def solve(
     apply: options.Apply = False,
     accept: options.Accept = None,
     strict: options.Strict = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Find a tested patch for ISSUE. The patch is printed on stdout, everything else on stderr."""
     from agent.cli.ci.junit import read_failures, statement
     from agent.cli.interactive import OutputOptions, accepted
     from agent.cli.solve import SolveRequest, begin, read_issue
-    from agent.config import given, naming
-    from agent.models.prices import dollars
 
     failures = read_failures(from_junit, repo or Path()) if from_junit else ()
     goals = (*(goal_test or ()), *(failure.test for failure in failures))
     text = read_issue(issue, issue_text, may_be_empty=bool(goals) or goal_failing)
-    flags = {
-        **naming(policy or ()),
-        "search.name": search,
-        "value.name": value,
-        "measure.framework": test_framework,
-        "sandbox.kind": sandbox,
-        "sandbox.image": image,
-        "sandbox.setup": setup or None,
-        "sandbox.paranoid": paranoid or None,
-        "instructions": instructions and str(instructions),
-        "model.price": model_price and dollars(model_price),
-        "budget.max_nodes": max_nodes,
-        "budget.max_usd": max_usd,
-        "budget.max_tokens": max_tokens,
-        "budget.max_seconds": max_seconds,
-        "memory.path": memory and str(memory),
-        "memory.enabled": False if no_memory else None,
-        "workers": workers,
-        "rollouts": rollouts,
-        "rounds": rounds,
-        "delegate": delegate or None,
-        "seed": seed,
-    }
     request = SolveRequest(text or (statement(failures) if failures else ""), goals, repo, test, goal_failing)
-    output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md)
-    raise typer.Exit(begin(request, given(config or (), flags), out, output, apply=apply))
+    output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md, quiet)
+    config = [*(config or ()), *(["memory.enabled=false"] if no_memory else ())]
+    raise typer.Exit(begin(request, options.settings_of(config, model, locals()), out, output, apply=apply))
 
 
 @app.command("resume")
@@ -161,6 +129,8 @@ def resume_run(
     apply: options.Apply = False,
     accept: options.Accept = None,
     strict: options.Strict = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Resume a run that was interrupted, crashed, or reached a limit (set a higher one)."""
     from agent.analysis.report.progress import Progress
@@ -171,8 +141,9 @@ def resume_run(
     limits = {"max_nodes": max_nodes, "max_usd": max_usd, "max_tokens": max_tokens, "max_seconds": max_seconds}
     budget = {name: limit for name, limit in limits.items() if limit is not None}
     by_hand = f"leave out --apply, and apply the patch by hand: ramify show {run} --patch"
-    output = OutputOptions(as_json, patch_out, checkout_of(run, by_hand) if apply else None, accepted(accept), strict)
-    progress = Progress()
+    place = checkout_of(run, by_hand) if apply else None
+    output = OutputOptions(as_json, patch_out, place, accepted(accept), strict, quiet=quiet)
+    progress = Progress(quiet=quiet)
     progress.catch_up(run, budget)
     raise typer.Exit(run_interactively(partial(resume, run, budget=budget), output, progress))
 
@@ -236,7 +207,9 @@ def clean(
             "--environments", help="Also remove environments and set-ups older than an hour that no run's states need."
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Say what would be removed, and remove nothing.")
+    ] = False,
 ) -> None:
     """Remove what earlier runs left on this machine, and list it. Journals and patches are kept."""
     from agent.cli.cleanup import leftovers

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli.help import new_app
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,15 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(
+app = new_app(
     help="What verified runs teach the next one, kept in one file.",
-    rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,
 )
-skills_app = typer.Typer(
-    help="Consolidate what many runs taught.", rich_markup_mode=None, no_args_is_help=True, add_completion=False
-)
+skills_app = new_app(help="Consolidate what many runs taught.", no_args_is_help=True, add_completion=False)
 app.add_typer(skills_app, name="skills")
 
 LINE_CHARS = 136
@@ -161,7 +159,7 @@ def export(
 @skills_app.command()
 def build(
     runs: Runs,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new directory, or one that holds skills.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="A new directory, or one that holds skills.")],
 ) -> None:
     """Merge the lessons of verified runs into skills, each with the runs that support it, and list contradictions. Exit
     code 1 if a run was refused."""

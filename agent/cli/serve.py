@@ -59,7 +59,7 @@ def serve(
         sys.stdout.write(shlex.join([*env, *serving.command(server, interpreter)]) + "\n")
         return
     with serving.running(server, interpreter, ready_s=ready_s) as process, suppress(KeyboardInterrupt):
-        sys.stderr.write(f"up: --policy openai/{server.served} -c model.base_url={server.root}/v1\n")
+        sys.stderr.write(f"up: --model openai/{server.served} -c model.base_url={server.root}/v1\n")
         raise serving.ServerFailed(f"the server ended with {process.wait()}; its output says why")
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
+from agent.cli.help import new_app
 from benchmarks.cli import check as cli_check
 from benchmarks.cli import compare as cli_compare
 from benchmarks.cli import grade as cli_grade
@@ -14,12 +13,10 @@ from benchmarks.cli import synthesize as cli_synthesize
 
 __all__ = ["app"]
 
-app = typer.Typer(
+app = new_app(
     help="Run, grade and report batches of instances.",
-    rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_enable=False,
 )
 
 for command in (

@@ -53,7 +53,9 @@ def curve(
     batches: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Graded batches; several of one solver too.")],
     out: Annotated[
         list[Path],
-        typer.Option(metavar="FILE", help=".csv, .png, .svg or .html; repeatable. The last three need [bench]."),
+        typer.Option(
+            "-o", "--out", metavar="FILE", help=".csv, .png, .svg or .html; repeatable. The last three need [bench]."
+        ),
     ],
     unit: Unit_ = "measurements",
 ) -> None:

@@ -19,7 +19,9 @@ def synthesize(
     repositories: Annotated[
         list[Path], typer.Argument(metavar="REPO...", help="Git repositories, or bundles of them.")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder, with a source for each split.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="DIR", help="A new folder, with a source for each split.")
+    ],
     test: Annotated[
         str, typer.Option(metavar="CMD", help="Command that runs their tests with pytest.")
     ] = "python3 -m pytest -q",
