@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from importlib import import_module
+
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from agent.cli.app import app
+from agent.cli.app import ELSEWHERE, app
 from agent.cli.options import settings_of
 from agent.config import load
 from benchmarks.cli.app import app as bench
@@ -48,6 +51,45 @@ def test_a_short_h_asks_for_help(words):
 
 def test_a_short_v_in_capitals_asks_for_the_version():
     assert CliRunner().invoke(app, ["-V"]).output == CliRunner().invoke(app, ["--version"]).output
+
+
+def commands(path=("ramify",), group=None):
+    """All commands by their words, those of other packages too."""
+    for name, each in get_command(group or app).commands.items() if group is None else group.commands.items():
+        if name in ELSEWHERE and len(path) == 1:
+            each = get_command(import_module(ELSEWHERE[name]).app)
+        if hasattr(each, "commands"):
+            yield from commands((*path, name), each)
+        else:
+            yield (*path, name), each
+
+
+COMMANDS = dict(commands())
+
+
+class TestHelp:
+    def test_it_lists_the_commands_by_what_they_are_for_each_with_a_whole_sentence(self):
+        said = CliRunner().invoke(app, ["--help"], terminal_width=100).output
+        headings = [line for line in said.splitlines() if line.endswith(":") and not line.startswith(" ")]
+        assert headings == ["Options:", "Solve:", "Look:", "Steer:", "Batches:", "Training:", "Set-up:"]
+        listed = said[said.index("Solve:") : said.index("Exit codes:")].splitlines()
+        rows = [line for line in listed if line.startswith("  ") and line.strip()]
+        assert [row for row in rows if not row.endswith(".") or row.endswith("..")] == []
+
+    def test_it_ends_with_the_exit_codes(self):
+        said = CliRunner().invoke(app, ["--help"]).output
+        assert said.splitlines()[-1].split() == ["130,", "143", "interrupted,", "terminated"]
+
+    @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+    def test_the_help_of_a_command_ends_with_an_example_that_can_be_typed(self, path):
+        command = COMMANDS[path]
+        context = command.make_context(" ".join(path), [], resilient_parsing=True, max_content_width=100)
+        said = command.get_help(context).splitlines()
+        (start,) = (number for number, line in enumerate(said) if line.strip() in ("Example:", "Examples:"))
+        for line in said[start + 1 :]:
+            words = shlex.split(line)
+            assert tuple(words[: len(path)]) == path
+            command.make_context(" ".join(path), words[len(path) :])
 
 
 class TestSettingsOfACommand:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli.help import new_app
+from agent.cli.help import example, new_app
 from agent.cli.options import Config
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def config() -> None:
     """Show the settings."""
 
 
-@app.command()
+@app.command(epilog=example("ramify config show --origin"))
 def show(
     config: Config = None,
     origin: Annotated[

@@ -59,7 +59,7 @@ def export(
         Path | None, typer.Option(metavar="FILE", help="A tokenizer.json, to count tokens with.")
     ] = None,
 ) -> None:
-    """Make training data from the trees of RUN...: files of rows, a manifest and a card. The formats `traj` and `atif`
+    """Make training data from runs. It writes files of rows, a manifest and a card. The formats `traj` and `atif`
     write one file per run instead, for other programs to read; without --out, into the directory of the run."""
     from agent.learning.export.dataset import export as write
     from agent.learning.export.dataset import runs_in

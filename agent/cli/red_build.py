@@ -40,7 +40,7 @@ def fix(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Find a patch that makes TEST pass and breaks no other test."""
+    """Make failing tests pass, and break no other test."""
     from agent.cli.interactive import OutputOptions, accepted
     from agent.cli.solve import SolveRequest, begin
 
@@ -65,8 +65,8 @@ def check_patch(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
-    """Refuse a patch that changes more than source code: pipelines, git's own files, lock files, links that lead out,
-    modes."""
+    """Refuse a patch that changes more than source code. That is: pipelines, git's own files, lock files, links that
+    lead out, modes. Exit code 1 if it is refused."""
     from agent.cli.ci.patch_check import BIG_BYTES, RULES, check
 
     if unknown := set(allow or ()) - set(RULES):

@@ -31,7 +31,7 @@ def replay(
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="NEW", help="Directory of the new run.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Repeat the search of RUN from its journal, without a model, a key or the network, and say whether the result is
+    """Repeat the search of a run from its journal. It needs no model, key or network, and says whether the result is
     the same.
 
     Exit code 0: identical or, if settings were changed, solved; else 1."""

@@ -46,7 +46,8 @@ def serve(
     ] = None,
     printed: Annotated[bool, typer.Option("--print", help="Print the command and do not run it.")] = False,
 ) -> None:
-    """Serve MODEL with vLLM, set up for tree search (prefix cache, tools, log-probabilities), until Ctrl-C."""
+    """Serve a model with vLLM, set up for tree search. It has a prefix cache, tools and log-probabilities; Ctrl-C ends
+    it."""
     from agent.learning import serving
 
     adapters = _adapters(lora or (), lora_rank)

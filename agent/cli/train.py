@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli.help import new_app
+from agent.cli.help import example, new_app
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _HELP: dict[Method, str] = {
 }
 
 
-@app.command()
+@app.command(epilog=example("ramify train counts runs --out counts.json"))
 def counts(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="For --model edit -c policy.counts=FILE.")],
@@ -119,4 +119,4 @@ def _train(
 
 
 for _name in _HELP:
-    app.command(_name)(_command(_name))
+    app.command(_name, epilog=example(f"ramify train {_name} data --out trained"))(_command(_name))

@@ -32,7 +32,7 @@ def compare(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
-    """Compare two batches instance by instance: as they were run, and at equal cost."""
+    """Compare two batches instance by instance. They are compared as they were run, and at equal cost."""
     from benchmarks.reports import comparison
 
     cost_unit = _unit(unit)
@@ -59,7 +59,7 @@ def curve(
     ],
     unit: Unit_ = "measurements",
 ) -> None:
-    """Plot the share resolved against the cost per instance; for repeated batches also the best of k."""
+    """Plot the share resolved against the cost per instance. For repeated batches, the best of k is plotted too."""
     from benchmarks.reports import curves, plots
 
     cost_unit = _unit(unit)

@@ -33,7 +33,8 @@ def report(
     paper: Annotated[str, typer.Option(metavar="URL", help="Submission: URL of the report.")] = "",
     authors: Annotated[str, typer.Option(metavar="NAMES", help="Submission: the authors.")] = "",
 ) -> None:
-    """Print a line for every instance of a batch, and the totals; or make a submission to a leaderboard."""
+    """Print the results of a batch. There is a line for every instance, and the totals; or make a submission to a
+    leaderboard."""
     from rich.console import Console
 
     from benchmarks.batch.batch import read_identity
@@ -68,7 +69,7 @@ def export(
     batch: Annotated[Path, typer.Argument(metavar="DIR", help="A batch.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DS", help="Where the dataset goes; a new directory.")],
 ) -> None:
-    """Make a dataset of a batch, with a table of instances and one of rollouts, for `datasets.load_dataset`. Rows to
+    """Make a dataset of a batch. It has a table of instances and one of rollouts, for `datasets.load_dataset`. Rows to
     train on are made by `ramify export`."""
     from benchmarks.reports.publishing import publish
 

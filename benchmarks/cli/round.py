@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from agent.cli.help import new_app
+from agent.cli.help import HELP, example, new_app
 from agent.cli.options import Config
 from agent.errors import UsageError
 from benchmarks.cli.options import say
@@ -20,7 +20,7 @@ __all__ = ["app"]
 app = new_app(add_completion=False)
 
 
-@app.command()
+@app.command(context_settings=HELP, epilog=example("ramify round policies --tasks bugs/train --held-out bugs/held-out"))
 def turn(
     registry: Annotated[Path, typer.Argument(metavar="DIR", help="The registry of policies; made if it is missing.")],
     tasks: Annotated[Path, typer.Option(metavar="SOURCE", help="Bugs to search and learn from.")],

@@ -46,7 +46,7 @@ def synthesize(
     image: Image = None,
     config: Config = None,
 ) -> None:
-    """Make bugs that the repositories' own tests detect, to run searches on and to learn from."""
+    """Make bugs that the repositories' own tests detect. Searches can be run on them, and learn from them."""
     from agent.config import given
     from benchmarks.data.synthetic import writing
     from benchmarks.data.synthetic.making import Recipe
