@@ -54,7 +54,7 @@ FORMATS = {
     "critique": Format(Critique, "whole attempts, each judged by whether it solved the task"),
     "plan": Format(Plan, "plans in words that led to solved states or better rounds"),
     "trajectories": Format(Trajectories, "whole rollouts with patch and outcome, including failed ones"),
-    "edit": Format(Edits, "right edits of a function, for --policy edit (TRL: SFTTrainer)", {"kind": "sft"}),
+    "edit": Format(Edits, "right edits of a function, for --model edit (TRL: SFTTrainer)", {"kind": "sft"}),
     "edit-preference": Format(Judged, "a right edit and a wrong one (TRL: DPOTrainer)", {"kind": "preference"}),
     "edit-kto": Format(Judged, "edits, and whether they were right (TRL: KTOTrainer)", {"kind": "kto"}),
     "openai": Format(Sft, "as sft, in OpenAI's fine-tuning form", form=openai.conversation, aside=True),
@@ -114,5 +114,5 @@ def _value(key: str, text: str, default: object) -> object:
     if isinstance(default, float) and type(value) is int:
         return float(value)
     if type(value) is not type(default):
-        raise UsageError(f"--option {key}={text}: give {_VALUES[type(default)]}")
+        raise UsageError(f"--set {key}={text}: give {_VALUES[type(default)]}")
     return value
