@@ -541,7 +541,7 @@ class TestHousekeeping:
         with Run.open(solved) as run:
             run.record(Ended("solved", "SOLVED", 3, True, None, 2.0, {}))
         said = ramify("clean", "--states", **NO_ENGINE)
-        refused(said, 2, "1 run that could be resumed", str(limited), "--dry-run", "--yes")
+        refused(said, 2, "1 run that can be resumed", str(limited), "--dry-run", "--yes")
         assert (limited / "store").exists()
         shutil.rmtree(limited)
         assert f"removed states of run {solved}, " in ramify("clean", "--states", **NO_ENGINE).stdout

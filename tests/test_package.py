@@ -119,6 +119,16 @@ class TestARepositoryWithPackagesOfTheSameNames:
         assert "another package `agent` is imported here already" in said.stderr
 
 
+def test_the_library_has_the_names_of_agent_and_workspace_under_the_name_of_the_distribution():
+    import agent
+    import ramify
+    from sandboxes import Workspace
+
+    assert dir(ramify) == sorted([*agent.__all__, "Workspace"])
+    assert all(getattr(ramify, name) is getattr(agent, name) for name in agent.__all__)
+    assert ramify.Workspace is Workspace
+
+
 def test_the_command_is_started_where_no_other_package_is_imported_first():
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"ramify": "ramify.__main__:main"}

@@ -274,8 +274,8 @@ class TestLeftovers:
         made = {engine.volumes.create(labels=marks).name for marks in (another, unnamed)}
         mine = engine.volumes.create(labels=own).name
         try:
-            for everyones, expected in ((False, {mine}), (True, {mine, *made})):
-                found = [*leftovers(engine, lambda store: False, 10 * 365 * 24 * 3600, everyones=everyones)]
+            for all_users, expected in ((False, {mine}), (True, {mine, *made})):
+                found = [*leftovers(engine, lambda store: False, 10 * 365 * 24 * 3600, all_users=all_users)]
                 stores = {left.name.removeprefix("volume "): left.store for left in found}
                 assert stores.keys() & {mine, *made} == expected
             assert stores[mine] == tmp_path / "run" / "store"

@@ -82,4 +82,4 @@ def _difference(name: str, old: object, new: object) -> str:
 
 def _short(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

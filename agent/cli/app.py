@@ -180,7 +180,7 @@ def clean(
             "--environments", help="Also remove environments and set-ups older than an hour that no run's states need."
         ),
     ] = False,
-    everyones: Annotated[
+    all_users: Annotated[
         bool,
         typer.Option(
             "--all",
@@ -198,10 +198,10 @@ def clean(
     from agent.cli.cleanup import confirm, leftovers
 
     if states and not dry_run and not yes:
-        confirm(everyones)
+        confirm(all_users)
     done = "would remove" if dry_run else "removed"
     count = size = 0
-    for left in leftovers(states=states, environments=environments, everyones=everyones):
+    for left in leftovers(states=states, environments=environments, all_users=all_users):
         if dry_run or left.remove():
             count, size = count + 1, size + left.size_bytes
             run = f" of run {left.store.parent}" if left.store else ""

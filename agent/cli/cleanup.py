@@ -34,19 +34,20 @@ OLD_S = 7 * 24 * HOUR_S
 """The age from which things are removed that can be made again, or belong to other machines."""
 
 
-def leftovers(*, states: bool = False, environments: bool = False, everyones: bool = False) -> Iterator[Leftover]:
+def leftovers(*, states: bool = False, environments: bool = False, all_users: bool = False) -> Iterator[Leftover]:
     """Things that may be removed; decide about each before asking for the next. These are containers and control groups
     whose process is gone, states of deleted runs, and things that were unused for long and can be made again.
 
     With `states`, also the states of runs that have ended, which cannot be resumed after that; with `environments`,
     also environments and set-ups that no run's states need and that were not used (images: not built) in the last hour;
-    with `everyones`, also what other users and state directories left here, and what all users of an engine share.
+    with `all_users`, also what other users and state directories left here, and what all users of an engine share.
     """
-    yield from cgroups.leftovers(everyones=everyones)
+    yield from cgroups.leftovers(all_users=all_users)
     if states:
-        yield from _states()
-    yield from _on_engine(states, HOUR_S if environments else OLD_S, everyones)
-    areas = (namespace.shared_leftovers, *((docker.shared_leftovers,) if everyones else ()))
+        for store in _stores_of_ended_runs():
+            yield Leftover("states", weigh(store), partial(_remove, store), store)
+    yield from _on_engine(states, HOUR_S if environments else OLD_S, all_users)
+    areas = (namespace.shared_leftovers, *((docker.shared_leftovers,) if all_users else ()))
     for area in areas:
         try:
             yield from area(HOUR_S if environments else UNUSED_S)
@@ -54,28 +55,28 @@ def leftovers(*, states: bool = False, environments: bool = False, everyones: bo
             log.info("leftovers of one kind are not looked for: %s", error)
 
 
-def confirm(everyones: bool) -> None:
+def confirm(all_users: bool) -> None:
     """Ask before `leftovers` with `states` takes the states of runs that could be resumed.
 
     Raises:
         agent.errors.UsageError: nobody can be asked.
         typer.Abort: the answer is no.
     """
-    if not (runs := _resumable_runs(everyones)):
+    if not (runs := _resumable_runs(all_users)):
         return
     these = f"{len(runs)} runs" if len(runs) > 1 else "1 run"
     if not sys.stdin.isatty():
         raise UsageError(
-            f"the states of {these} that could be resumed would go ({runs[0]}{', ...' if runs[1:] else ''}): list them "
-            "with --dry-run, and give --yes if they may"
+            f"this would remove the states of {these} that can be resumed ({runs[0]}{', ...' if runs[1:] else ''}): "
+            "list them with --dry-run, and confirm with --yes"
         )
     sys.stderr.writelines(f"{run} can be resumed\n" for run in runs)
     typer.confirm(f"Remove the states of {these} that can be resumed?", abort=True, err=True)
 
 
-def _resumable_runs(everyones: bool) -> list[Path]:
-    found = (*_states(), *_on_engine(True, OLD_S, everyones))
-    runs = sorted({left.store.parent for left in found if left.store is not None})
+def _resumable_runs(all_users: bool) -> list[Path]:
+    on_engine = (left.store for left in _on_engine(True, OLD_S, all_users) if left.store is not None)
+    runs = sorted({store.parent for store in (*_stores_of_ended_runs(), *on_engine)})
     return [run for run in runs if _resumable(run)]
 
 
@@ -84,11 +85,6 @@ def _resumable(run: Path) -> bool:
         return False
     with Run.read(run) as read:
         return not read.over
-
-
-def _states() -> Iterator[Leftover]:
-    for store in _stores_of_ended_runs():
-        yield Leftover("states", weigh(store), partial(_remove, store), store)
 
 
 def _stores_of_ended_runs() -> Iterator[Path]:
@@ -117,7 +113,7 @@ def _remove(store: Path) -> bool:
     return not store.exists()
 
 
-def _on_engine(states: bool, built_before_s: float, everyones: bool) -> Iterator[Leftover]:
+def _on_engine(states: bool, built_before_s: float, all_users: bool) -> Iterator[Leftover]:
     def keep(store: Path) -> bool:
         run = store.parent
         ended = states and (run / "journal.jsonl").exists() and _ended(run)
@@ -125,6 +121,6 @@ def _on_engine(states: bool, built_before_s: float, everyones: bool) -> Iterator
 
     try:
         with closing(engine.connect()) as client, engine.translated():
-            yield from engine.leftovers(client, keep, OLD_S, built_before_s, everyones=everyones)
+            yield from engine.leftovers(client, keep, OLD_S, built_before_s, all_users=all_users)
     except SandboxError as error:
         log.info("leftovers on the engine are not looked for: %s", error)

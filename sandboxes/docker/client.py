@@ -171,9 +171,9 @@ def leftovers(
     built_before_s: float | None = None,
     now: Callable[[], float] = time.time,
     *,
-    everyones: bool = True,
+    all_users: bool = True,
 ) -> Iterator[Leftover]:
-    """Unused things of Ramify's on the engine; without `everyones`, only those of this user and state directory.
+    """Unused things of Ramify's on the engine; without `all_users`, only those of this user and state directory.
 
     These are containers whose owner has ended, and states (volumes, images) whose store here is no longer `wanted`.
     Things of other machines, and things that can be built again (root file systems, environments, set-ups), are
@@ -184,7 +184,7 @@ def leftovers(
     for box in client.containers.list(all=True, filters={"label": "ramify=1"}, ignore_removed=True):
         marks, owner = box.labels, _owner(box.labels)
         unused = owner == "gone" or (owner == "elsewhere" and _created(marks) <= oldest)
-        if unused and (everyones or _is_own(marks)):
+        if unused and (all_users or _is_own(marks)):
             remove = partial(removed, partial(box.remove, v=True, force=True))
             yield Leftover(f"container {box.name}", 0, remove, _store_of(marks))
     used = client.df()
@@ -192,7 +192,7 @@ def leftovers(
     unshared = {image["Id"]: image["Size"] - max(0, image["SharedSize"]) for image in used["Images"] or ()}
     for volume in client.volumes.list(filters={"label": "ramify=1"}):
         marks = _labels_of(volume)
-        if volume.name != ENVIRONMENTS_VOLUME and (everyones or _is_own(marks)) and _may_go(marks, wanted, oldest):
+        if volume.name != ENVIRONMENTS_VOLUME and (all_users or _is_own(marks)) and _may_go(marks, wanted, oldest):
             size = max(0, sizes.get(volume.name, 0))
             yield Leftover(f"volume {volume.name}", size, partial(removed, volume.remove), _store_of(marks))
     for image in client.api.images(
@@ -201,7 +201,7 @@ def leftovers(
         marks = image["Labels"] or {}
         for tag in [tag for tag in image["RepoTags"] or () if tag.startswith(OUR_IMAGES)]:
             old = built if tag.startswith(_BUILT) else oldest
-            if (everyones or _is_own(marks)) and _may_go(marks, wanted, old):
+            if (all_users or _is_own(marks)) and _may_go(marks, wanted, old):
                 remove = partial(removed, partial(client.images.remove, tag))
                 yield Leftover(f"image {tag}", unshared.get(image["Id"], 0), remove, _store_of(marks))
 
