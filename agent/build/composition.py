@@ -12,6 +12,7 @@ from typing import Any
 
 from agent.budget import Budget, ParentBudget
 from agent.build.factories import model_of, policies_of, policy_of, round_components, search_of, value_of
+from agent.build.same_run import require_same
 from agent.build.sandboxes import make_provider
 from agent.config import restore
 from agent.engine.components import Components
@@ -73,12 +74,13 @@ def start(
     known: Run | None = None,
     schedule: Schedule = (),
 ) -> Result:
-    """Solve a task in a run directory; a run that is there already is continued. Instructions in the settings replace
-    the task's. `parent`: a budget of several runs together, which the run also spends from. `make` replaces
+    """Solve a task in a run directory; a run of it that is there already is continued. Instructions in the settings
+    replace the task's. `parent`: a budget of several runs together, which the run also spends from. `make` replaces
     `agent.models.registry.make`; `known` is as for `agent.solver.solve.solve`, `schedule` as for
     `agent.engine.engine.Engine`.
 
     Raises:
+        agent.errors.UsageError: the directory holds a run of another task, or with other settings.
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.solver.solve.solve`.
     """
     cancel = cancel or threading.Event()
@@ -89,6 +91,7 @@ def start(
     prompts = SHIPPED if custom is None else Prompts(custom.texts, custom.path)
     with Run.open(directory) as run:
         if run.started is not None and run.started.task:
+            require_same(run.started, task, settings, directory)
             task = as_begun(task, load_task(run.started.task))
         with ExitStack() as held, until(cancel), using(prompts), suppress(PullLeft):
             whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings

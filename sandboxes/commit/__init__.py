@@ -63,7 +63,7 @@ class BaseEntries:
             if path not in self._entries:
                 if not self._container:
                     state = self._states.base(self._name)
-                    self._container = make(self._client, state, self._limits, self._states.run)
+                    self._container = make(self._client, state, self._limits, self._states.marks)
                 self._entries[path] = Files(self._client, self._container).entry(path)
             return self._entries[path]
 
