@@ -1,4 +1,4 @@
-"""Factories: the search, policies, models and value that the settings name, made with their options."""
+"""Factories: the search, policies, models, value and round components that the settings name, with their options."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from agent.engine.components import RoundComponents
 from agent.errors import ConfigError
 from agent.evaluate.value import Value
 from agent.evaluate.value.registry import VALUES
@@ -20,11 +21,14 @@ from agent.run.run import Run
 from agent.search import Search
 from agent.search.registry import SEARCHES, SINGLE_EDITS
 from agent.settings import MODEL_FREE_POLICIES, Choice, ModelSettings, Settings
+from agent.solver.refine.plan import Planner
+from agent.solver.summaries.by_model import ModelSummariser
+from agent.solver.tournament.judges import judge_of
 
 if TYPE_CHECKING:
     from agent.policy.mutate import MutatePolicy
 
-__all__ = ["model_of", "policies_of", "policy_of", "search_of", "value_of"]
+__all__ = ["model_of", "policies_of", "policy_of", "round_components", "search_of", "value_of"]
 
 _T = TypeVar("_T")
 
@@ -131,6 +135,29 @@ def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
             "-c value.model=PROVIDER/NAME, or use --value tests"
         )
     return _construct(VALUES[name], {**options, "model": models(str(model))}, f"value.{name}")
+
+
+def round_components(settings: Settings, models: Callable[[str], Model]) -> RoundComponents | None:
+    """The components of a run in rounds; None if the settings ask for no rounds, and one search runs until a state is
+    solved.
+
+    Raises:
+        agent.errors.ConfigError: as `agent.solver.tournament.judges.judge_of`.
+    """
+    if not settings.in_waves:
+        return None
+    primary_model, refine = settings.primary_model, settings.refine
+    planning = (refine.model or primary_model) if refine.plan and refine.priors and settings.rounds > 1 else None
+    return RoundComponents(
+        rollouts=settings.rollouts,
+        rounds=settings.rounds,
+        single_edits=settings.single_edits,
+        tournament=settings.tournament,
+        refine=refine,
+        judge=judge_of(settings.tournament, primary_model, models),
+        summariser=ModelSummariser(models(primary_model)) if primary_model else None,
+        planner=Planner(models(planning)) if planning else None,
+    )
 
 
 def _construct(kind: type[_T], options: Mapping[str, Any], where: str) -> _T:
