@@ -21,6 +21,7 @@ from agent.cli import runs as cli_runs
 from agent.cli import serve as cli_serve
 from agent.cli import shorten as cli_shorten
 from agent.cli import train as cli_train
+from agent.cli.ci.failures import failures_told
 from agent.cli.runs import RunDir
 from agent.errors import UsageError
 
@@ -51,6 +52,7 @@ def ramify(
 
 
 @app.command()
+@failures_told
 def solve(
     issue: Annotated[
         str | None,
@@ -150,6 +152,7 @@ def solve(
 
 
 @app.command("resume")
+@failures_told
 def resume_run(
     run: RunDir,
     max_nodes: options.MaxNodes = None,
