@@ -12,7 +12,6 @@ from typing import NoReturn
 
 from agent.cli.app import app
 from agent.errors import RamifyError
-from agent.models.deadlines import READER
 from agent.redaction import RedactingFormatter, redacted
 from agent.untrusted import escaped
 from sandboxes import SandboxError
@@ -27,13 +26,20 @@ def main() -> None:
     try:
         _command()
     except SystemExit as end:
-        if any(thread.name == READER for thread in threading.enumerate()):
+        if threading.active_count() > 1 and _reads():
             _leave(end.code)
         raise
 
 
+def _reads() -> bool:
+    """Whether a thread still reads the answer of a model."""
+    from agent.models.deadlines import READER
+
+    return any(thread.name == READER for thread in threading.enumerate())
+
+
 def _leave(code: object) -> NoReturn:
-    """End the process at once. A thread still reads an answer that is no longer needed, perhaps during an import. An
+    """End the process at once, while a thread reads an answer that is no longer needed, perhaps during an import. An
     ordinary exit would freeze that thread for good, and then wait for the locks it holds."""
     sys.stdout.flush()
     sys.stderr.flush()

@@ -340,6 +340,14 @@ class TestSolving:
         tested = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=repo, capture_output=True)
         assert tested.returncode == 0, tested.stdout
 
+    def test_quietly_only_the_patch_is_printed_and_verbosely_the_log_as_well(self, ramify, repo):
+        solve = ("solve", "--issue", "larger(1, 2) is 1", "--repo", repo, "-m", "mutate")
+        quiet, verbose = ramify(*solve, "-q"), ramify(*solve, "-v")
+        assert (quiet.returncode, quiet.stderr) == (0, "")
+        assert quiet.stdout == verbose.stdout
+        assert "INFO agent." in verbose.stderr
+        assert "solved: " in verbose.stderr
+
     def test_rows_of_training_data_say_where_the_repository_was_cloned_from(self, ramify, repo, tmp_path):
         git(repo, "remote", "add", "origin", "https://me:hunter2@example.org/a/b.git")
         assert ramify("solve", "--issue", "larger(1, 2) is 1", "--repo", repo, "--out", "run").returncode == 0

@@ -38,7 +38,7 @@ def search_of(settings: Settings) -> Search:
     if name == "strategies" and settings.policy.name in MODEL_FREE_POLICIES:
         raise ConfigError(
             f"the search `strategies` asks its policy for strategies in words, and `{settings.policy.name}` has none: "
-            "name a model with --policy, or another search with --search"
+            "name a model with --model, or another search with --search"
         )
     if settings.policy.name in MODEL_FREE_POLICIES:
         options = {**SINGLE_EDITS.get(name, {}), **options}
