@@ -113,6 +113,7 @@ def test_a_fault_that_lasts_ends_with_its_exit_code_and_says_why(told: Told, nam
     done = told.ended[name]
     assert done.returncode == code, done.stderr
     assert words in done.stderr
+    assert words in json.loads(done.stdout)["error"]
     assert json.loads(done.stdout)["status"] == "no_patch"
     assert "Traceback" not in done.stderr
     assert KEY not in done.stdout + done.stderr

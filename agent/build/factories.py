@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -164,9 +165,14 @@ def _construct(kind: type[_T], options: Mapping[str, Any], where: str) -> _T:
     """An implementation, made from the settings as its keywords."""
     assert dataclasses.is_dataclass(kind)
     keywords = [f.name for f in dataclasses.fields(kind) if f.init]
+    section, _, name = where.partition(".")
     for key in options:
+        if difflib.get_close_matches(key, ["name", *keywords], 1) == ["name"]:
+            raise ConfigError(f"unknown setting `{section}.{key}`: did you mean `{section}.name`?")
         if key not in keywords:
-            raise ConfigError(f"unknown setting `{where}.{key}`: one of {', '.join(keywords) or 'none'}")
+            raise ConfigError(
+                f"unknown setting `{section}.{key}`: `{name}` takes {', '.join(keywords) or 'no settings'}"
+            )
     try:
         return kind(**options)
     except (TypeError, ValueError) as error:

@@ -21,6 +21,7 @@ from agent.cli import runs as cli_runs
 from agent.cli import serve as cli_serve
 from agent.cli import shorten as cli_shorten
 from agent.cli import train as cli_train
+from agent.cli.ci.failures import failures_told
 from agent.cli.help import EXIT_CODES, example, new_app
 from agent.cli.runs import RunDir
 from agent.errors import UsageError
@@ -48,6 +49,7 @@ def ramify(
     """Finds a tested patch for an issue by tree search over exact sandbox states."""
 
 
+@failures_told
 def solve(
     issue: Annotated[
         str | None,
@@ -114,6 +116,7 @@ def solve(
     raise typer.Exit(begin(request, options.settings_of(config, model, locals()), out, output, apply=apply))
 
 
+@failures_told
 def resume_run(
     run: RunDir,
     max_nodes: options.MaxNodes = None,

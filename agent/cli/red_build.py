@@ -12,11 +12,13 @@ from typing import Annotated
 import typer
 
 from agent.cli import options
+from agent.cli.ci.failures import failures_told
 from agent.errors import UsageError
 
 __all__ = ["check_patch", "fix"]
 
 
+@failures_told
 def fix(
     tests: Annotated[list[str], typer.Argument(metavar="TEST...", help="Failing tests, as test reports name them.")],
     repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout.")] = Path(),

@@ -31,7 +31,8 @@ NAMED = 10
 
 
 def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
-    """The object that `--json` prints. `cost_usd` is null when a call's price is unknown."""
+    """The object that `--json` prints. `error` is null unless an error ended the search, `cost_usd` when the price of a
+    call is unknown."""
     usage = result.usage
     return {
         "status": result.status,
@@ -43,6 +44,7 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
         "verified": result.verified,
         "patch_path": None if patch_path is None else str(patch_path),
         "stop": result.stop.name.lower(),
+        "error": None if result.error is None else str(result.error),
         "nodes": result.nodes,
         "rollouts": result.rollouts,
         "rounds": result.rounds,
