@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.budget import Budget, ParentBudget
-from agent.build.factories import model_of, policies_of, policy_of, search_of, value_of
+from agent.build.factories import model_of, policies_of, policy_of, require_needs, search_of, value_of
 from agent.build.sandboxes import make_provider
 from agent.config import restore
 from agent.engine.components import Components
@@ -50,6 +50,7 @@ def check(settings: Settings) -> None:
         agent.errors.MemoryUnusable: the memory file is not a memory.
         agent.errors.ConfigError: an unknown search, model or value, a missing key.
     """
+    require_needs(settings)
     attaching.recall(settings.memory, None)
     with ExitStack() as held:
         models = partial(model_of, settings, held, Halt(), None, None)
@@ -81,6 +82,7 @@ def start(
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.solver.solve.solve`.
     """
+    require_needs(settings)
     if settings.instructions is not None:
         task = dataclasses.replace(task, instructions=settings.instructions.text)
     with Run.open(directory) as run:

@@ -16,6 +16,7 @@ from agent.cli import export as cli_export
 from agent.cli import history as cli_history
 from agent.cli import memory as cli_memory
 from agent.cli import options, red_build
+from agent.cli import recipes as cli_recipes
 from agent.cli import replay as cli_replay
 from agent.cli import runs as cli_runs
 from agent.cli import serve as cli_serve
@@ -77,6 +78,7 @@ def solve(
     policy: Annotated[
         list[str] | None, typer.Option(metavar="mutate|MODEL", help="What proposes the edits; several share one tree.")
     ] = None,
+    recipe: options.Recipe = None,
     search: options.SearchName = None,
     value: options.ValueName = None,
     sandbox: options.SandboxKind = None,
@@ -123,6 +125,7 @@ def solve(
     text = read_issue(issue, issue_text, may_be_empty=bool(goals) or goal_failing)
     flags = {
         **naming(policy or ()),
+        "recipe": recipe,
         "search.name": search,
         "value.name": value,
         "measure.framework": test_framework,
@@ -191,6 +194,7 @@ for command in (
     cli_history.log,
     cli_history.promote,
     cli_serve.serve,
+    cli_recipes.recipes,
 ):
     app.command()(command)
 app.add_typer(cli_memory.app, name="memory")

@@ -24,6 +24,7 @@ __all__ = [
     "Paranoid",
     "PatchOut",
     "Policy",
+    "Recipe",
     "Rollouts",
     "Rounds",
     "SandboxKind",
@@ -48,6 +49,10 @@ TestFramework = Annotated[
     typer.Option(metavar="NAME", help="What CMD runs: pytest, go, cargo, jest, ... Default: found from CMD."),
 ]
 Policy = Annotated[str | None, typer.Option(metavar="mutate|MODEL", help="What proposes the edits.")]
+Recipe = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="A published system by name (`ramify recipes`); other options win over it."),
+]
 SearchName = Annotated[str | None, typer.Option(metavar="NAME", help="The algorithm that selects states to expand.")]
 ValueName = Annotated[
     str | None, typer.Option(metavar="tests|judge|debate|checklist|blend", help="How states are valued.")

@@ -23,6 +23,7 @@ def fix(
     test: options.Test = None,
     test_framework: options.TestFramework = None,
     policy: options.Policy = None,
+    recipe: options.Recipe = None,
     sandbox: options.SandboxKind = None,
     image: options.Image = None,
     setup: options.Setup = None,
@@ -45,6 +46,7 @@ def fix(
 
     flags = {
         **naming([policy] if policy else []),
+        "recipe": recipe,
         "measure.framework": test_framework,
         "sandbox.kind": sandbox,
         "sandbox.image": image,

@@ -41,6 +41,7 @@ State = Literal["done", "limit", "infra", "config"]
 again); or the settings are wrong (no other instance was tried)."""
 
 _NOT_DIGESTED: dict[str, bool | set[str]] = {
+    "recipe": True,
     "seed": True,
     "model": {"base_url", "price", "max_concurrent", "stream", "connect_s", "first_token_s", "idle_s", "total_s"},
     "sandbox": {"paranoid"},
@@ -49,7 +50,7 @@ _NOT_DIGESTED: dict[str, bool | set[str]] = {
     "prompts": {"path"},
 }
 """Settings that `settings_digest` leaves out: where, how fast and how carefully a solver works, and its seed, which the
-identity of a batch holds by itself."""
+identity of a batch holds by itself, as it does the name of a recipe, whose settings are digested."""
 
 _PATIENCE = 99
 """After the predictions were written, they are not written again for this many times as long as that took."""
@@ -69,6 +70,8 @@ class Identity:
     """None: not recorded."""
     suite: str = ""
     """`suite_id` of the source's instances; empty: not recorded."""
+    recipe: str = ""
+    """The recipe that the settings began with; empty: none."""
 
 
 def settings_digest(settings: Settings) -> str:
