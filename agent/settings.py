@@ -14,6 +14,7 @@ from sandboxes import Limits
 
 __all__ = [
     "MODEL_FREE_POLICIES",
+    "OPERATIONAL",
     "BudgetSettings",
     "Choice",
     "CustomPrompts",
@@ -29,6 +30,15 @@ __all__ = [
 
 MODEL_FREE_POLICIES = ("mutate", "edit")
 """Policies that are not a chat model: they enumerate edits."""
+
+OPERATIONAL: dict[str, bool | set[str]] = {
+    "model": {"base_url", "price", "max_concurrent", "stream", "connect_s", "first_token_s", "idle_s", "total_s"},
+    "sandbox": {"paranoid"},
+    "memory": {"path"},
+    "instructions": {"path"},
+    "prompts": {"path"},
+}
+"""Settings that say where, how fast and how carefully a solver works, and not what it does."""
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 

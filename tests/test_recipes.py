@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from agent.actions import Edit
+from agent.analysis.report.tree import facts
 from agent.build.composition import check
+from agent.cli.app import app
 from agent.config import load, origins, restore
 from agent.errors import ConfigError
-from agent.recipes import GROUPS, everything, names
+from agent.recipes import GROUPS, everything, named, names
 from agent.run.events import Added, Begun, Spent
 from agent.run.rollouts import Briefing
 from agent.run.run import Run
@@ -26,9 +28,9 @@ from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import MANIPULATION
 from tests import commands
 from tests.attacks.cheats import NOTHING
+from tests.exporting import Recorder
 from tests.halves import HIGH, LOW, SPOILT, halves
 from tests.scripted_server import Reply, ScriptedServer, says
-from tests.test_docs import command_of
 
 ROOT = Path(__file__).parent.parent
 SEARCHES = [recipe for recipe in everything() if recipe.kind == "search"]
@@ -93,22 +95,12 @@ class TestSettings:
         check(load(flags={"recipe": recipe.name, "model.base_url": "http://127.0.0.1:1/v1", **options}))
 
 
-@pytest.mark.parametrize("recipe", everything(), ids=names())
+@pytest.mark.parametrize("recipe", everything(), ids=[recipe.name for recipe in everything()])
 def test_every_recipe_is_told_in_full(recipe):
     assert recipe.group in GROUPS
     assert recipe.summary.endswith(".")
     assert all(sentence.endswith(".") for sentence in recipe.differs)
     assert (recipe.kind == "search") == bool(recipe.settings)
-
-
-STAND_INS = {"ISSUE": "issue.md", "NODE": "1"}
-LINES = sorted({(recipe.name, line) for recipe in everything() for line in recipe.command})
-
-
-@pytest.mark.parametrize(("name", "line"), LINES, ids=[f"{name}: {line[:60]}" for name, line in LINES])
-def test_every_command_of_a_recipe_is_one_that_parses(name, line):
-    command, words = command_of([STAND_INS.get(word.removesuffix("..."), word) for word in shlex.split(line)[1:]])
-    command.make_context(command.name, words)
 
 
 VERDICT = {"value": 0.4, "interest": 0.8, "verdict": "refine", "assessment": "Only one half is right."}
@@ -278,6 +270,35 @@ def test_a_recipe_makes_the_event_that_only_its_mechanism_makes(case, repo, tmp_
     with solve(repo, tmp_path / "run", case, case.recipe) as run:
         assert run.started.settings["recipe"] == case.recipe
         assert case.made(run)
+
+
+def test_a_run_says_which_recipe_it_was_begun_with(tmp_path):
+    recorder = Recorder(tmp_path / "run", recipe="mcgs")
+    assert "\nrecipe mcgs\n" in "\n" + facts(recorder.run)
+    recorder.close().close()
+
+
+class TestTheCommand:
+    def test_lists_all_by_a_line_each_and_shows_one(self):
+        listed = CliRunner().invoke(app, ["recipes"]).stdout.splitlines()
+        assert [line.split()[0] for line in listed] == [recipe.name for recipe in everything()]
+        shown = CliRunner().invoke(app, ["recipes", "mcgs"]).stdout
+        assert all(text in shown for text in (named("mcgs").title, 'search.name = "graph"', named("mcgs").differs[0]))
+        assert "ramify solve ISSUE --repo . --recipe mcgs" in shown
+
+    def test_says_the_same_as_json(self):
+        listed = json.loads(CliRunner().invoke(app, ["recipes", "--json"]).stdout)
+        (one,) = (each for each in listed if each["name"] == "mcgs")
+        assert one == json.loads(CliRunner().invoke(app, ["recipes", "mcgs", "--json"]).stdout)
+        assert (one["kind"], one["settings"]["search"]["name"]) == ("search", "graph")
+
+    @pytest.mark.parametrize(
+        ("recipe", "needs"),
+        [("swe-search", "--model MODEL"), ("mars2", "--model more than once"), ("experepair", "--memory FILE")],
+    )
+    def test_says_what_has_to_be_named_beside_a_recipe(self, recipe, needs):
+        with pytest.raises(ConfigError, match=needs):
+            check(load(flags={"recipe": recipe}))
 
 
 @pytest.mark.namespace

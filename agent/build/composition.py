@@ -12,6 +12,7 @@ from typing import Any
 
 from agent.budget import Budget, ParentBudget
 from agent.build.factories import model_of, policies_of, policy_of, require_needs, search_of, value_of
+from agent.build.same_run import require_same
 from agent.build.sandboxes import make_provider
 from agent.config import restore
 from agent.engine.components import Components
@@ -74,12 +75,13 @@ def start(
     known: Run | None = None,
     schedule: Schedule = (),
 ) -> Result:
-    """Solve a task in a run directory; a run that is there already is continued. Instructions in the settings replace
-    the task's. `parent`: a budget of several runs together, which the run also spends from. `make` replaces
+    """Solve a task in a run directory; a run of it that is there already is continued. Instructions in the settings
+    replace the task's. `parent`: a budget of several runs together, which the run also spends from. `make` replaces
     `agent.models.registry.make`; `known` is as for `agent.solver.solve.solve`, `schedule` as for
     `agent.engine.engine.Engine`.
 
     Raises:
+        agent.errors.UsageError: the directory holds a run of another task, or with other settings.
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.solver.solve.solve`.
     """
     require_needs(settings)
@@ -128,6 +130,7 @@ def _solve(
     cancel = cancel or threading.Event()
     task = dataclasses.replace(task, goal_failing=task.goal_failing or settings.single_edits)
     if run.started is not None and run.started.task:
+        require_same(run.started, task, settings, run.journal.directory)
         task = as_begun(task, load_task(run.started.task))
     custom = settings.prompts
     prompts = SHIPPED if custom is None else Prompts(custom.texts, custom.path)

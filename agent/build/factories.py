@@ -34,9 +34,9 @@ def require_needs(settings: Settings) -> None:
     """Raises ConfigError if the recipe in the settings needs something that they do not name."""
     needs = named(settings.recipe).needs if settings.recipe else ""
     if needs == "model" and settings.primary_model is None:
-        remedy = "asks a model: name one with --policy MODEL"
+        remedy = "asks a model: name one with --model MODEL"
     elif needs == "policies" and not settings.panel:
-        remedy = "is several policies on one tree: give --policy more than once, or -c 'panel=[\"NAME\"]'"
+        remedy = "is several policies on one tree: give --model more than once"
     elif needs == "memory" and settings.memory.path is None:
         remedy = "remembers earlier runs: name a file with --memory FILE or -c memory.path=FILE"
     else:
@@ -52,7 +52,7 @@ def search_of(settings: Settings) -> Search:
     if name == "strategies" and settings.policy.name in MODEL_FREE_POLICIES:
         raise ConfigError(
             f"the search `strategies` asks its policy for strategies in words, and `{settings.policy.name}` has none: "
-            "name a model with --policy, or another search with --search"
+            "name a model with --model, or another search with --search"
         )
     if settings.policy.name in MODEL_FREE_POLICIES:
         options = {**SINGLE_EDITS.get(name, {}), **options}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent.cli.help import example, new_app
 from agent.cli.options import Config
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "as_toml"]
 
-app = typer.Typer(help="Show the settings.", rich_markup_mode=None, no_args_is_help=True)
+app = new_app(help="Show the settings.", no_args_is_help=True)
 
 
 @app.callback()
@@ -24,7 +25,7 @@ def config() -> None:
     """Show the settings."""
 
 
-@app.command()
+@app.command(epilog=example("ramify config show --origin"))
 def show(
     config: Config = None,
     origin: Annotated[

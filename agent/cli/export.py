@@ -26,13 +26,14 @@ def export(
         list[Path] | None, typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")
     ] = None,
     form: Annotated[str, typer.Option("--format", metavar="F", help="See --list.")] = "",
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the files go; a new directory for rows.")
+    outs: Annotated[
+        list[str] | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Where the files go; a new directory for rows."),
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="Name the formats and their options.")] = False,
     option: Annotated[
         list[str] | None,
-        typer.Option("-o", "--option", metavar="KEY=VALUE", help="An option of the format; repeatable."),
+        typer.Option("--set", "--option", metavar="KEY=VALUE", help="An option of the format; repeatable."),
     ] = None,
     split: Annotated[
         str, typer.Option(metavar="A,B,C", help="Percentages of the repositories for training, validation and test.")
@@ -58,7 +59,7 @@ def export(
         Path | None, typer.Option(metavar="FILE", help="A tokenizer.json, to count tokens with.")
     ] = None,
 ) -> None:
-    """Make training data from the trees of RUN...: files of rows, a manifest and a card. The formats `traj` and `atif`
+    """Make training data from runs. It writes files of rows, a manifest and a card. The formats `traj` and `atif`
     write one file per run instead, for other programs to read; without --out, into the directory of the run."""
     from agent.learning.export.dataset import export as write
     from agent.learning.export.dataset import runs_in
@@ -69,18 +70,34 @@ def export(
     if listed:
         sys.stdout.write(_formats())
         return
+    out, older = _destination(outs or (), form)
+    option = [*(option or ()), *older]
     if runs and form in DOCUMENTS:
         _refuse_row_options(split != ALL, parquet, exclude, allow_license, tokenizer)
-        for path in write_documents(runs_in(runs), form, _pairs(option or ()), out):
+        for path in write_documents(runs_in(runs), form, _pairs(option), out):
             sys.stdout.write(f"{path}\n")
         return
     if not runs or not form or out is None:
         raise UsageError("give RUN..., --format F and --out DIR; ramify export --list names the formats")
     if form not in FORMATS:
         raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
-    order = _order(form, option or (), split, exclude or (), allow_license or (), near, tokenizer)
+    order = _order(form, option, split, exclude or (), allow_license or (), near, tokenizer)
     manifest = write(runs_in(runs), replace(order, parquet=parquet), out)
     sys.stdout.write(_summary(manifest, out))
+
+
+def _destination(outs: Sequence[str], form: str) -> tuple[Path | None, list[str]]:
+    """The directory, and the options of the format among the values of `-o`, which used to mean `--set`."""
+    from agent.learning.export.documents import DOCUMENTS
+    from agent.learning.export.registry import FORMATS, options_of
+
+    kind = FORMATS.get(form) or (DOCUMENTS[form].format if form in DOCUMENTS else None)
+    known = options_of(kind) if kind else {}
+    options = [text for text in outs if "=" in text and text.split("=", 1)[0] in known]
+    places = [text for text in outs if text not in options]
+    if len(places) > 1:
+        raise UsageError(f"--out {places[1]}: --out is {places[0]} already; an option of the format is --set KEY=VALUE")
+    return Path(places[0]) if places else None, options
 
 
 def _refuse_row_options(*options: object) -> None:
@@ -117,7 +134,7 @@ def _order(
 
 def _pairs(options: Sequence[str]) -> dict[str, str]:
     if wrong := [text for text in options if "=" not in text]:
-        raise UsageError(f"--option {wrong[0]!r}: write KEY=VALUE")
+        raise UsageError(f"--set {wrong[0]!r}: write KEY=VALUE")
     return dict(text.split("=", 1) for text in options)
 
 

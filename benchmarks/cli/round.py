@@ -10,16 +10,17 @@ from typing import Annotated
 
 import typer
 
+from agent.cli.help import HELP, example, new_app
 from agent.cli.options import Config
 from agent.errors import UsageError
 from benchmarks.cli.options import say
 
 __all__ = ["app"]
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+app = new_app(add_completion=False)
 
 
-@app.command()
+@app.command(context_settings=HELP, epilog=example("ramify round policies --tasks bugs/train --held-out bugs/held-out"))
 def turn(
     registry: Annotated[Path, typer.Argument(metavar="DIR", help="The registry of policies; made if it is missing.")],
     tasks: Annotated[Path, typer.Option(metavar="SOURCE", help="Bugs to search and learn from.")],
@@ -27,7 +28,7 @@ def turn(
     learn: Annotated[str, typer.Option(metavar="counts|model", help="What is learned from the trees.")] = "counts",
     max_tried: Annotated[int, typer.Option(metavar="N", min=1, help="The most states in a search.")] = 60,
     width: Annotated[int, typer.Option(metavar="N", min=1, help="How many edits of a state are ranked.")] = 200,
-    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Searches at the same time.")] = 1,
+    workers: Annotated[int, typer.Option("-w", "--workers", metavar="N", min=1, help="Searches at the same time.")] = 1,
     part: Annotated[str, typer.Option("--slice", metavar="A:B", help="Only this part of each source.")] = "",
     easiest: Annotated[
         float,
@@ -38,7 +39,9 @@ def turn(
         str, typer.Option(metavar="DIR", help="Continue from this checkpoint. Default: a model made from scratch.")
     ] = "",
     cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU to train and serve.")] = False,
-    train_python: Annotated[Path | None, typer.Option(metavar="FILE", help="Interpreter with ramify[train].")] = None,
+    train_python: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Interpreter with the packages for training.")
+    ] = None,
     serve_python: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Interpreter with vLLM. Default: RAMIFY_VLLM's, or `python3`.")
     ] = None,

@@ -50,7 +50,7 @@ def play(source: Path, out: Path, flags: Sequence[str], conditions: Conditions, 
         PlayFailed: `ramify bench run` failed; its message is on stderr.
     """
     command = [sys.executable, "-m", "agent", "bench", "run", str(source), "--out", str(out), "--reveal-tests"]
-    command += ["--policy", "edit", "--workers", str(conditions.workers), "--max-nodes", str(conditions.max_tried + 1)]
+    command += ["--model", "edit", "--workers", str(conditions.workers), "--max-nodes", str(conditions.max_tried + 1)]
     command += ["--search", "best_first", "-c", f"policy.width={conditions.width}"]
     if ids:
         command += ["--ids", f"@{_write_ids(ids, out)}"]

@@ -19,7 +19,7 @@ _VERDICTS = {
     "solved": "solved: the goal tests pass, and nothing that passed before fails",
     "submitted": "submitted: the model calls the work done, and nothing that passed before fails",
     "improved": "improved, not solved: better than before, but not all goal tests pass",
-    "no_patch": "no patch: nothing better than the repository as it is was found",
+    "no_patch": "no patch: no candidate improves on the original code",
 }
 _FINER = {
     Grade.DECLARED: "submitted: the model says that the failing tests contradict the issue; check before you apply it",
