@@ -20,6 +20,8 @@ from agent.build.composition import check
 from agent.cli.app import app
 from agent.config import load, origins, restore
 from agent.errors import ConfigError
+from agent.learning.memory import Memory
+from agent.learning.memory.recall import OPENING
 from agent.recipes import GROUPS, everything, named, names
 from agent.run.events import Added, Begun, Spent
 from agent.run.rollouts import Briefing
@@ -30,7 +32,9 @@ from tests import commands
 from tests.attacks.cheats import NOTHING
 from tests.exporting import Recorder
 from tests.halves import HIGH, LOW, SPOILT, halves
+from tests.memories import recorded, task
 from tests.scripted_server import Reply, ScriptedServer, says
+from tests.test_memory import remember
 
 ROOT = Path(__file__).parent.parent
 SEARCHES = [recipe for recipe in everything() if recipe.kind == "search"]
@@ -140,6 +144,12 @@ def chosen_by(run: Run, *terms: str, count: int | None = None) -> bool:
     return any(set(terms) <= each and count in (None, len(each)) for each in found)
 
 
+def faded(run: Run) -> bool:
+    """Whether a state was chosen by a value that is not its own yet, as its prior counts beside it."""
+    found = [reason for choice in choices(run) for reason in choice.reasons if reason.terms.get("visits") == 1]
+    return any(abs(reason.terms["value"] - run.tree[reason.node].value) > 0.01 for reason in found)
+
+
 def began(run: Run) -> set[str]:
     """The policies whose expansions began."""
     return {event.policy_id for event in run.journal.events() if isinstance(event, Begun)}
@@ -210,6 +220,24 @@ CASES = [
         HALVES,
         ['panel=["mutate"]', "seed=1", "budget.max_nodes=4"],
     ),
+    Case(
+        "i-mcts",
+        lambda run: faded(run) and any(node.prior < 1 for node in run.tree),
+        HALVES,
+        ["budget.max_nodes=4"],
+    ),
+    Case(
+        "r-mcts",
+        lambda run: chosen_by(run, "visits", "expansions") and valued_by(run, "debate"),
+        HALVES,
+        ["memory.path=memory.db", "budget.max_nodes=3"],
+    ),
+    Case(
+        "april",
+        lambda run: any(reason.terms.get("score") == 3 for choice in choices(run) for reason in choice.reasons),
+        ([LOW, HIGH],),
+        ["search.n=1", "search.over=2", "workers=1"],
+    ),
     Case("hgm", lambda run: chosen_by(run, "successes", "failures"), options=["budget.max_nodes=4"]),
     Case(
         "rtv-pdr",
@@ -244,7 +272,7 @@ def solve(repo: Path, run: Path, case: Case, recipe: str) -> Run:
         if last["role"] == "tool":
             return says("Done.", ("submit", {}))
         edits = (("edit", {"path": edit.path, "old": edit.old, "new": edit.new}) for edit in next(left))
-        return says("Now.", *edits, ("submit", {}))
+        return says("Now.", *edits, ("submit", {}), logprobs=[-0.5] if body.get("logprobs") else [])
 
     with ScriptedServer(answer) as server:
         argv = ["solve", "--issue", "Both halves are wrong.", "--repo", repo, "--out", run, "--goal-failing"]
@@ -270,6 +298,30 @@ def test_a_recipe_makes_the_event_that_only_its_mechanism_makes(case, repo, tmp_
     with solve(repo, tmp_path / "run", case, case.recipe) as run:
         assert run.started.settings["recipe"] == case.recipe
         assert case.made(run)
+
+
+@pytest.mark.namespace
+def test_evogit_has_a_commit_for_each_state_and_a_merge(repo, tmp_path):
+    case = Case("evogit", len, ([LOW], [HIGH]), ["workers=1"])
+    with solve(repo, tmp_path / "run", case, "evogit") as run:
+        states = len(run.tree)
+    log = commands.ramify(["log", tmp_path / "run", "--graph"], cwd=tmp_path, env=environment(tmp_path)).stdout
+    lines = log.splitlines()
+    assert sum("*" in line for line in lines) == states + 1, "the commit that the run began from, too"
+    assert any("|\\" in line for line in lines), log
+
+
+@pytest.mark.namespace
+def test_experepair_tells_a_run_of_a_repair_like_it(repo, tmp_path):
+    about = task("Both halves of a pair are wrong.", tags={"repo": "x/pairs"})
+    remember(Memory(tmp_path / "memory.db"), recorded(tmp_path / "earlier", about))
+    case = Case("experepair", len, ([LOW, HIGH],), ["memory.path=memory.db"])
+    with solve(repo, tmp_path / "run", case, "experepair") as run:
+        assert run.note(0, OPENING)["ids"]
+    with solve(
+        repo, tmp_path / "off", replace(case, options=["memory.enabled=false", *case.options]), "experepair"
+    ) as run:
+        assert run.note(0, OPENING) is None
 
 
 def test_a_run_says_which_recipe_it_was_begun_with(tmp_path):
@@ -307,3 +359,8 @@ def test_a_run_without_a_recipe_makes_none_of_these_events(lines, repo, tmp_path
     with solve(repo, tmp_path / "run", Case("", len, lines, ["budget.max_nodes=4"]), "") as run:
         assert len(run.tree) > 2
         assert [case.recipe for case in CASES if case.made(run)] == []
+
+
+def test_every_recipe_of_a_search_is_run():
+    alone = {"evogit", "experepair"}
+    assert {case.recipe for case in CASES} | alone == {recipe.name for recipe in SEARCHES}
