@@ -48,8 +48,7 @@ class BestOfN:
         left = self.n + self.over - begun
         if left <= 0 or not tree.expandable(root):
             return None
-        reason = Reason(root, {"score": left, "begun": begun, "finished": finished})
-        return Choice(root, independent=True, reasons=(reason,))
+        return Choice(root, reasons=(Reason(root, {"score": left, "begun": begun, "finished": finished}),))
 
 
 class _Ends:

@@ -13,13 +13,10 @@ from agent.learning.export.turns import MERGE, Turn, Turns, is_merge
 from agent.models import Message
 from agent.prompts import render
 from agent.run.action_log import task_of
-from agent.run.credit import goals_known
 from agent.run.run import Run
 from agent.untrusted import fence, issue_text
 
 __all__ = ["Critique"]
-
-GOAL_UNKNOWN = "no test is known that has to pass, so that nothing says whether the task is solved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +34,9 @@ class Critique:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns, issue = Turns(run), issue_text(task_of(run).statement)
-        known = goals_known(task_of(run)) or bool(run.tree.solved)
         for rollout in run.rollouts():
             if is_merge(run.tree, rollout.leaf):
                 yield refused(MERGE)
-            elif not known:
-                yield refused(GOAL_UNKNOWN)
             elif taken := turns.path(rollout.leaf):
                 solved = run.solved(rollout.leaf)
                 yield {

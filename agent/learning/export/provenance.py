@@ -11,7 +11,6 @@ from agent.learning.export import Row
 from agent.learning.export.licences import licence_of
 from agent.learning.export.turns import Turn
 from agent.run.action_log import task_of
-from agent.run.credit import submitted
 from agent.run.events import Asked
 from agent.run.message_store import digest_of
 from agent.run.run import Run
@@ -35,14 +34,12 @@ def provenance(run: Run, node: NodeId, turns: Sequence[Turn], others: Iterable[N
 
 
 def of_answers(run: Run, node: NodeId, nodes: Iterable[NodeId], asked: Sequence[Asked | None]) -> dict[str, Any]:
-    """As `provenance`, for answers that need not be turns; None stands for an answer without a recorded model call.
-    `outcome` is that of `node`: `solved`, `submitted` (no goal is known, and nothing broke), or empty."""
+    """As `provenance`, for answers that need not be turns; None stands for an answer without a recorded model call."""
     return {
         **origin(run),
         "node": node,
         "nodes": sorted({node, *nodes}),
         "state": run.tree[node].state_hash,
-        "outcome": _outcome(run, node),
         "policies": sorted({run.tree[id_].policy_id for id_ in nodes} - {""}),
         "models": sorted({call.model for call in asked if call}),
         "exact": all(asked),
@@ -50,10 +47,6 @@ def of_answers(run: Run, node: NodeId, nodes: Iterable[NodeId], asked: Sequence[
         "sampling": [dict(call.sampling) if call else {} for call in asked],
         "logprobs": [list(call.answer.logprobs) or None if call else None for call in asked],
     }
-
-
-def _outcome(run: Run, node: NodeId) -> str:
-    return "solved" if run.solved(node) else "submitted" if submitted(run, node) else ""
 
 
 def never_said(recorded: Row) -> Row:
