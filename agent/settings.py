@@ -263,6 +263,9 @@ class Settings(BaseModel):
     """All settings of a run, with their defaults."""
 
     model_config = _STRICT
+    recipe: str | None = None
+    """A published system by name (`ramify recipes`), whose settings replace the defaults. All other settings that are
+    given win over it."""
     policy: Choice = Choice(name="mutate")
     """`mutate`, `edit` (the same edits, ranked), or the name of a model. `policy = ["mutate", "openai/x"]` names this
     one and a panel."""

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from agent.budget import Budget, ParentBudget
-from agent.build.factories import model_of, policies_of, policy_of, round_components, search_of, value_of
+from agent.build.factories import (
+    model_of,
+    policies_of,
+    policy_of,
+    require_needs,
+    round_components,
+    search_of,
+    value_of,
+)
 from agent.build.same_run import require_same
 from agent.build.sandboxes import make_provider
 from agent.config import restore
@@ -51,6 +59,7 @@ def check(settings: Settings) -> None:
         agent.errors.MemoryUnusable: the memory file is not a memory.
         agent.errors.ConfigError: an unknown search, model or value, a missing key.
     """
+    require_needs(settings)
     attaching.recall(settings.memory, None)
     with ExitStack() as held:
         models = partial(model_of, settings, held, Halt(), None, None)
@@ -83,6 +92,7 @@ def start(
         agent.errors.UsageError: the directory holds a run of another task, or with other settings.
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.solver.solve.solve`.
     """
+    require_needs(settings)
     cancel = cancel or threading.Event()
     if settings.instructions is not None:
         task = dataclasses.replace(task, instructions=settings.instructions.text)

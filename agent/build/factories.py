@@ -18,6 +18,7 @@ from agent.models import Model
 from agent.models.breakpoints import lifetime
 from agent.models.halt import Halt
 from agent.policy import Policy
+from agent.recipes import named
 from agent.run.run import Run
 from agent.search import Search
 from agent.search.registry import SEARCHES, SINGLE_EDITS
@@ -29,9 +30,23 @@ from agent.solver.tournament.judges import judge_of
 if TYPE_CHECKING:
     from agent.policy.mutate import MutatePolicy
 
-__all__ = ["model_of", "policies_of", "policy_of", "round_components", "search_of", "value_of"]
+__all__ = ["model_of", "policies_of", "policy_of", "require_needs", "round_components", "search_of", "value_of"]
 
 _T = TypeVar("_T")
+
+
+def require_needs(settings: Settings) -> None:
+    """Raises ConfigError if the recipe in the settings needs something that they do not name."""
+    needs = named(settings.recipe).needs if settings.recipe else ""
+    if needs == "model" and settings.primary_model is None:
+        remedy = "asks a model: name one with --model MODEL"
+    elif needs == "policies" and not settings.panel:
+        remedy = "is several policies on one tree: give --model more than once"
+    elif needs == "memory" and settings.memory.path is None:
+        remedy = "remembers earlier runs: name a file with --memory FILE or -c memory.path=FILE"
+    else:
+        return
+    raise ConfigError(f"the recipe `{settings.recipe}` {remedy}")
 
 
 def search_of(settings: Settings) -> Search:

@@ -16,6 +16,7 @@ from agent.cli import export as cli_export
 from agent.cli import history as cli_history
 from agent.cli import memory as cli_memory
 from agent.cli import options, red_build
+from agent.cli import recipes as cli_recipes
 from agent.cli import replay as cli_replay
 from agent.cli import runs as cli_runs
 from agent.cli import serve as cli_serve
@@ -68,6 +69,7 @@ def solve(
     goal_failing: options.GoalFailing = False,
     from_junit: options.FromJunit = None,
     model: options.Models = None,
+    recipe: options.Recipe = None,
     search: options.SearchName = None,
     value: options.ValueName = None,
     sandbox: options.SandboxKind = None,
@@ -261,6 +263,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "memory": (cli_memory.app, ""),
     },
     "Set-up": {
+        "recipes": (cli_recipes.recipes, "ramify recipes", "ramify recipes mcgs"),
         "doctor": (doctor, "ramify doctor", "ramify doctor --model openai/NAME --base-url http://localhost:8000/v1"),
         "config": (cli_config.app, ""),
         "clean": (clean, "ramify clean --dry-run"),

@@ -25,6 +25,7 @@ def fix(
     test: options.Test = None,
     test_framework: options.TestFramework = None,
     model: options.Models = None,
+    recipe: options.Recipe = None,
     sandbox: options.SandboxKind = None,
     image: options.Image = None,
     setup: options.Setup = None,

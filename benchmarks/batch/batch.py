@@ -58,15 +58,19 @@ class Identity:
     """None: not recorded."""
     suite: str = ""
     """`suite_id` of the source's instances; empty: not recorded."""
+    recipe: str = ""
+    """The recipe that the settings began with; empty: none."""
 
 
 def settings_digest(settings: Settings) -> str:
-    """Twelve hex digits that identify the settings of a solver, without its seed, which the identity of a batch holds
-    by itself. Settings with their default values are left out, so that a new setting does not change the digest. It
-    counts whether there is a memory, not where, and the texts of instructions and prompts, not their paths."""
+    """Twelve hex digits that identify the settings of a solver, without its seed and the name of its recipe, which the
+    identity of a batch holds by itself. Settings with their default values are left out, so that a new setting does not
+    change the digest. It counts whether there is a memory, not where, and the texts of instructions and prompts, not
+    their paths."""
     from agent.settings import OPERATIONAL
 
-    dumped = settings.model_dump(mode="json", exclude={**OPERATIONAL, "seed": True}, exclude_defaults=True)
+    apart = {**OPERATIONAL, "seed": True, "recipe": True}
+    dumped = settings.model_dump(mode="json", exclude=apart, exclude_defaults=True)
     chosen = {key: value for key, value in dumped.items() if value != {}}
     chosen |= {"memory": {**chosen.get("memory", {}), "path": True}} if settings.memory.path else {}
     return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:12]
