@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from agent.actions import Observation, RunTests, Shell, Submit, apply, parse
+from agent.cli.app import app
 from agent.run.run import Run
 from sandboxes import Provider, Workspace
 from sandboxes.namespace.provider import NamespaceProvider
@@ -192,6 +194,33 @@ class TestNoKnownGoal:
     def test_says_of_no_attempt_that_it_solved_the_task(self, free: Run) -> None:
         reasons = {row.get("refused") for row in rows(free, "critique")}
         assert reasons == {"no test is known that has to pass, so that nothing says whether the task is solved"}
+
+
+class TestTheReport:
+    def report(self, *arguments: object) -> str:
+        done = CliRunner().invoke(app, ["export", *map(str, arguments), "--report"], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    def test_counts_the_rows_of_each_format_and_why_there_are_no_more(self, free: Run) -> None:
+        told = self.report(free.journal.directory)
+        assert "       1  line-preference, 1 of which rest on `submitted`\n" in told
+        assert "       0  critique\n                 4  refused: no test is known that has to pass" in told
+        assert "       0  edit: no run has such rows\n" in told
+        assert not [
+            path for path in free.journal.directory.iterdir() if path.suffix == ".jsonl" and "train" in path.name
+        ]
+
+    def test_is_the_same_as_json(self, free: Run) -> None:
+        told = json.loads(self.report(free.journal.directory.parent, "--json"))
+        assert told["runs"] == 1
+        assert told["formats"]["line-preference"] == {"rows": 1, "outcomes": {"submitted": 1}, "refused": {}}
+        assert "openai" not in told["formats"]
+
+    def test_may_be_of_one_format_with_its_options(self, free: Run) -> None:
+        told = self.report(free.journal.directory, "--format", "preference", "--set", "most=1")
+        assert told.splitlines()[0].endswith("preference, 1 of which rest on `submitted`")
+        assert "refused: its tree has enough pairs" in told
 
 
 def repeated(provider: Provider, repo: Path, messages: list[dict[str, Any]]) -> dict[str, str]:

@@ -15,7 +15,6 @@ from agent.run.grade import Grade, grade
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.run.tree.tree import Tree
-from agent.task import Task
 
 __all__ = ["Outcome", "Worth", "goals_known", "means", "outcome", "require_outcome", "submitted", "succeeded", "worths"]
 
@@ -53,14 +52,15 @@ def succeeded(run: Run, node: NodeId) -> bool:
 def submitted(run: Run, node: NodeId) -> bool:
     """Whether a state was submitted where no goal is known, and its verification found nothing that it broke without a
     reason. Weaker than solved: no test says that it does what the issue wants."""
-    if not run.tree[node].submitted or goals_known(task_of(run)):
+    if not run.tree[node].submitted or goals_known(run):
         return False
     return grade(run.tree[node], run.verdict(node) or {}, ()) in (Grade.DECLARED, Grade.SUBMITTED)
 
 
-def goals_known(task: Task) -> bool:
-    """Whether the task says which tests have to pass."""
-    return bool(task.goal_tests) or task.goal_failing
+def goals_known(run: Run) -> bool:
+    """Whether the run can tell if a state solves the task: its task says which tests have to pass, or a state did."""
+    task = task_of(run)
+    return bool(task.goal_tests) or task.goal_failing or bool(run.tree.solved)
 
 
 def outcome(run: Run, by: Outcome = "solved") -> Callable[[Node], float]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent.actions.excerpt import excerpt
-from agent.learning.export import Row, refused
+from agent.learning.export import GOAL_UNKNOWN, Row, refused
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import MERGE, Turn, Turns, is_merge
 from agent.models import Message
@@ -18,8 +18,6 @@ from agent.run.run import Run
 from agent.untrusted import fence, issue_text
 
 __all__ = ["Critique"]
-
-GOAL_UNKNOWN = "no test is known that has to pass, so that nothing says whether the task is solved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +35,10 @@ class Critique:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns, issue = Turns(run), issue_text(task_of(run).statement)
-        known = goals_known(task_of(run)) or bool(run.tree.solved)
         for rollout in run.rollouts():
             if is_merge(run.tree, rollout.leaf):
                 yield refused(MERGE)
-            elif not known:
+            elif not goals_known(run):
                 yield refused(GOAL_UNKNOWN)
             elif taken := turns.path(rollout.leaf):
                 solved = run.solved(rollout.leaf)

@@ -36,13 +36,13 @@ def provenance(run: Run, node: NodeId, turns: Sequence[Turn], others: Iterable[N
 
 def of_answers(run: Run, node: NodeId, nodes: Iterable[NodeId], asked: Sequence[Asked | None]) -> dict[str, Any]:
     """As `provenance`, for answers that need not be turns; None stands for an answer without a recorded model call.
-    `outcome` is that of `node`: `solved`, `submitted` (no goal is known, and nothing broke), or empty."""
+    `outcome` is the best at `node` or below it: `solved`, `submitted` (no goal is known, nothing broke), or empty."""
     return {
         **origin(run),
         "node": node,
         "nodes": sorted({node, *nodes}),
         "state": run.tree[node].state_hash,
-        "outcome": _outcome(run, node),
+        "outcome": _outcomes(run)[node],
         "policies": sorted({run.tree[id_].policy_id for id_ in nodes} - {""}),
         "models": sorted({call.model for call in asked if call}),
         "exact": all(asked),
@@ -52,8 +52,15 @@ def of_answers(run: Run, node: NodeId, nodes: Iterable[NodeId], asked: Sequence[
     }
 
 
-def _outcome(run: Run, node: NodeId) -> str:
-    return "solved" if run.solved(node) else "submitted" if submitted(run, node) else ""
+@lru_cache(maxsize=1)
+def _outcomes(run: Run) -> dict[NodeId, str]:
+    """The best outcome of each node and the nodes below it."""
+    found: dict[NodeId, str] = {}
+    for node in reversed(list(run.tree)):
+        own = "solved" if run.solved(node.id) else "submitted" if submitted(run, node.id) else ""
+        below = {own, *(found[child.id] for child in run.tree.children(node.id))}
+        found[node.id] = next(name for name in ("solved", "submitted", "") if name in below or not name)
+    return found
 
 
 def never_said(recorded: Row) -> Row:
