@@ -435,7 +435,7 @@ def test_a_set_that_datasets_saved_is_read_with_all_its_parts_and_none_of_its_ca
 def test_parquet_without_its_library_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     (tmp_path / "test.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UsageError, match=r"needs pyarrow to be read: pip install 'ramify\[bench\]'"):
+    with pytest.raises(UsageError, match=r"needs pyarrow to be read: pip install pyarrow"):
         open_source(str(tmp_path / "test.parquet"), tmp_path / "clones")
 
 
