@@ -45,7 +45,7 @@ class Tally:
             "policy": origin["policies"],
             "model": origin["models"],
             "task": [origin["task"]],
-            "outcome": [origin["outcome"] or "neither"],
+            "outcome": [origin.get("outcome") or "neither"],
         }
         for key, names in values.items():
             self.by.setdefault(key, Counter()).update(names)
