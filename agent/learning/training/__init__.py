@@ -29,7 +29,7 @@ METHODS: Mapping[Method, tuple[str, ...]] = {
     "sft": ("sft", "sft-masked", "retro", "revision", "lookahead", "critique", "plan", "trajectories", "edit"),
     "dpo": ("preference", "edit-preference"),
     "kto": ("kto", "edit-kto"),
-    "reward": ("preference", "edit-preference"),
+    "reward": ("preference", "line-preference", "edit-preference"),
     "grpo": ("grpo-tree",),
 }
 """The `ramify export` formats that each method accepts."""
