@@ -12,7 +12,6 @@ from typing import NoReturn
 
 from agent.cli.app import app
 from agent.errors import RamifyError
-from agent.models.deadlines import READER
 from agent.redaction import RedactingFormatter, redacted
 from agent.untrusted import escaped
 from sandboxes import SandboxError
@@ -27,13 +26,20 @@ def main() -> None:
     try:
         _command()
     except SystemExit as end:
-        if any(thread.name == READER for thread in threading.enumerate()):
+        if threading.active_count() > 1 and _reads():
             _leave(end.code)
         raise
 
 
+def _reads() -> bool:
+    """Whether a thread still reads the answer of a model."""
+    from agent.models.deadlines import READER
+
+    return any(thread.name == READER for thread in threading.enumerate())
+
+
 def _leave(code: object) -> NoReturn:
-    """End the process at once. A thread still reads an answer that is no longer needed, perhaps during an import. An
+    """End the process at once, while a thread reads an answer that is no longer needed, perhaps during an import. An
     ordinary exit would freeze that thread for good, and then wait for the locks it holds."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -42,12 +48,12 @@ def _leave(code: object) -> NoReturn:
 
 def _command() -> None:
     debug = bool(os.environ.get("RAMIFY_DEBUG"))
-    log = logging.StreamHandler()
+    log = _Stderr()
     log.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, handlers=[log])
     if not debug:
-        # warnings that users need: inexact states, and a test command that was replaced
-        for name in ("sandboxes", "agent.build.sandboxes", "agent.task"):
+        # warnings that users need: inexact states, a test command that was replaced, a model that is asked again
+        for name in ("sandboxes", "agent.build.sandboxes", "agent.task", "agent.models.retry"):
             logging.getLogger(name).setLevel(logging.WARNING)
     try:
         app(prog_name="ramify")
@@ -68,6 +74,14 @@ def _command() -> None:
         _print_traceback()
         _say("this is a defect in Ramify; please report it with the lines above")
         sys.exit(RamifyError.exit_code)
+
+
+class _Stderr(logging.Handler):
+    """Writes to the stderr of the moment, which a live view replaces by one that prints above it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """As `logging.Handler.emit`."""
+        sys.stderr.write(self.format(record) + "\n")
 
 
 def _say(text: str) -> None:

@@ -81,7 +81,7 @@ def choices() -> Iterator[str]:
     yield "## Values\n\n`--value NAME`, with options as `-c value.OPTION=VALUE`; `value.model` names the model.\n"
     for name, value in VALUES.items():
         yield from _options(f"value {name}", value)
-    yield "## Policies\n\n`--policy MODEL`, with options as `-c policy.OPTION=VALUE`.\n"
+    yield "## Policies\n\n`--model MODEL`, with options as `-c policy.OPTION=VALUE`.\n"
     yield from _options("a model as policy", ChatPolicy)
     yield "## Formats of `ramify export`\n\n| format | |\n|---|---|"
     for name, form in (FORMATS | {name: kind.format for name, kind in DOCUMENTS.items()}).items():

@@ -84,7 +84,7 @@ class TestTheCommand:
             made = Recorder(tmp_path / "runs" / name)
             made.add(0, value, [edit(name)])
             made.run.close()
-        export(tmp_path / "runs", "--format", "grpo-tree", "-o", "w=0", "--out", tmp_path / "out")
+        export(tmp_path / "runs", "--format", "grpo-tree", "--set", "w=0", "--out", tmp_path / "out")
         far = 0.5 / (0.5**0.5 + 1e-4)
         assert [row["advantage"] for row in lines(tmp_path / "out" / "train.jsonl")] == pytest.approx([far, -far])
 
@@ -94,8 +94,16 @@ class TestTheCommand:
             made = Recorder(tmp_path / "runs" / name, replace(TASK, **changes))
             made.add(0, value, [edit(name)])
             made.run.close()
-        export(tmp_path / "runs", "--format", "grpo-tree", "-o", "w=0", "--out", tmp_path / "out")
+        export(tmp_path / "runs", "--format", "grpo-tree", "--set", "w=0", "--out", tmp_path / "out")
         assert [row["advantage"] for row in lines(tmp_path / "out" / "train.jsonl")] == [0, 0]
+
+    def test_takes_an_option_of_the_format_under_its_old_name(self, tmp_path: Path) -> None:
+        """Row formats: `-o KEY=VALUE` was an option before it was the directory."""
+        made = Recorder(tmp_path / "run")
+        made.add(0, 1.0, [edit("a")])
+        made.run.close()
+        export(tmp_path / "run", "--format", "grpo-tree", "-o", "w=0.25", "-o", tmp_path / "a=b")
+        assert manifest(tmp_path / "a=b")["options"] == {"w": "0.25"}
 
     def test_tells_runs_of_the_same_name_apart(self, tmp_path: Path) -> None:
         for night, text in (("monday", "one"), ("tuesday", "two")):
@@ -233,7 +241,7 @@ class TestParquet:
     ) -> None:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         small_tree(tmp_path / "run").close()
-        with pytest.raises(UsageError, match=r"ramify\[bench\]"):
+        with pytest.raises(UsageError, match="pip install pyarrow"):
             export(tmp_path / "run", "--format", "sft", "--out", tmp_path / "out", "--parquet")
         assert not (tmp_path / "out").exists()
 
@@ -293,7 +301,7 @@ class TestWhatIsKeptOut:
         made.add(0, 0.1, [edit("wrong")])
         made.add(0, 1.0, [edit("right")])
         made.run.close()
-        export(tmp_path / "run", "--format", "preference", "-o", "most=2", "--out", tmp_path / "out")
+        export(tmp_path / "run", "--format", "preference", "--set", "most=2", "--out", tmp_path / "out")
         (row,) = lines(tmp_path / "out" / "train.jsonl")
         assert (said(row["chosen"][0]), said(row["rejected"][0])) == ("right", "wrong")
         assert manifest(tmp_path / "out")["refused"] == {"it comes from a rollout that tampers with the tests": 3}

@@ -122,7 +122,7 @@ def test_says_by_what_a_state_was_chosen_and_over_which():
 
 def test_mutate_is_refused_with_the_remedy(tmp_path: Path):
     settings = load(flags={"policy.name": "mutate", "search.name": "strategies"})
-    with pytest.raises(ConfigError, match="name a model with --policy"):
+    with pytest.raises(ConfigError, match="name a model with --model"):
         start(task(tmp_path), settings, tmp_path / "run")
 
 

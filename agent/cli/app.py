@@ -6,7 +6,7 @@ import importlib
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,21 +16,20 @@ from agent.cli import export as cli_export
 from agent.cli import history as cli_history
 from agent.cli import memory as cli_memory
 from agent.cli import options, red_build
+from agent.cli import recipes as cli_recipes
 from agent.cli import replay as cli_replay
 from agent.cli import runs as cli_runs
 from agent.cli import serve as cli_serve
 from agent.cli import shorten as cli_shorten
 from agent.cli import train as cli_train
+from agent.cli.ci.failures import failures_told
+from agent.cli.help import EXIT_CODES, example, new_app
 from agent.cli.runs import RunDir
 from agent.errors import UsageError
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+app = new_app(no_args_is_help=True, epilog=EXIT_CODES)
 
 
 def _print_version(requested: bool) -> None:
@@ -44,13 +43,14 @@ def _print_version(requested: bool) -> None:
 @app.callback()
 def ramify(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+        bool,
+        typer.Option("-V", "--version", is_eager=True, callback=_print_version, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """Finds a tested patch for an issue by tree search over exact sandbox states."""
 
 
-@app.command()
+@failures_told
 def solve(
     issue: Annotated[
         str | None,
@@ -65,18 +65,11 @@ def solve(
     issue_text: Annotated[str | None, typer.Option("--issue", metavar="TEXT", help="The text of the issue.")] = None,
     test: options.Test = None,
     test_framework: options.TestFramework = None,
-    goal_test: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID", help="A failing test that has to pass; repeatable. Default: not known."),
-    ] = None,
+    goal_test: options.GoalTests = None,
     goal_failing: options.GoalFailing = False,
-    from_junit: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="JUnit XML of a red build: the tests that failed there are goals."),
-    ] = None,
-    policy: Annotated[
-        list[str] | None, typer.Option(metavar="mutate|MODEL", help="What proposes the edits; several share one tree.")
-    ] = None,
+    from_junit: options.FromJunit = None,
+    model: options.Models = None,
+    recipe: options.Recipe = None,
     search: options.SearchName = None,
     value: options.ValueName = None,
     sandbox: options.SandboxKind = None,
@@ -100,9 +93,7 @@ def solve(
     delegate: Annotated[
         bool, typer.Option("--delegate", help="Divide the issue into parts, search each on its own, and merge.")
     ] = False,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Random seed; with one worker, it decides the run.")
-    ] = None,
+    seed: options.Seed = None,
     out: options.Out = None,
     as_json: options.Json = False,
     patch_out: options.PatchOut = None,
@@ -110,46 +101,24 @@ def solve(
     apply: options.Apply = False,
     accept: options.Accept = None,
     strict: options.Strict = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
-    """Find a tested patch for ISSUE. The patch is printed on stdout, everything else on stderr."""
+    """Find a tested patch for an issue. It is printed on stdout, everything else on stderr."""
     from agent.cli.ci.junit import read_failures, statement
     from agent.cli.interactive import OutputOptions, accepted
     from agent.cli.solve import SolveRequest, begin, read_issue
-    from agent.config import given, naming
-    from agent.models.prices import dollars
 
     failures = read_failures(from_junit, repo or Path()) if from_junit else ()
     goals = (*(goal_test or ()), *(failure.test for failure in failures))
     text = read_issue(issue, issue_text, may_be_empty=bool(goals) or goal_failing)
-    flags = {
-        **naming(policy or ()),
-        "search.name": search,
-        "value.name": value,
-        "measure.framework": test_framework,
-        "sandbox.kind": sandbox,
-        "sandbox.image": image,
-        "sandbox.setup": setup or None,
-        "sandbox.paranoid": paranoid or None,
-        "instructions": instructions and str(instructions),
-        "model.price": model_price and dollars(model_price),
-        "budget.max_nodes": max_nodes,
-        "budget.max_usd": max_usd,
-        "budget.max_tokens": max_tokens,
-        "budget.max_seconds": max_seconds,
-        "memory.path": memory and str(memory),
-        "memory.enabled": False if no_memory else None,
-        "workers": workers,
-        "rollouts": rollouts,
-        "rounds": rounds,
-        "delegate": delegate or None,
-        "seed": seed,
-    }
     request = SolveRequest(text or (statement(failures) if failures else ""), goals, repo, test, goal_failing)
-    output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md)
-    raise typer.Exit(begin(request, given(config or (), flags), out, output, apply=apply))
+    output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md, quiet)
+    config = [*(config or ()), *(["memory.enabled=false"] if no_memory else ())]
+    raise typer.Exit(begin(request, options.settings_of(config, model, locals()), out, output, apply=apply))
 
 
-@app.command("resume")
+@failures_told
 def resume_run(
     run: RunDir,
     max_nodes: options.MaxNodes = None,
@@ -161,8 +130,10 @@ def resume_run(
     apply: options.Apply = False,
     accept: options.Accept = None,
     strict: options.Strict = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
-    """Resume a run that was interrupted, crashed, or reached a limit (set a higher one)."""
+    """Continue a run that was interrupted, crashed or hit a limit. Raise that limit to continue."""
     from agent.analysis.report.progress import Progress
     from agent.build.composition import resume
     from agent.cli.interactive import OutputOptions, accepted, run_interactively
@@ -171,34 +142,13 @@ def resume_run(
     limits = {"max_nodes": max_nodes, "max_usd": max_usd, "max_tokens": max_tokens, "max_seconds": max_seconds}
     budget = {name: limit for name, limit in limits.items() if limit is not None}
     by_hand = f"leave out --apply, and apply the patch by hand: ramify show {run} --patch"
-    output = OutputOptions(as_json, patch_out, checkout_of(run, by_hand) if apply else None, accepted(accept), strict)
-    progress = Progress()
+    place = checkout_of(run, by_hand) if apply else None
+    output = OutputOptions(as_json, patch_out, place, accepted(accept), strict, quiet=quiet)
+    progress = Progress(quiet=quiet)
     progress.catch_up(run, budget)
     raise typer.Exit(run_interactively(partial(resume, run, budget=budget), output, progress))
 
 
-for command in (
-    red_build.fix,
-    red_build.check_patch,
-    cli_export.export,
-    cli_shorten.shorten,
-    cli_replay.replay,
-    cli_diagnose.diagnose,
-    cli_runs.show,
-    cli_runs.fork,
-    cli_runs.prune,
-    cli_runs.pin,
-    cli_history.log,
-    cli_history.promote,
-    cli_serve.serve,
-):
-    app.command()(command)
-app.add_typer(cli_memory.app, name="memory")
-app.add_typer(cli_config.app, name="config")
-app.add_typer(cli_train.app, name="train")
-
-
-@app.command()
 def doctor(
     model: Annotated[
         str | None, typer.Option(metavar="openai/NAME", help="Examine the server of this model instead.")
@@ -207,7 +157,7 @@ def doctor(
         str | None, typer.Option(metavar="URL", help="The URL of the server, as in model.base_url.")
     ] = None,
 ) -> None:
-    """Show which sandboxes work on this machine, and what to change where one does not."""
+    """Show which sandboxes work on this machine. Where one does not, it says what to change."""
     from agent.cli.doctor.model_probe import examine_model
     from agent.cli.doctor.report import examine
 
@@ -222,7 +172,6 @@ def doctor(
     raise typer.Exit(0 if good else 6 if model is None else 4)
 
 
-@app.command()
 def clean(
     states: Annotated[
         bool,
@@ -236,17 +185,32 @@ def clean(
             "--environments", help="Also remove environments and set-ups older than an hour that no run's states need."
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+    all_users: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Also what other users and state directories left, and what all users of a Docker engine share.",
+        ),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before states of runs that can be resumed go.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Say what would be removed, and remove nothing.")
+    ] = False,
 ) -> None:
-    """Remove what earlier runs left on this machine, and list it. Journals and patches are kept."""
-    from agent.cli.cleanup import leftovers
+    """Remove what earlier runs left on this machine. It is listed; journals and patches are kept."""
+    from agent.cli.cleanup import confirm, leftovers
 
+    if states and not dry_run and not yes:
+        confirm(all_users)
     done = "would remove" if dry_run else "removed"
     count = size = 0
-    for left in leftovers(states=states, environments=environments):
+    for left in leftovers(states=states, environments=environments, all_users=all_users):
         if dry_run or left.remove():
             count, size = count + 1, size + left.size_bytes
-            sys.stdout.write(f"{done} {left.name}, {left.size_bytes / (1 << 20):.0f} MiB\n")
+            run = f" of run {left.store.parent}" if left.store else ""
+            sys.stdout.write(f"{done} {left.name}{run}, {left.size_bytes / (1 << 20):.0f} MiB\n")
     sys.stdout.write(f"{done} {count} in all, {size / (1 << 20):.0f} MiB\n")
 
 
@@ -266,10 +230,60 @@ def _delegate(context: typer.Context) -> None:
     commands.app(args=context.args, prog_name=name)
 
 
-for name, text in (
-    ("bench", "Run, grade and compare benchmarks (`ramify bench --help`)."),
-    ("serve-report", "Show a batch or a folder of runs in a browser (`ramify serve-report --help`)."),
-    ("round", "Search, train on the trees, keep the better model (`ramify round --help`)."),
-):
-    pass_on = {"allow_extra_args": True, "ignore_unknown_options": True}
-    app.command(name, help=text, context_settings=pass_on, add_help_option=False)(_delegate)
+COMMANDS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "Solve": {
+        "solve": (solve, "ramify solve issue.md --test 'python3 -m pytest -q' --apply"),
+        "fix": (red_build.fix, "ramify fix tests/test_a.py::test_b --apply"),
+        "resume": (resume_run, "ramify resume runs/words --max-seconds 600"),
+        "check-patch": (red_build.check_patch, "ramify check-patch fix.patch"),
+    },
+    "Look": {
+        "show": (cli_runs.show, "ramify show runs/words", "ramify show runs/words --html tree.html"),
+        "log": (cli_history.log, "ramify log runs/words --graph"),
+        "diagnose": (cli_diagnose.diagnose, "ramify diagnose runs/words"),
+        "replay": (cli_replay.replay, "ramify replay runs/words --search mcts"),
+        "serve-report": ("Show a batch or a folder of runs in a browser.", "ramify serve-report runs"),
+    },
+    "Steer": {
+        "fork": (cli_runs.fork, "ramify fork runs/words 3 --hint 'look at the parser'"),
+        "prune": (cli_runs.prune, "ramify prune runs/words 3"),
+        "pin": (cli_runs.pin, "ramify pin runs/words 3"),
+        "promote": (cli_history.promote, "ramify promote runs/words 3 --branch fix-words"),
+    },
+    "Batches": {"bench": ("Run, grade and compare batches of instances.", "ramify bench run tasks --out runs/tasks")},
+    "Training": {
+        "export": (cli_export.export, "ramify export runs/words --format sft --out data", "ramify export --list"),
+        "shorten": (cli_shorten.shorten, "ramify shorten runs/words"),
+        "train": (cli_train.app, ""),
+        "round": (
+            "Search, train, compare, and keep the better policy.",
+            "ramify round policies --tasks bugs/train --held-out bugs/held-out",
+        ),
+        "serve": (cli_serve.serve, "ramify serve trained/model --lora mine=trained/adapter"),
+        "memory": (cli_memory.app, ""),
+    },
+    "Set-up": {
+        "recipes": (cli_recipes.recipes, "ramify recipes", "ramify recipes mcgs"),
+        "doctor": (doctor, "ramify doctor", "ramify doctor --model openai/NAME --base-url http://localhost:8000/v1"),
+        "config": (cli_config.app, ""),
+        "clean": (clean, "ramify clean --dry-run"),
+    },
+}
+"""The commands by the headings of the help: each a function, a group, or the help of a command of another package; then
+its examples."""
+
+
+def _register(name: str, heading: str, command: Any, *examples: str) -> None:
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name, rich_help_panel=heading)
+        return
+    more: dict[str, Any] = {"rich_help_panel": heading, "epilog": example(*examples)}
+    if isinstance(command, str):
+        pass_on = {"allow_extra_args": True, "ignore_unknown_options": True}
+        more |= {"help": command, "context_settings": pass_on, "add_help_option": False}
+    app.command(name, **more)(_delegate if isinstance(command, str) else command)
+
+
+for _heading, _commands in COMMANDS.items():
+    for _name, (_command, *_examples) in _commands.items():
+        _register(_name, _heading, _command, *_examples)

@@ -39,7 +39,8 @@ def diagnose(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Find the step at which a failed rollout went wrong, what depends on it, and how to continue from just before it.
+    """Find the step at which a failed rollout went wrong. It also says what depends on it, and how to continue from
+    just before it.
 
     > marks the step, | what depends on it. With OTHER: the first difference of two rollouts in what was planned, done,
     seen, and reached."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,13 +28,14 @@ def export(
         list[Path] | None, typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")
     ] = None,
     form: Annotated[str, typer.Option("--format", metavar="F", help="See --list.")] = "",
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the files go; a new directory for rows.")
+    outs: Annotated[
+        list[str] | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Where the files go; a new directory for rows."),
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="Name the formats and their options.")] = False,
     option: Annotated[
         list[str] | None,
-        typer.Option("-o", "--option", metavar="KEY=VALUE", help="An option of the format; repeatable."),
+        typer.Option("--set", "--option", metavar="KEY=VALUE", help="An option of the format; repeatable."),
     ] = None,
     split: Annotated[
         str, typer.Option(metavar="A,B,C", help="Percentages of the repositories for training, validation and test.")
@@ -57,8 +60,13 @@ def export(
     tokenizer: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A tokenizer.json, to count tokens with.")
     ] = None,
+    report: Annotated[
+        bool,
+        typer.Option("--report", help="Write nothing; say how many rows of each format there are, and why no more."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --report: one JSON object.")] = False,
 ) -> None:
-    """Make training data from the trees of RUN...: files of rows, a manifest and a card. The formats `traj` and `atif`
+    """Make training data from runs. It writes files of rows, a manifest and a card. The formats `traj` and `atif`
     write one file per run instead, for other programs to read; without --out, into the directory of the run."""
     from agent.learning.export.dataset import export as write
     from agent.learning.export.dataset import runs_in
@@ -69,18 +77,41 @@ def export(
     if listed:
         sys.stdout.write(_formats())
         return
+    out, older = _destination(outs or (), form)
+    option = [*(option or ()), *older]
     if runs and form in DOCUMENTS:
         _refuse_row_options(split != ALL, parquet, exclude, allow_license, tokenizer)
-        for path in write_documents(runs_in(runs), form, _pairs(option or ()), out):
+        for path in write_documents(runs_in(runs), form, _pairs(option), out):
             sys.stdout.write(f"{path}\n")
+        return
+    if as_json and not report:
+        raise UsageError("--json is for --report; the counts of an export are in its manifest.json")
+    if runs and report:
+        names = [form] if form else [name for name, kind in FORMATS.items() if kind.form is None]
+        orders = [_order(name, option, split, exclude or (), allow_license or (), near, tokenizer) for name in names]
+        sys.stdout.write(_reported(runs_in(runs), orders, as_json))
         return
     if not runs or not form or out is None:
         raise UsageError("give RUN..., --format F and --out DIR; ramify export --list names the formats")
     if form not in FORMATS:
         raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
-    order = _order(form, option or (), split, exclude or (), allow_license or (), near, tokenizer)
+    order = _order(form, option, split, exclude or (), allow_license or (), near, tokenizer)
     manifest = write(runs_in(runs), replace(order, parquet=parquet), out)
     sys.stdout.write(_summary(manifest, out))
+
+
+def _destination(outs: Sequence[str], form: str) -> tuple[Path | None, list[str]]:
+    """The directory, and the options of the format among the values of `-o`, which used to mean `--set`."""
+    from agent.learning.export.documents import DOCUMENTS
+    from agent.learning.export.registry import FORMATS, options_of
+
+    kind = FORMATS.get(form) or (DOCUMENTS[form].format if form in DOCUMENTS else None)
+    known = options_of(kind) if kind else {}
+    options = [text for text in outs if "=" in text and text.split("=", 1)[0] in known]
+    places = [text for text in outs if text not in options]
+    if len(places) > 1:
+        raise UsageError(f"--out {places[1]}: --out is {places[0]} already; an option of the format is --set KEY=VALUE")
+    return Path(places[0]) if places else None, options
 
 
 def _refuse_row_options(*options: object) -> None:
@@ -117,7 +148,7 @@ def _order(
 
 def _pairs(options: Sequence[str]) -> dict[str, str]:
     if wrong := [text for text in options if "=" not in text]:
-        raise UsageError(f"--option {wrong[0]!r}: write KEY=VALUE")
+        raise UsageError(f"--set {wrong[0]!r}: write KEY=VALUE")
     return dict(text.split("=", 1) for text in options)
 
 
@@ -139,3 +170,31 @@ def _summary(manifest: Mapping[str, Any], out: Path) -> str:
     if manifest["scrubbed"]:
         lines.append(f"{manifest['scrubbed']:>8}  rows had secrets or personal data, which were replaced")
     return "\n".join(lines or ["nothing to write: no run has such rows"]) + "\n"
+
+
+def _reported(runs: Sequence[Path], orders: Sequence[Order], as_json: bool) -> str:
+    """How many rows of each format the runs hold, and why others were refused."""
+    from agent.learning.export.dataset import look
+
+    found: dict[str, Any] = {}
+    for order in orders:
+        sources = look(runs, order)
+        outcomes, refused = order.tally.by.get("outcome", Counter[str]()), order.tally.refused
+        rows = sum(source["rows"] for source in sources)
+        found[order.format] = {
+            "rows": rows,
+            "outcomes": dict(outcomes),
+            "refused": {k: n for k, n in refused.items() if n},
+        }
+    if as_json:
+        return json.dumps({"runs": len(runs), "formats": found}) + "\n"
+    return "".join(_counts(name, held) for name, held in found.items())
+
+
+def _counts(name: str, held: Mapping[str, Any]) -> str:
+    """A line with the number of rows of a format, and one for each reason why there are no more."""
+    rests = f", {submitted} of which rest on `submitted`" if (submitted := held["outcomes"].get("submitted")) else ""
+    why = "" if held["rows"] or held["refused"] else ": no run has such rows"
+    lines = [f"{held['rows']:>8}  {name}{rests}{why}"]
+    lines += [f"{count:>18}  refused: {reason}" for reason, count in sorted(held["refused"].items())]
+    return "\n".join(lines) + "\n"

@@ -26,7 +26,7 @@ def log(
     run: RunDir,
     graph: Annotated[bool, typer.Option("--graph", help="Draw which state came from which.")] = False,
 ) -> None:
-    """Print a run's states as a git history: number, value, tests, and what was done, the newest first.
+    """Print the states of a run as a git history. Each has its number, value, tests and action; the newest is first.
 
     The history is the repository RUN/history.git, brought up to date first. To have it in a clone of your own:
     git fetch RUN/history.git 'refs/ramify/*:refs/ramify/*'"""
@@ -51,7 +51,8 @@ def promote(
         typer.Option("--repo", metavar="DIR", help="Its repository. Default: the checkout that was searched."),
     ] = None,
 ) -> None:
-    """Make a branch of NODE: one commit on top of the commit that the run began from. Nothing is checked out."""
+    """Make a git branch of a state. It has one commit, on top of the one that the run began from; nothing is checked
+    out."""
     from agent.analysis.history import promote as make
     from agent.run.paths import checkout_of
 

@@ -52,6 +52,8 @@ class OutputOptions:
     """Exit with code 1 for such a patch."""
     summary_md: Path | None = None
     """A file to append a summary in Markdown to."""
+    quiet: bool = False
+    """Show no progress and no summary."""
 
     def __post_init__(self) -> None:
         for option, path in (("--patch-out", self.patch_out), ("--summary-md", self.summary_md)):
@@ -78,7 +80,7 @@ def run_interactively(search: Callable[..., Result], output: OutputOptions, prog
     Raises:
         agent.errors.RamifyError, sandboxes.SandboxError: those of the search, or the patch does not apply any more.
     """
-    result, received = with_signals(search, progress)
+    result, received = with_signals(search, progress or Progress(quiet=output.quiet))
     path = _save(result, output.patch_out)
     facts, code = as_json(result, path), _exit_code(result, received, output.strict)
     try:
@@ -125,7 +127,10 @@ def print_patch(patch: bytes) -> None:
 
 
 def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, output: OutputOptions) -> None:
-    say(as_text(result, path))
+    if not output.quiet:
+        say(as_text(result, path))
+    elif result.error is not None:
+        say(f"ramify: {result.error}")
     if output.as_json:
         sys.stdout.write(json.dumps(facts) + "\n")
         sys.stdout.flush()

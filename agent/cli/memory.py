@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli.help import example, new_app
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,15 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    help="What verified runs teach the next one, kept in one file.",
-    rich_markup_mode=None,
+app = new_app(
+    help="Keep what verified runs teach the next one, in one file.",
     no_args_is_help=True,
     add_completion=False,
 )
-skills_app = typer.Typer(
-    help="Consolidate what many runs taught.", rich_markup_mode=None, no_args_is_help=True, add_completion=False
-)
+skills_app = new_app(help="Consolidate what many runs taught.", no_args_is_help=True, add_completion=False)
 app.add_typer(skills_app, name="skills")
 
 LINE_CHARS = 136
@@ -37,7 +35,7 @@ Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories 
 KINDS: tuple[Kind, ...] = ("episode", "insight", "reflection", "experience")
 
 
-@app.command()
+@app.command(epilog=example("ramify memory add runs/words --memory notes"))
 def add(
     runs: Runs,
     memory: MemoryFile,
@@ -78,7 +76,7 @@ def add(
     raise typer.Exit(1 if refused else 0)
 
 
-@app.command()
+@app.command(epilog=example("ramify memory search 'KeyError in the parser' --memory notes"))
 def search(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="An issue, an error, or a few words.")],
     memory: MemoryFile,
@@ -100,7 +98,7 @@ def search(
         sys.stdout.write(line + "\n")
 
 
-@app.command()
+@app.command(epilog=example("ramify memory show --memory notes"))
 def show(
     memory: MemoryFile,
     item: Annotated[str | None, typer.Argument(metavar="[ID]", help="The id of an item or of a run.")] = None,
@@ -123,7 +121,7 @@ def show(
             sys.stdout.write(f"{_line(record)}\n")
 
 
-@app.command()
+@app.command(epilog=example("ramify memory prune --memory notes --older-than 90"))
 def prune(
     memory: MemoryFile,
     older_than: Annotated[
@@ -142,7 +140,7 @@ def prune(
     sys.stdout.write(f"forgot {count}\n")
 
 
-@app.command()
+@app.command(epilog=example("ramify memory export notes.jsonl --memory notes"))
 def export(
     memory: MemoryFile,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Written whole; one JSON object a line.")],
@@ -158,10 +156,10 @@ def export(
     sys.stdout.write(f"wrote {len(records)} lines to {file}\n")
 
 
-@skills_app.command()
+@skills_app.command(epilog=example("ramify memory skills build runs/words --out skills"))
 def build(
     runs: Runs,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new directory, or one that holds skills.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="A new directory, or one that holds skills.")],
 ) -> None:
     """Merge the lessons of verified runs into skills, each with the runs that support it, and list contradictions. Exit
     code 1 if a run was refused."""
@@ -183,7 +181,7 @@ def build(
     raise typer.Exit(1 if refused else 0)
 
 
-@skills_app.command()
+@skills_app.command(epilog=example("ramify memory skills load skills --memory notes"))
 def load(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `skills build` wrote.")],
     memory: MemoryFile,

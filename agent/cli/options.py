@@ -1,17 +1,24 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the settings that they stand for."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from agent.settings import Settings
 
 __all__ = [
     "Accept",
     "Apply",
     "Config",
+    "FromJunit",
     "GoalFailing",
+    "GoalTests",
     "Image",
     "Instructions",
     "Json",
@@ -20,34 +27,61 @@ __all__ = [
     "MaxTokens",
     "MaxUsd",
     "ModelPrice",
+    "Models",
     "Out",
     "Paranoid",
     "PatchOut",
-    "Policy",
+    "Quiet",
+    "Recipe",
     "Rollouts",
     "Rounds",
     "SandboxKind",
     "SearchName",
+    "Seed",
     "Setup",
     "Strict",
     "SummaryMd",
     "Test",
     "TestFramework",
     "ValueName",
+    "Verbose",
     "Workers",
+    "settings_of",
 ]
 
 Test = Annotated[
     str | None,
     typer.Option(
-        metavar="CMD", help="Command that runs the tests, from the root. Default: found from the repository's files."
+        "--test",
+        "--test-cmd",
+        metavar="CMD",
+        help="Command that runs the tests, from the root. Default: found from the repository's files.",
     ),
 ]
 TestFramework = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="What CMD runs: pytest, go, cargo, jest, ... Default: found from CMD."),
 ]
-Policy = Annotated[str | None, typer.Option(metavar="mutate|MODEL", help="What proposes the edits.")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-m",
+        "--model",
+        "--policy",
+        metavar="MODEL",
+        help="What proposes the edits: a model, or mutate, which needs none; several share one tree.",
+    ),
+]
+GoalTests = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--goal-test", "--goal", metavar="ID", help="A failing test that has to pass; repeatable. Default: not known."
+    ),
+]
+Recipe = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="A published system by name (`ramify recipes`); other options win over it."),
+]
 SearchName = Annotated[str | None, typer.Option(metavar="NAME", help="The algorithm that selects states to expand.")]
 ValueName = Annotated[
     str | None, typer.Option(metavar="tests|judge|debate|checklist|blend", help="How states are valued.")
@@ -72,10 +106,13 @@ Instructions = Annotated[
     typer.Option("--instructions", metavar="FILE", help="Your own instructions, for the model's system prompt."),
 ]
 MaxNodes = Annotated[int | None, typer.Option(metavar="N", help="The most states.")]
-MaxUsd = Annotated[float | None, typer.Option(metavar="N", help="The most dollars to spend on models.")]
+MaxUsd = Annotated[
+    float | None,
+    typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="The most dollars to spend on models."),
+]
 MaxTokens = Annotated[int | None, typer.Option(metavar="N", help="The most tokens, prompt and completion together.")]
 MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="The most seconds.")]
-Workers = Annotated[int | None, typer.Option(metavar="N", help="Expansions at the same time.")]
+Workers = Annotated[int | None, typer.Option("-w", "--workers", metavar="N", help="Expansions at the same time.")]
 Rollouts = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Finish N independent attempts and choose the best patch.")
 ]
@@ -83,7 +120,9 @@ Rounds = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Repeat in N rounds; each learns from the earlier ones."),
 ]
-Out = Annotated[Path | None, typer.Option(metavar="RUN", help="Directory of the run; it must not exist.")]
+Out = Annotated[
+    Path | None, typer.Option("-o", "--out", metavar="RUN", help="Directory of the run; it must not exist.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of the patch.")]
 PatchOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the patch there as well.")]
 SummaryMd = Annotated[
@@ -100,3 +139,62 @@ Accept = Annotated[
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 for a patch that breaks such tests.")]
 GoalFailing = Annotated[bool, typer.Option("--goal-failing", help="All tests that fail now are goals.")]
+FromJunit = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="JUnit XML of a red build: the tests that failed there are goals."),
+]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Random seed; with one worker, it decides the run.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result and errors, no progress or summary.")]
+
+
+def _log(verbose: bool) -> None:
+    """Show the log of our own packages from level info on."""
+    for name in ("agent", "agent.build.sandboxes", "agent.task", "benchmarks", "sandboxes") if verbose else ():
+        logging.getLogger(name).setLevel(logging.INFO)
+
+
+Verbose = Annotated[
+    bool,
+    typer.Option("-v", "--verbose", callback=_log, expose_value=False, help="Also print the log of what is done."),
+]
+
+_SETTINGS = {
+    "recipe": "recipe",
+    "test_framework": "measure.framework",
+    "search": "search.name",
+    "value": "value.name",
+    "sandbox": "sandbox.kind",
+    "image": "sandbox.image",
+    "setup": "sandbox.setup",
+    "paranoid": "sandbox.paranoid",
+    "instructions": "instructions",
+    "max_nodes": "budget.max_nodes",
+    "max_usd": "budget.max_usd",
+    "max_tokens": "budget.max_tokens",
+    "max_seconds": "budget.max_seconds",
+    "memory": "memory.path",
+    "workers": "workers",
+    "rollouts": "rollouts",
+    "rounds": "rounds",
+    "delegate": "delegate",
+    "seed": "seed",
+}
+"""The parameters of commands that are settings, by the setting's dotted key."""
+
+
+def settings_of(config: Sequence[str] | None, models: Sequence[str] | None, values: Mapping[str, Any]) -> Settings:
+    """The settings of a command: those of `-c`, then the models, then the command's parameters, by name. Parameters
+    that are not given, or are not settings, change nothing.
+
+    Raises:
+        agent.errors.ConfigError: as `agent.config.load`.
+        agent.errors.UsageError: the price is not a price.
+    """
+    from agent.config import given, naming
+    from agent.models.prices import dollars
+
+    flags = {key: values.get(name) for name, key in _SETTINGS.items()}
+    flags = {key: str(value) if isinstance(value, Path) else value for key, value in flags.items()}
+    price = values.get("model_price")
+    kept = {key: value for key, value in flags.items() if value is not None and value is not False and value != []}
+    return given(config or (), {**naming(models or ()), **kept, "model.price": price and dollars(price)})

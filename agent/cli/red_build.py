@@ -12,17 +12,20 @@ from typing import Annotated
 import typer
 
 from agent.cli import options
+from agent.cli.ci.failures import failures_told
 from agent.errors import UsageError
 
 __all__ = ["check_patch", "fix"]
 
 
+@failures_told
 def fix(
     tests: Annotated[list[str], typer.Argument(metavar="TEST...", help="Failing tests, as test reports name them.")],
     repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout.")] = Path(),
     test: options.Test = None,
     test_framework: options.TestFramework = None,
-    policy: options.Policy = None,
+    model: options.Models = None,
+    recipe: options.Recipe = None,
     sandbox: options.SandboxKind = None,
     image: options.Image = None,
     setup: options.Setup = None,
@@ -37,26 +40,17 @@ def fix(
     apply: options.Apply = False,
     accept: options.Accept = None,
     strict: options.Strict = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
-    """Find a patch that makes TEST pass and breaks no other test."""
+    """Make failing tests pass, and break no other test."""
     from agent.cli.interactive import OutputOptions, accepted
     from agent.cli.solve import SolveRequest, begin
-    from agent.config import given, naming
 
-    flags = {
-        **naming([policy] if policy else []),
-        "measure.framework": test_framework,
-        "sandbox.kind": sandbox,
-        "sandbox.image": image,
-        "sandbox.setup": setup or None,
-        "instructions": instructions and str(instructions),
-        "budget.max_usd": max_usd,
-        "budget.max_seconds": max_seconds,
-        "workers": workers,
-    }
+    settings = options.settings_of(config, model, locals())
     request = SolveRequest("", tuple(tests), repo, test)
-    output = OutputOptions(as_json, patch_out, None, accepted(accept), strict)
-    raise typer.Exit(begin(request, given(config or (), flags), out, output, apply=apply))
+    output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, quiet=quiet)
+    raise typer.Exit(begin(request, settings, out, output, apply=apply))
 
 
 def check_patch(
@@ -74,8 +68,8 @@ def check_patch(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
-    """Refuse a patch that changes more than source code: pipelines, git's own files, lock files, links that lead out,
-    modes."""
+    """Refuse a patch that changes more than source code. That is: pipelines, git's own files, lock files, links that
+    lead out, modes. Exit code 1 if it is refused."""
     from agent.cli.ci.patch_check import BIG_BYTES, RULES, check
 
     if unknown := set(allow or ()) - set(RULES):

@@ -28,10 +28,10 @@ def replay(
         list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Change a setting of the run.")
     ] = None,
     live: Annotated[bool, typer.Option("--live", help="Ask the model where the run has no recorded answer.")] = False,
-    out: Annotated[Path | None, typer.Option(metavar="NEW", help="Directory of the new run.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="NEW", help="Directory of the new run.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Repeat the search of RUN from its journal, without a model, a key or the network, and say whether the result is
+    """Repeat the search of a run from its journal. It needs no model, key or network, and says whether the result is
     the same.
 
     Exit code 0: identical or, if settings were changed, solved; else 1."""

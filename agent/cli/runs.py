@@ -38,7 +38,7 @@ def show(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --why: one JSON object.")] = False,
 ) -> None:
-    """Print a run's tree: number, value, tests, and action of each state; * marks the path to the best state."""
+    """Show the tree of a run. Each state has its number, value, tests and action; * marks the path to the best."""
     if as_json and why is None:
         raise UsageError("--json needs --why NODE; the whole run is RUN/journal.jsonl, one JSON object a line")
     if patch + summaries + (why is not None) + bool(html) + (graph is not None) > 1:
@@ -69,12 +69,12 @@ def fork(
     node: Node,
     hint: Annotated[str, typer.Option(metavar="TEXT", help="What the policy should try there.")] = "",
 ) -> None:
-    """Expand NODE next, whatever the search would select. The run may be stopped or running."""
+    """Try a state next, whatever the search would select. The run may be stopped or running."""
     _steer(run, "fork", node, hint)
 
 
 def prune(run: RunDir, node: Node) -> None:
-    """Never expand NODE again, nor any state below it."""
+    """Never try a state again, nor any below it."""
     _steer(run, "prune", node)
 
 
@@ -83,7 +83,7 @@ def pin(
     node: Node,
     off: Annotated[bool, typer.Option("--off", help="Remove the pin.")] = False,
 ) -> None:
-    """Expand only NODE and the states below it, as long as any of them can be expanded."""
+    """Try only a state and those below it. This holds as long as any of them can be expanded."""
     _steer(run, "unpin" if off else "pin", node)
 
 

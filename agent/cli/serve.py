@@ -46,7 +46,8 @@ def serve(
     ] = None,
     printed: Annotated[bool, typer.Option("--print", help="Print the command and do not run it.")] = False,
 ) -> None:
-    """Serve MODEL with vLLM, set up for tree search (prefix cache, tools, log-probabilities), until Ctrl-C."""
+    """Serve a model with vLLM, set up for tree search. It has a prefix cache, tools and log-probabilities; Ctrl-C ends
+    it."""
     from agent.learning import serving
 
     adapters = _adapters(lora or (), lora_rank)
@@ -59,7 +60,7 @@ def serve(
         sys.stdout.write(shlex.join([*env, *serving.command(server, interpreter)]) + "\n")
         return
     with serving.running(server, interpreter, ready_s=ready_s) as process, suppress(KeyboardInterrupt):
-        sys.stderr.write(f"up: --policy openai/{server.served} -c model.base_url={server.root}/v1\n")
+        sys.stderr.write(f"up: --model openai/{server.served} -c model.base_url={server.root}/v1\n")
         raise serving.ServerFailed(f"the server ended with {process.wait()}; its output says why")
 
 

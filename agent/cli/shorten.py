@@ -23,9 +23,9 @@ def shorten(
         int, typer.Option(metavar="N", min=1, help="The most solved paths of a run, the shortest first.")
     ] = 1,
 ) -> None:
-    """Find the turns of solved paths that were not needed, by repeating the others and running the tests.
+    """Find the turns of a solved run that were not needed. The others are repeated and the tests run.
 
-    It is recorded in the run, for `ramify export --format retro`. No model is asked."""
+    The result is recorded in the run, for `ramify export --format retro`. No model is asked."""
     from agent.errors import JournalError
     from agent.learning.export.dataset import runs_in
     from agent.run.run import Run

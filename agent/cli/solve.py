@@ -103,7 +103,8 @@ def begin(
     check(settings)
     if work_tree and work_tree.dirty:
         say(f"{work_tree.path} has uncommitted changes; the search starts from them as they are")
-    say(f"run {directory}")
+    if not output.quiet:
+        say(f"run {directory}")
     return run_interactively(partial(start, task, settings, directory), output)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent.cli.help import example, new_app
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Train a policy on what searches left.", rich_markup_mode=None, no_args_is_help=True)
+app = new_app(help="Train a policy on what searches left.", no_args_is_help=True)
 
 _HELP: dict[Method, str] = {
     "sft": "Imitate the answers of an export (formats sft, edit, revision, ...).",
@@ -28,10 +29,10 @@ _HELP: dict[Method, str] = {
 }
 
 
-@app.command()
+@app.command(epilog=example("ramify train counts runs --out counts.json"))
 def counts(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="For --policy edit -c policy.counts=FILE.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="For --model edit -c policy.counts=FILE.")],
 ) -> None:
     """Count in trees which kinds of edits were right: the simplest policy to learn, and the baseline to beat."""
     from contextlib import ExitStack
@@ -55,7 +56,9 @@ def counts(
 def _command(method: Method) -> Callable[..., None]:
     def command(
         data: Annotated[list[Path], typer.Argument(metavar="DATA...", help="Folders that ramify export wrote.")],
-        out: Annotated[Path, typer.Option(metavar="DIR", help="Training directory; the same training is resumed.")],
+        out: Annotated[
+            Path, typer.Option("-o", "--out", metavar="DIR", help="Training directory; the same training is resumed.")
+        ],
         model: Annotated[
             str, typer.Option(metavar="DIR", help="A checkpoint. Default: a tiny one, made from scratch.")
         ] = "",
@@ -81,7 +84,9 @@ def _command(method: Method) -> Callable[..., None]:
         vocabulary: Annotated[int, typer.Option(metavar="N", min=300, help="Size of its vocabulary.")] = 2048,
         mix_policies: Annotated[bool, typer.Option("--mix-policies", help="Accept rows of several policies.")] = False,
         processes: Annotated[int, typer.Option(metavar="N", min=1, help="How many devices to use.")] = 1,
-        python: Annotated[Path | None, typer.Option(metavar="FILE", help="Interpreter with ramify[train].")] = None,
+        python: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="Interpreter with the packages for training.")
+        ] = None,
         seed: Annotated[int, typer.Option(metavar="N")] = 0,
     ) -> None:
         options = {key: value for key, value in locals().items() if key in _OPTIONS}
@@ -116,4 +121,4 @@ def _train(
 
 
 for _name in _HELP:
-    app.command(_name)(_command(_name))
+    app.command(_name, epilog=example(f"ramify train {_name} data --out trained"))(_command(_name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +10,7 @@ from agent.errors import UsageError
 from agent.run.events import Started
 from agent.run.journal import read_events
 from agent.task import load_task
+from sandboxes.cleanup import state_dir
 
 __all__ = ["PARTS", "STORE", "checkout_of", "journal_of", "new_run_dir", "runs_dir", "slug", "state_dir", "store_of"]
 
@@ -18,12 +18,6 @@ STORE = "store"
 """The store of a run's states, in its directory."""
 PARTS = "parts"
 """The runs of delegated sub-issues, in a run's directory."""
-
-
-def state_dir() -> Path:
-    """The directory for files of this user that outlive a run."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "ramify"
 
 
 def runs_dir() -> Path:

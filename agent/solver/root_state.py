@@ -101,12 +101,12 @@ def _localise(session: Session, scorer: StagedScorer, base: Snapshot) -> None:
     if adapter != "pytest" and not session.components.others:
         raise UsageError(
             f"the policy `mutate` edits Python by what its tests execute, and these tests are run by {adapter}: name a "
-            "model with --policy, or run them by pytest (--test, --test-framework)"
+            "model with --model, or run them by pytest (--test, --test-framework)"
         )
     if not scorer.task.goal_tests:
         raise UsageError(
             "no test fails, and the policy `mutate` needs one to repair: add a failing test, or name a model "
-            "with --policy"
+            "with --model"
         )
     _spectrum(session, base)
 

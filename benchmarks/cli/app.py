@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import typer
+from collections.abc import Callable
 
+from agent.cli.help import example, new_app
 from benchmarks.cli import check as cli_check
 from benchmarks.cli import compare as cli_compare
 from benchmarks.cli import grade as cli_grade
@@ -14,23 +15,24 @@ from benchmarks.cli import synthesize as cli_synthesize
 
 __all__ = ["app"]
 
-app = typer.Typer(
+app = new_app(
     help="Run, grade and report batches of instances.",
-    rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_enable=False,
 )
 
-for command in (
-    cli_run.run,
-    cli_grade.grade,
-    cli_regrade.regrade,
-    cli_check.check,
-    cli_report.report,
-    cli_report.export,
-    cli_compare.compare,
-    cli_compare.curve,
-    cli_synthesize.synthesize,
-):
-    app.command()(command)
+COMMANDS: dict[Callable[..., None], str] = {
+    cli_run.run: "run tasks --model mutate --workers 2 --out runs/tasks",
+    cli_grade.grade: "grade runs/tasks --source tasks",
+    cli_regrade.regrade: "regrade runs/tasks",
+    cli_check.check: "check tasks",
+    cli_report.report: "report runs/tasks",
+    cli_report.export: "export runs/tasks --out dataset",
+    cli_compare.compare: "compare runs/one runs/other",
+    cli_compare.curve: "curve runs/one runs/other --out curve.csv",
+    cli_synthesize.synthesize: "synthesize repository --out bugs",
+}
+"""The commands, each with an example of its arguments."""
+
+for command, arguments in COMMANDS.items():
+    app.command(epilog=example(f"ramify bench {arguments}"))(command)

@@ -36,7 +36,7 @@ def check(
         Path | None, typer.Option(metavar="DIR", help="Keep the evidence, for `ramify bench regrade`.")
     ] = None,
 ) -> None:
-    """Check that the instances work here: the reference solution resolves them, and an empty patch does not."""
+    """Check that the instances work here. The reference solution has to resolve them, and an empty patch must not."""
     import threading
     from concurrent.futures import ThreadPoolExecutor
 

@@ -32,7 +32,7 @@ def compare(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
-    """Compare two batches instance by instance: as they were run, and at equal cost."""
+    """Compare two batches instance by instance. They are compared as they were run, and at equal cost."""
     from benchmarks.reports import comparison
 
     cost_unit = _unit(unit)
@@ -53,11 +53,13 @@ def curve(
     batches: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Graded batches; several of one solver too.")],
     out: Annotated[
         list[Path],
-        typer.Option(metavar="FILE", help=".csv, .png, .svg or .html; repeatable. The last three need [bench]."),
+        typer.Option(
+            "-o", "--out", metavar="FILE", help=".csv, .png, .svg or .html; repeatable. The last three need [bench]."
+        ),
     ],
     unit: Unit_ = "measurements",
 ) -> None:
-    """Plot the share resolved against the cost per instance; for repeated batches also the best of k."""
+    """Plot the share resolved against the cost per instance. For repeated batches, the best of k is plotted too."""
     from benchmarks.reports import curves, plots
 
     cost_unit = _unit(unit)

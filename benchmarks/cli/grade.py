@@ -52,7 +52,7 @@ def grade(
     harness: SecondGrader = None,
     harness_python: Interpreter = sys.executable,
 ) -> None:
-    """Run the hidden tests on each predicted patch, in a fresh clone and a sandbox of its own."""
+    """Run the hidden tests on each predicted patch. Each gets a fresh clone and a sandbox of its own."""
     from agent.config import given
     from benchmarks.batch.batch import refresh_predictions
     from benchmarks.batch.sandbox_choice import grading_place

@@ -26,7 +26,7 @@ def regrade(
     head: Annotated[str, typer.Option(metavar="SHA256", help="The head that grading printed, or its beginning.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Check verdicts against the evidence, without a sandbox: exit code 0 if all follow from it, 1 if not."""
+    """Check verdicts against the evidence. No sandbox is needed; exit code 0 if all follow from it, 1 if not."""
     from benchmarks.grading.evidence import CHAIN, chain_head
     from benchmarks.grading.regrading import regrade_all
     from benchmarks.grading.verdicts import read_verdicts

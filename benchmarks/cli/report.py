@@ -26,12 +26,15 @@ def report(
         str | None,
         typer.Option(metavar="leaderboard", help="Make the folder for a submission to SWE-bench's leaderboard."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="YYYYMMDD_NAME", help="Where that goes; a new folder.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="YYYYMMDD_NAME", help="Where that goes; a new folder.")
+    ] = None,
     site: Annotated[str, typer.Option(metavar="URL", help="Submission: home page of the system.")] = "",
     paper: Annotated[str, typer.Option(metavar="URL", help="Submission: URL of the report.")] = "",
     authors: Annotated[str, typer.Option(metavar="NAMES", help="Submission: the authors.")] = "",
 ) -> None:
-    """Print a line for every instance of a batch, and the totals; or make a submission to a leaderboard."""
+    """Print the results of a batch. There is a line for every instance, and the totals; or make a submission to a
+    leaderboard."""
     from rich.console import Console
 
     from benchmarks.batch.batch import read_identity
@@ -64,9 +67,9 @@ def report(
 
 def export(
     batch: Annotated[Path, typer.Argument(metavar="DIR", help="A batch.")],
-    out: Annotated[Path, typer.Option(metavar="DS", help="Where the dataset goes; a new directory.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DS", help="Where the dataset goes; a new directory.")],
 ) -> None:
-    """Make a dataset of a batch, with a table of instances and one of rollouts, for `datasets.load_dataset`. Rows to
+    """Make a dataset of a batch. It has a table of instances and one of rollouts, for `datasets.load_dataset`. Rows to
     train on are made by `ramify export`."""
     from benchmarks.reports.publishing import publish
 

@@ -48,13 +48,21 @@ class Room:
 
 def run(
     source: SourceName,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Batch directory; an existing batch is resumed.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="DIR", help="Batch directory; an existing batch is resumed.")
+    ],
     reveal_tests: Annotated[
         bool, typer.Option("--reveal-tests", help="CI mode: the solver sees the failing tests, as on a red build.")
     ] = False,
-    workers: Annotated[
+    at_once: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Instances at the same time. Default: 1; with Ray, all that fit."),
+        typer.Option(
+            "-w",
+            "--workers",
+            metavar="N",
+            min=1,
+            help="Instances at the same time. Default: 1; with Ray, all that fit.",
+        ),
     ] = None,
     executor: Executor = "local",
     ray_address: RayAddress = "",
@@ -64,12 +72,13 @@ def run(
     pattern: Filter = "",
     part: Slice = "",
     shuffle: Shuffle = False,
-    policy: options.Policy = None,
+    model: options.Models = None,
+    recipe: options.Recipe = None,
     search: options.SearchName = None,
     value: options.ValueName = None,
     rollouts: options.Rollouts = None,
     rounds: options.Rounds = None,
-    seed: Annotated[int | None, typer.Option(metavar="N")] = None,
+    seed: options.Seed = None,
     sandbox: options.SandboxKind = None,
     image: options.Image = None,
     paranoid: options.Paranoid = False,
@@ -77,7 +86,10 @@ def run(
     config: options.Config = None,
     model_price: options.ModelPrice = None,
     max_nodes: Annotated[int | None, typer.Option(metavar="N", help="The most states, per instance.")] = None,
-    max_usd: Annotated[float | None, typer.Option(metavar="N", help="The most dollars, per instance.")] = None,
+    max_usd: Annotated[
+        float | None,
+        typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="The most dollars, per instance."),
+    ] = None,
     max_tokens: Annotated[int | None, typer.Option(metavar="N", help="The most tokens, per instance.")] = None,
     max_seconds: Annotated[float | None, typer.Option(metavar="N", help="The most seconds, per instance.")] = None,
     min_free: Annotated[
@@ -104,30 +116,11 @@ def run(
 ) -> None:
     """Solve the instances of SOURCE. Finished instances are not repeated; those that failed for outside reasons are."""
     from agent.budget import Budget
-    from agent.config import given
     from agent.errors import UsageError
-    from agent.models.prices import dollars
     from benchmarks.batch import executors
     from benchmarks.data.instances import select
     from benchmarks.data.sources import open_source
 
-    flags = {
-        "policy.name": policy,
-        "search.name": search,
-        "value.name": value,
-        "rollouts": rollouts,
-        "rounds": rounds,
-        "seed": seed,
-        "sandbox.kind": sandbox,
-        "sandbox.image": image,
-        "sandbox.paranoid": paranoid or None,
-        "instructions": instructions and str(instructions),
-        "model.price": model_price and dollars(model_price),
-        "budget.max_nodes": max_nodes,
-        "budget.max_usd": max_usd,
-        "budget.max_tokens": max_tokens,
-        "budget.max_seconds": max_seconds,
-    }
     opened = open_source(source, out.absolute() / ".clones", reveal=reveal_tests)
     total = Budget(
         max_usd=total_usd,
@@ -136,7 +129,7 @@ def run(
         max_measurements=total_measurements,
         max_seconds=total_seconds,
     )
-    settings = given(config or (), flags)
+    settings = options.settings_of(config, model, locals())
     ray = executors.RayOptions(ray_address, ray_resources, tuple(ray_env or ()))
     where = executors.executor(executor, ray, source, reveal=reveal_tests, settings=settings)
     if executor == "ray" and prune_images:
@@ -151,7 +144,7 @@ def run(
         chosen = _by_image(chosen, settings)
     identity = _identity(source, suite, chosen[0].mode, settings)
     room = Room(min_free, prune_images)
-    count = workers or (1 if executor == "local" else None)
+    count = at_once or (1 if executor == "local" else None)
     raise typer.Exit(_run(out.absolute(), identity, opened, chosen, settings, count, total, where, room))
 
 
@@ -292,7 +285,7 @@ def _identity(source: str, suite: str, mode: Mode, settings: Settings) -> Identi
     from benchmarks.data.sources import in_full
 
     model, digest = _model_name(settings, mode), settings_digest(settings)
-    return Identity(in_full(source), mode, model, digest, settings.seed, suite)
+    return Identity(in_full(source), mode, model, digest, settings.seed, suite, settings.recipe or "")
 
 
 def _model_name(settings: Settings, mode: Mode) -> str:

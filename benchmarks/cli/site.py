@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli.help import HELP, example, new_app
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,19 +19,20 @@ __all__ = ["app"]
 REFRESH_S = 10
 """Seconds after which the page of a run that has not ended reloads itself."""
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+app = new_app(add_completion=False)
 
 
-@app.command()
+@app.command(context_settings=HELP, epilog=example("ramify serve-report runs", "ramify serve-report runs --out site"))
 def serve_report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A batch, a run, or a folder of either.")],
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0: any free one.")] = 8765,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the pages as files there instead, for CI to keep.")
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Write the pages as files there instead, for CI to keep."),
     ] = None,
 ) -> None:
-    """Show a batch in a browser: a table, the curves, and the tree of each run; a running batch is followed. The server
-    answers this machine only, and changes nothing."""
+    """Show a batch or a folder of runs in a browser. There is a table, the curves, and the tree of each run; a running
+    batch is followed. The server answers this machine only, and changes nothing."""
     from benchmarks.reports.site import Site
 
     site = Site(folder, refresh_s=REFRESH_S if out is None else None)

@@ -19,7 +19,9 @@ def synthesize(
     repositories: Annotated[
         list[Path], typer.Argument(metavar="REPO...", help="Git repositories, or bundles of them.")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder, with a source for each split.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="DIR", help="A new folder, with a source for each split.")
+    ],
     test: Annotated[
         str, typer.Option(metavar="CMD", help="Command that runs their tests with pytest.")
     ] = "python3 -m pytest -q",
@@ -44,7 +46,7 @@ def synthesize(
     image: Image = None,
     config: Config = None,
 ) -> None:
-    """Make bugs that the repositories' own tests detect, to run searches on and to learn from."""
+    """Make bugs that the repositories' own tests detect. Searches can be run on them, and learn from them."""
     from agent.config import given
     from benchmarks.data.synthetic import writing
     from benchmarks.data.synthetic.making import Recipe

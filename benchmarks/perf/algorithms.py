@@ -71,7 +71,7 @@ def _batches(given: Namespace, name: str, seeds: Sequence[int]) -> Iterator[Batc
     for seed in seeds:
         out = Path(given.out) / f"{name}-{seed}"
         command = [sys.executable, "-m", "agent", "bench", "run", given.source, "--out", str(out), "--reveal-tests"]
-        choice = ["--policy", "mutate", "--search", name, "--seed", str(seed), "--sandbox", given.sandbox]
+        choice = ["--model", "mutate", "--search", name, "--seed", str(seed), "--sandbox", given.sandbox]
         limits = ["-c", f"budget.max_measurements={given.measurements}", "--workers", str(given.workers)]
         limits += ["--filter", given.filter]
         done = subprocess.run([*command, *choice, *limits], check=False, stdout=sys.stderr)

@@ -40,7 +40,7 @@ def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
 
 def run(given: Namespace, out: Path) -> None:
     """Fill a batch. Its tasks are expected to end at their limit."""
-    command = [sys.executable, "-m", "agent", "bench", "run", given.source, "--out", str(out), "--policy", "mutate"]
+    command = [sys.executable, "-m", "agent", "bench", "run", given.source, "--out", str(out), "--model", "mutate"]
     limits = ["--reveal-tests", "--slice", given.slice, "--max-seconds", str(given.task_seconds)]
     subprocess.run([*command, *limits, "--sandbox", given.sandbox], check=False, stdout=sys.stderr)
 

@@ -84,7 +84,7 @@ def _choice(given: Namespace, url: str) -> Iterator[str]:
     if url:
         settings |= {"model.base_url": url, "model.stream": "false", "search.name": "best_of_n"}
     settings["budget.max_measurements"] = given.measurements
-    yield from ("--reveal-tests", "--policy", "openai/developer" if url else "mutate", "--sandbox", given.sandbox)
+    yield from ("--reveal-tests", "--model", "openai/developer" if url else "mutate", "--sandbox", given.sandbox)
     yield from ("--workers", str(given.workers), "--filter", given.filter, "--seed", str(given.seed))
     for name, value in settings.items():
         yield from ("-c", f"{name}={value}")

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -33,13 +32,13 @@ QUIET_S = 30.0
 class Progress:
     """Shows the events of a session on stderr, from any thread. A context manager, to clear the live view."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+    def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
+        self._console = console or Console(stderr=True, highlight=False, soft_wrap=True, quiet=quiet)
         self.view = View()
         """The live view below the lines."""
         plain = bool(os.environ.keys() & {"CI", "NO_COLOR"}) or self._console.is_dumb_terminal
         self._live: Live | None = None
-        if self._console.is_terminal and not plain:
+        if self._console.is_terminal and not (plain or self._console.quiet):
             self._live = Live(self.view, console=self._console, transient=True, redirect_stdout=False)
         self._lock = threading.Lock()
         self._best: Node | None = None
@@ -52,9 +51,7 @@ class Progress:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._live is not None:
             self._live.stop()
 

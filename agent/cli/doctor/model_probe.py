@@ -102,7 +102,7 @@ def _logprobs(server: _Server) -> str:
 def _scores(server: _Server) -> str:
     choice = server.post("/completions", prompt=["a b c"], echo=True, logprobs=0, max_tokens=0)["choices"][0]
     scored = choice.get("logprobs") and "a b c" in choice["text"]
-    return "of given texts (--policy edit)" if scored else "no log-probabilities of given texts"
+    return "of given texts (--model edit)" if scored else "no log-probabilities of given texts"
 
 
 def _cached(server: _Server) -> str:

@@ -13,6 +13,7 @@ from agent.learning.export.critique import Critique
 from agent.learning.export.edits import Edits, Judged
 from agent.learning.export.grpo_tree import GrpoTree
 from agent.learning.export.kto import Kto
+from agent.learning.export.lines import LinePreference
 from agent.learning.export.lookahead import Lookahead
 from agent.learning.export.plan import Plan
 from agent.learning.export.preference import Preference
@@ -46,6 +47,7 @@ FORMATS = {
     ),
     "retro": Format(Retro, "solved paths without their detours; run `ramify shorten` first (TRL: SFTTrainer)"),
     "preference": Format(Preference, "pairs of siblings with the same prompt (TRL: DPOTrainer, RewardTrainer)"),
+    "line-preference": Format(LinePreference, "pairs of whole ways, of which one succeeded (TRL: RewardTrainer)"),
     "kto": Format(Kto, "answers that led to a solved state, and answers that did not (TRL: KTOTrainer)"),
     "prm": Format(Prm, "each step with the mean outcome of the leaves below it, and their number"),
     "grpo-tree": Format(GrpoTree, "each step with fork-, trajectory-, tree- and state-relative advantages"),
@@ -54,7 +56,7 @@ FORMATS = {
     "critique": Format(Critique, "whole attempts, each judged by whether it solved the task"),
     "plan": Format(Plan, "plans in words that led to solved states or better rounds"),
     "trajectories": Format(Trajectories, "whole rollouts with patch and outcome, including failed ones"),
-    "edit": Format(Edits, "right edits of a function, for --policy edit (TRL: SFTTrainer)", {"kind": "sft"}),
+    "edit": Format(Edits, "right edits of a function, for --model edit (TRL: SFTTrainer)", {"kind": "sft"}),
     "edit-preference": Format(Judged, "a right edit and a wrong one (TRL: DPOTrainer)", {"kind": "preference"}),
     "edit-kto": Format(Judged, "edits, and whether they were right (TRL: KTOTrainer)", {"kind": "kto"}),
     "openai": Format(Sft, "as sft, in OpenAI's fine-tuning form", form=openai.conversation, aside=True),
@@ -114,5 +116,5 @@ def _value(key: str, text: str, default: object) -> object:
     if isinstance(default, float) and type(value) is int:
         return float(value)
     if type(value) is not type(default):
-        raise UsageError(f"--option {key}={text}: give {_VALUES[type(default)]}")
+        raise UsageError(f"--set {key}={text}: give {_VALUES[type(default)]}")
     return value
