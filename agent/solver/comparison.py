@@ -12,6 +12,7 @@ from itertools import chain
 from agent.budget import Usage
 from agent.engine.components import RoundComponents
 from agent.engine.session import Session
+from agent.run.ballots import Judge
 from agent.run.cross_tests import UNTESTED, Matrix
 from agent.run.events import Noted, Summarised, Voted
 from agent.run.rollouts import Candidate, Rollout, Summary, is_candidate
@@ -28,7 +29,7 @@ from agent.solver.tournament.note import key, note, notes
 __all__ = ["Comparison"]
 
 VOTING_SHARE = 1 / 3
-"""How many requests voting may take, as a share of those that made the candidates."""
+"""How many requests voting may take, as a share of those that made the candidates, if a model made them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,9 @@ class Comparison:
 
     def rank(self, candidates: Sequence[Candidate], *, by_rules: bool = False) -> Ranking:
         """Rank the candidates, best first. Each new ballot is recorded at once, and the ranking at the end. `by_rules`:
-        without votes and cross tests, which a limit forbids."""
-        session, name = self.session, key(self.session.run.round)
-        ranking = rank(self.answers.scorer.task, candidates, None) if by_rules else self._rank(candidates)
+        no new votes are held."""
+        session, name, judge = self.session, key(self.session.run.round), None if by_rules else self.parts.judge
+        ranking = self._rank(candidates, judge(session.gateway.at(None, "judge")) if judge else None)
         noted = note(ranking, candidates, seed=session.components.seed)
         if session.run.note(ROOT, name) != noted:
             session.record(Noted(ROOT, name, noted))
@@ -81,15 +82,16 @@ class Comparison:
         noted = [noted for _, noted in notes(self.session.run)]
         return [entrant["node"] for entrant in noted[-1]["order"]] if noted else []
 
-    def _rank(self, candidates: Sequence[Candidate]) -> Ranking:
+    def _rank(self, candidates: Sequence[Candidate], judge: Judge | None) -> Ranking:
         session, parts = self.session, self.parts
+        proposing = sum(asked.purpose in ("policy", "") for asked in session.run.asked)
         return rank(
             self.answers.scorer.task,
             candidates,
-            parts.judge(session.gateway.at(None, "judge")) if parts.judge else None,
+            judge,
             group=parts.tournament.group,
             votes=parts.tournament.votes,
-            requests=int(VOTING_SHARE * sum(asked.purpose in ("policy", "") for asked in session.run.asked)),
+            requests=int(VOTING_SHARE * proposing) if proposing else None,
             round=session.run.round,
             known=session.run.ballots,
             record=lambda ballot: session.record(Voted(ballot)),

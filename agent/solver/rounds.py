@@ -91,7 +91,7 @@ class Rounds:
         return self._no_further(ranking) if ranking.error is None else self._failed(ranking.error)
 
     def _judge_by_rules(self, stop: Stop) -> None:
-        """Compare the rollouts without another request or test run in the budget: each is verified as any answer is."""
+        """Compare the rollouts at a limit, without another request: each is verified as any answer is."""
         if stop not in (Stop.NODES, Stop.CALLS, Stop.TOKENS, Stop.COST, Stop.BATCH) or self.parts.single_edits:
             return
         comparison = self._comparison

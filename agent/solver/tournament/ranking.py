@@ -40,7 +40,7 @@ class Ranking:
     """Candidates with distinct patches, in order, and how the order was found."""
 
     order: tuple[Entrant, ...] = ()
-    """The winner first. The tests decide first; then, if there was a tournament, the last stage won and the strength;
+    """The winner first. The tests decide first; then, if there were votes, the last stage won and the strength;
     then the scores of the cross tests, and last `Entrant.merit`."""
     bracket: tuple[tuple[Match, ...], ...] = ()
     """The stages of the tournament; empty if facts alone decided or there is no judge."""
@@ -83,7 +83,7 @@ def rank(
     cross_test: CrossTest = lambda authors, nodes: UNTESTED,
 ) -> Ranking:
     """Order candidates. `judge` is asked only about candidates with the best facts, if there are several; None: there
-    is no vote.
+    are no new votes.
 
     Candidates with the same change of the sources count as one. `cross_test` is called once, before any vote, if
     several candidates have the best facts, without a judge three or more: when only one of two passes a test, the test
@@ -106,9 +106,9 @@ def rank(
     authors = [each for entrant in equals for each in (entrant.candidate, *entrant.others)]
     matrix = cross_test(authors, names) if judge is not None or len(equals) > 2 else UNTESTED
     merits = _Merits(matrix.scores(names) if matrix.rows else {})
-    if judge is None:
-        return Ranking((*sorted(equals, key=merits.of, reverse=True), *others), checked=merits.checked)
     before = tuple(known)
+    if judge is None:
+        return _ranking(equals, others, (), before, merits, None)
     votes = _affordable(votes, requests, comparisons(len(equals), group) * judge.requests(min(group, len(equals))))
     booth = Booth(task, judge, matrix, votes, round, before, record, workers)
     bracket = _play(equals, group, booth, merits)
@@ -128,15 +128,15 @@ def _ranking(
     merits: _Merits,
     error: Exception | None,
 ) -> Ranking:
-    """The ranking after a tournament of the equals, with the earlier ballots on them."""
+    """The ranking after a tournament of the equals, if there was one, with the earlier ballots on them."""
     cast = (ballot for stage in bracket for match in stage for ballot in match.ballots)
     names = [entrant.node for entrant in equals]
     won = wins(dict.fromkeys((*before, *cast)), names)
-    strong = strengths(names, won)
+    strong = strengths(names, won) if won or bracket else {}
     last_won = {match.winner: number for number, stage in enumerate(bracket, 1) for match in stage}
 
     def place(entrant: Entrant) -> tuple[int, float, tuple[float, Merit]]:
-        return last_won.get(entrant.node, 0), strong[entrant.node], merits.of(entrant)
+        return last_won.get(entrant.node, 0), strong.get(entrant.node, 0.0), merits.of(entrant)
 
     order = sorted(equals, key=place, reverse=True)
     return Ranking((*order, *others), bracket, strong, won, merits.checked, error)
