@@ -123,6 +123,40 @@ def test_most_votes_win_and_abstentions_count_for_nobody():
     assert len(match.ballots) == 8
 
 
+def test_votes_stop_when_the_lead_cannot_be_caught():
+    said = iter([2, 1, 2, 2, 2, 2])
+    (match,) = rank(TASK, many(2), FixedJudge(lambda nodes, vote: next(said))).bracket[0]
+    assert (match.winner, match.tally) == (2, {1: 1, 2: 5})
+
+
+def test_a_judge_who_finds_no_difference_in_any_order_is_not_asked_again(tmp_path):
+    judge = FixedJudge(lambda nodes, vote: "tie")
+    found = rank(TASK, many(3), judge, group=3)
+    assert len(judge.asked) == 3
+    assert all(ballot.tie for ballot in found.bracket[0][0].ballots)
+    assert "0 votes, 0 for the first shown; 3 ties" in shown(tmp_path, note(found, many(3)))[0]
+
+
+def test_votes_keep_to_the_requests_that_they_may_take_but_each_of_two_is_seen_first_once():
+    for requests, votes in ((None, 8), (12, 4), (2, 2)):
+        judge = FixedJudge(lambda nodes, vote: nodes[0])
+        rank(TASK, many(4), judge, requests=requests)
+        assert len(judge.asked) == votes * 3
+
+
+def test_candidates_with_the_same_change_of_the_sources_need_no_vote():
+    judge = FixedJudge()
+    with_test = candidate(2, b"+ 1\n+ test\n", source=b"+ 1\n", reproduction=1.0)
+    found = rank(TASK, [candidate(1), with_test], judge)
+    assert (judge.asked, order(found), found.order[0].rollouts) == ([], [2], 2)
+
+
+def test_earlier_votes_count_where_no_new_ones_are_held():
+    cast = rank(TASK, many(2), FixedJudge()).bracket[0][0].ballots
+    assert order(rank(TASK, many(2), None)) == [1, 2]
+    assert order(rank(TASK, many(2), None, known=cast)) == [2, 1]
+
+
 def test_a_judge_that_always_abstains_leaves_it_to_the_rule():
     found = rank(TASK, many(2), FixedJudge(lambda nodes, vote: None))
     assert found.bracket[0][0].by == "rule"

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +23,7 @@ from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy import Proposal
+from agent.policy.chat.policy import ChatPolicy
 from agent.run.events import Added, Ended, Merged, Noted, Round, Spent, Summarised, Voted
 from agent.run.journal import read_events
 from agent.run.run import Run
@@ -29,6 +31,7 @@ from agent.search.best_of_n import BestOfN
 from agent.settings import RefineSettings, TournamentSettings
 from agent.solver.solve import solve
 from agent.solver.summaries import ModelSummariser
+from agent.solver.tournament.judges import ModelJudge
 from agent.solver.tournament.note import notes
 from sandboxes import SnapshotMissing
 from tests.candidates import FixedJudge
@@ -268,6 +271,27 @@ def test_a_run_that_was_cut_off_in_the_middle_of_a_vote_asks_for_the_missing_vot
     go(Attempts(*texts), **options(later))
     assert later.asked == first.asked[2:]
     assert story(tmp_path / "run") == story(tmp_path / "whole")
+
+
+def test_what_there_is_at_a_limit_is_compared_and_not_the_oldest_taken(go):
+    result, run = go(Attempts(FIX, SECOND, SECOND, OTHERS[0]), rollouts=4, rounds=1, max_nodes=4)
+    assert (result.status, result.best_node, result.stop) == ("solved", 2, Stop.NODES)
+    assert [entrant["rollouts"] for entrant in dict(notes(run))[1]["order"]] == [2, 1]
+
+
+def test_a_fifth_of_the_limits_is_kept_for_choosing(go):
+    """Of ten requests eight are for rollouts, one each, and two for the votes on the two that solve the task."""
+
+    def repairs(text):
+        return answer("I repair it.", ("edit", {"path": "means.py", "old": BUG, "new": text}), ("submit", {}))
+
+    proposing = ScriptedModel([repairs(text) for text in (FIX, SECOND, *OTHERS)])
+    judging = ScriptedModel(lambda messages: answer(json.dumps({"winner": "A", "reason": "It is shorter."})), "judge")
+    waves = {"judge": lambda ask: ModelJudge(judging, ask)}
+    chat = SimpleNamespace(policy=ChatPolicy(proposing))
+    result, run = go(chat, rollouts=10, rounds=1, waves=waves, max_calls=10)
+    assert (result.status, result.stop, len(run.tree)) == ("solved", Stop.SOLVED, 9)
+    assert (len(proposing.heard), len(judging.heard)) == (8, 2)
 
 
 def test_what_votes_have_decided_holds_at_a_limit_in_a_later_wave_and_session(go, half):
