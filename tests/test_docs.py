@@ -21,6 +21,7 @@ from agent.cli.app import ELSEWHERE
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
+AT_ROOT = {**os.environ, "PYTHONPATH": str(ROOT)}
 TITLE = re.compile(r'title="([^"]+)"')
 
 
@@ -141,10 +142,23 @@ def test_the_site_builds_without_a_warning(tmp_path):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"},
+        env={**AT_ROOT, "NO_MKDOCS_2_WARNING": "1"},
     )
     assert built.returncode == 0, built.stderr
-    text = (tmp_path / "site" / "reference" / "settings" / "index.html").read_text()
-    assert "budget.max_nodes" in text
-    commands = (tmp_path / "site" / "reference" / "commands" / "index.html").read_text()
-    assert all(said in commands for said in ("ramify bench compare", "--held-out"))
+    assert (tmp_path / "site" / "reference" / "settings" / "index.html").is_file()
+
+
+def test_the_reference_is_what_the_code_makes():
+    checked = subprocess.run(
+        [sys.executable, "docs/reference.py", "--check"], cwd=ROOT, capture_output=True, text=True, env=AT_ROOT
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_reference_has_every_command_setting_and_event():
+    reference = ROOT / "docs" / "reference"
+    said = {name: (reference / f"{name}.md").read_text() for name in ("commands", "settings", "events", "exit-codes")}
+    assert all(each in said["commands"] for each in ("## ramify bench compare\n", "--held-out"))
+    assert "`budget.max_nodes`" in said["settings"]
+    assert "## Added\n" in said["events"]
+    assert "| 124 |" in said["exit-codes"]
