@@ -97,6 +97,7 @@ def settings() -> Iterator[str]:
     yield f"# Settings\n\n{MADE}"
     yield "In a TOML file (`-c FILE`) or one by one (`-c KEY=VALUE`); later ones win. An unknown key is an error."
     yield "`ramify config show --origin` prints them all with what set each.\n"
+    yield "```sh\nramify solve issue.md -c ramify.toml -c budget.max_measurements=200 -c search.name=mcts\n```\n"
     yield from _settings_of(Settings, "")
 
 
