@@ -1,16 +1,14 @@
-"""Writes docs/systems.md from the recipes: `make systems`. A test compares the page with what this makes."""
+"""The page docs/systems.md, from the recipes. `make reference` writes it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from agent.recipes import GROUPS, Check, Recipe, everything, flattened
 
-PAGE = Path(__file__).with_suffix(".md")
 BEGIN = """# Published systems that work here
 
-Made from the recipes in `agent/recipes` by `make systems`. `--recipe NAME` runs a system by its name (`solve`, `fix`,
+Made from the recipes in `agent/recipes` by `make reference`. `--recipe NAME` runs a system by its name (`solve`, `fix`,
 `bench run`; in a file `recipe = "NAME"`), and all that is given beside it wins over its settings. `ramify recipes`
 lists them, `ramify recipes NAME` shows one; a recipe about data, training or evaluation is commands instead.
 
@@ -48,7 +46,3 @@ def _shown(value: object) -> str:
 
 def _row(check: Check) -> str:
     return f"| {check.holds} | {', '.join(f'`{test}`' for test in check.tests)} |"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

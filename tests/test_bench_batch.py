@@ -1,4 +1,4 @@
-"""Batches: every instance is attempted once, whatever happens, and a folder can be gone on with."""
+"""Batches: every instance is attempted once, whatever happens, and a folder can be resumed."""
 
 from __future__ import annotations
 

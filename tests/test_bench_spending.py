@@ -1,4 +1,4 @@
-"""Limits of a whole batch: what it may come to is said first, and it stops at them and can be gone on with."""
+"""Limits of a whole batch: what it may come to is said first, and it stops at them and can be resumed."""
 
 from __future__ import annotations
 

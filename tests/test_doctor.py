@@ -19,7 +19,7 @@ def said(**facts: object) -> dict[str, tuple[bool, str, str]]:
 
 def test_a_machine_that_can_do_everything_is_told_what_it_gets_and_to_change_nothing() -> None:
     found = said()
-    assert found["sandbox"] == (True, "without --image: namespace; with --image: docker", "")
+    assert found["sandbox"] == (True, "default sandbox: namespace (docker when --image is given)", "")
     assert {remedy for _, _, remedy in found.values()} == {""}
     assert "commit" not in found
 
@@ -71,7 +71,7 @@ def test_limits_that_hold_for_each_process_alone_are_said_and_how_to_have_real_o
 
 def test_a_user_whom_the_engine_refuses_is_told_of_its_group() -> None:
     found = said(engine_problem="no Docker engine answers at unix:///run/x ([Errno 13] Permission denied); start one")
-    assert found["sandbox"][1] == "without --image: namespace; with --image: none"
+    assert found["sandbox"][1] == "default sandbox: namespace (none when --image is given)"
     assert "usermod -aG docker" in found["docker"][2]
     absent = said(engine_problem="no Docker engine answers at unix:///run/x (No such file or directory); start one")
     assert "DOCKER_HOST" in absent["docker"][2]
@@ -80,7 +80,7 @@ def test_a_user_whom_the_engine_refuses_is_told_of_its_group() -> None:
 def test_an_engine_that_refuses_namespaces_gives_the_slow_tier_and_says_why() -> None:
     found = said(namespace_problem="no", guest_problem="user namespaces are refused here (EPERM)")
     slow = "commit, which is slow and not exact"
-    assert found["sandbox"][:2] == (True, f"without --image: {slow}; with --image: {slow}")
+    assert found["sandbox"][:2] == (True, f"default sandbox: {slow} ({slow} when --image is given)")
     assert (found["docker"][0], found["commit"][0]) == (False, True)
     assert "user namespaces are refused here" in found["commit"][1]
     assert "seccomp" in found["docker"][2]
@@ -90,7 +90,7 @@ def test_a_missing_image_is_named_with_the_command_that_makes_it() -> None:
     lacking = "there is no image ramify-base:latest; make it with `make image`"
     found = said(namespace_problem="no", image_problem=lacking)
     slow = "commit, which is slow and not exact; not tried"
-    assert found["sandbox"][:2] == (False, f"without --image: none; with --image: {slow}")
+    assert found["sandbox"][:2] == (False, f"default sandbox: none ({slow} when --image is given)")
     missing = "an engine answers, but ramify-base:latest, in which states are forked, is missing"
     assert found["docker"][:2] == (False, missing)
     assert found["image"] == (False, "there is no image ramify-base:latest", "make it with `make image`")
@@ -100,7 +100,7 @@ def test_a_missing_image_is_named_with_the_command_that_makes_it() -> None:
 
 def test_a_machine_without_any_sandbox_is_told_so() -> None:
     found = said(namespace_problem="no", engine_problem="none answers")
-    assert found["sandbox"][:2] == (False, "without --image: none; with --image: none")
+    assert found["sandbox"][:2] == (False, "default sandbox: none (none when --image is given)")
     found = said(namespace_problem="no", guest_problem="a", commit_problem="b")
     assert found["sandbox"][0] is False
 

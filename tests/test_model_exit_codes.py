@@ -1,5 +1,5 @@
 """What a model's provider can do wrong, through the command itself: each fault that lasts ends a session with its exit
-code and a run that is gone on with, and those that pass end in a patch.
+code and a run that can be resumed, and those that pass end in a patch.
 
 It is one run of one small repository, a session for each fault, and the one that solves it; and a run of a model that
 never calls a tool as it is told to.

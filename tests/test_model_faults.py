@@ -1,5 +1,5 @@
 """Faults of a model's provider through whole searches, over real HTTP and in a real sandbox: every one ends in a patch,
-in a clear error, or in a run that is gone on with, and nothing is paid for twice."""
+in a clear error, or in a run that can be resumed, and nothing is paid for twice."""
 
 from __future__ import annotations
 

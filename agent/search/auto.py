@@ -36,7 +36,7 @@ class Auto:
             return replace(merge, because="graph: two states together repair more than any single state")
         if self.single_edits:
             choice = BestFirst(fatigue=TIRED).select(tree, rng)
-            because = "best_first: the policy proposes single edits, and most help nothing"
+            because = "search: best_first (single edits, most without effect)"
             return choice and replace(choice, because=because)
         states = tree.view(self, _States).ranking
         best = [-item for _, item in states.best()]

@@ -50,7 +50,8 @@ def sandboxes_of(machine: Machine) -> Iterator[Finding]:
     contained = "docker" if docker else _SLOW if commit else "none"
     first = "namespace" if namespace else contained
     with_image = f"{_SLOW}; not tried" if machine.image_problem else contained
-    yield Finding("sandbox", first != "none", f"without --image: {first}; with --image: {with_image}", is_sandbox=True)
+    which = f"default sandbox: {first} ({with_image} when --image is given)"
+    yield Finding("sandbox", first != "none", which, is_sandbox=True)
     yield _namespace(machine)
     yield _docker(machine)
     if not machine.engine_problem:
