@@ -115,7 +115,7 @@ class TestFaultsThatDoNotPass:
         with servers() as serve, clients() as client, Run.open(tmp_path / "run") as run:
             server, halt = serve([LOOK.fails("stall", 4), fails(401)]), Halt()
             policy = ChatPolicy(client(server, halt=halt, retry=None))
-            parts = Components(provider, policy, BestOfN(n=2), PassingTests(), Budget(), workers=2, halt=halt)
+            parts = Components(provider, policy, BestOfN(n=2), PassingTests(), Budget(), workers=2, lines=2, halt=halt)
             result = solve(task(means(tmp_path / "repo")), parts, run)
         self.ended(result, Stop.FAILED, ModelError, "refuses the key")
         assert len(server.requests) == 2
