@@ -122,6 +122,7 @@ class TestFaultsThatDoNotPass:
         assert result.usage == counted(tmp_path / "run") + Usage(measurements=result.usage.measurements)
         assert (result.usage.model_calls, result.usage.unpriced_calls) == (1, 1)
 
+    @pytest.mark.slow
     def test_end_each_session_in_a_clear_error_and_the_run_is_gone_on_with(self, tmp_path: Path) -> None:
         """One run, whose sessions end for one reason after the other, until the last one solves it."""
         now: list[Reply] = []
