@@ -27,6 +27,7 @@ def folder(tmp_path: Path) -> Path:
     return make_benchmark(tmp_path / "set", test_cmd="python3 -m pytest -q -p no:cacheprovider", requirements=[])
 
 
+@pytest.mark.slow
 def test_a_red_build_is_repaired_graded_and_reported(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     ran = ramify_bench("run", folder, "--out", out, "--reveal-tests", "--max-nodes", 20, *OPTIONS)

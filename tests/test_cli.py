@@ -340,6 +340,7 @@ class TestSolving:
         tested = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=repo, capture_output=True)
         assert tested.returncode == 0, tested.stdout
 
+    @pytest.mark.slow
     def test_quietly_only_the_patch_is_printed_and_verbosely_the_log_as_well(self, ramify, repo):
         solve = ("solve", "--issue", "larger(1, 2) is 1", "--repo", repo, "-m", "mutate")
         quiet, verbose = ramify(*solve, "-q"), ramify(*solve, "-v")
@@ -348,6 +349,7 @@ class TestSolving:
         assert "INFO agent." in verbose.stderr
         assert "solved: " in verbose.stderr
 
+    @pytest.mark.slow
     def test_rows_of_training_data_say_where_the_repository_was_cloned_from(self, ramify, repo, tmp_path):
         git(repo, "remote", "add", "origin", "https://me:hunter2@example.org/a/b.git")
         assert ramify("solve", "--issue", "larger(1, 2) is 1", "--repo", repo, "--out", "run").returncode == 0
@@ -355,6 +357,7 @@ class TestSolving:
         (row,) = map(json.loads, (tmp_path / "data" / "train.jsonl").read_text().splitlines())
         assert row["provenance"]["source"] == "https://example.org/a/b.git"
 
+    @pytest.mark.slow
     def test_json_is_one_object_and_its_paths_lead_to_the_patch_and_the_run(self, ramify, repo, tmp_path):
         said = ramify(
             "solve", "-", "--repo", repo, "--json", "--patch-out", "fix.patch", "--out", "run", stdin="larger is wrong"
@@ -376,6 +379,7 @@ class TestSolving:
         assert (tmp_path / told["patch_path"]).read_bytes() == (tmp_path / "run" / "patch.diff").read_bytes()
         assert ramify("show", told["run_dir"], "--patch").stdout == (tmp_path / "fix.patch").read_text()
 
+    @pytest.mark.slow
     def test_apply_changes_the_checkout_uncommitted_changes_and_all(self, ramify, repo):
         (repo / "notes.txt").write_text("mine\n")
         said = ramify("solve", "--issue", "larger is wrong", "--repo", repo, "--apply", "--json")
@@ -384,6 +388,7 @@ class TestSolving:
         changed = git(repo, "status", "--porcelain").decode().splitlines()
         assert changed == [" M calc.py", "?? notes.txt"]
 
+    @pytest.mark.slow
     def test_without_a_solution_nothing_is_applied_and_the_code_says_why(self, ramify, hopeless):
         begin = ("solve", "--issue", "compute is wrong", "--repo", hopeless, "--apply", "--json")
         by_nodes = ramify(*begin, "--max-nodes", "3")
@@ -392,6 +397,7 @@ class TestSolving:
         assert (by_time.returncode, json.loads(by_time.stdout)["stop"]) == (124, "time"), by_time.stderr
         assert git(hopeless, "status", "--porcelain") == b""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_a_signal_ends_the_search_with_an_answer_and_the_run_goes_on_later(
         self, ramify, environment, hopeless, tmp_path, number
@@ -422,6 +428,7 @@ class TestSolving:
         again = ramify("resume", "run", "--json", "--max-nodes", first["nodes"] + 2)
         assert json.loads(again.stdout)["nodes"] == first["nodes"] + 2, again.stderr
 
+    @pytest.mark.slow
     def test_a_resumed_run_says_that_the_python_beneath_its_states_has_changed(self, ramify, repo, tmp_path):
         active = shutil.copytree(os.environ["VIRTUAL_ENV"], tmp_path / "env")
         begun = ramify(
@@ -431,6 +438,7 @@ class TestSolving:
         again = ramify("resume", "run", "--max-nodes", "1", VIRTUAL_ENV=str(active))
         assert (f"{active} changed" in begun.stderr, f"{active} changed" in again.stderr) == (False, True), again.stderr
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("killed", [False, True], ids=["goes on", "is killed"])
     def test_a_running_search_is_steered_and_obeys_then_or_when_it_is_resumed(
         self, ramify, environment, repo, tmp_path, killed
@@ -560,6 +568,7 @@ class TestHousekeeping:
         os.close(ours)
         os.close(theirs)
 
+    @pytest.mark.slow
     def test_clean_leaves_a_run_that_is_in_use(self, ramify, recorded, tmp_path):
         busy = tmp_path / "state" / "ramify" / "runs" / "busy"
         shutil.copytree(recorded, busy)

@@ -224,6 +224,7 @@ def search(red, tmp_path):
     return search
 
 
+@pytest.mark.slow
 def test_the_steps_of_the_action_turn_a_red_build_into_a_patch_and_tell_the_pipeline(namespaces, search, tmp_path):
     done = search("budget.max_nodes=200", goal_tests=f"{GOAL}\n\n", max_seconds="300")
     assert done.returncode == 0, done.stderr
@@ -237,6 +238,7 @@ def test_the_steps_of_the_action_turn_a_red_build_into_a_patch_and_tell_the_pipe
     assert f"+{FIX}" in page
 
 
+@pytest.mark.slow
 def test_a_search_that_runs_out_of_time_does_not_fail_the_step_of_the_action(namespaces, search, tmp_path):
     done = search(max_seconds="0.5")
     assert done.returncode == 0, done.stderr

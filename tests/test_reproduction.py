@@ -131,6 +131,7 @@ class TestItsWorth:
             assert valued(evaluation, finding) is evaluation
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_search_without_a_failing_test_prefers_the_state_whose_own_test_shows_the_issue(provider, repo, tmp_path):
     """The state with the empty test comes first, so that only their values can tell the two apart."""

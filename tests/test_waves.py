@@ -116,6 +116,7 @@ def story(directory):
     ]
 
 
+@pytest.mark.slow
 def test_a_second_wave_begins_at_the_base_state_and_knows_nothing_of_the_first_but_its_summaries(go):
     attempts = Attempts(OTHERS[0], OTHERS[1], OTHERS[2], FIX)
     result, run = go(attempts)
@@ -134,6 +135,7 @@ def test_a_second_wave_begins_at_the_base_state_and_knows_nothing_of_the_first_b
     assert "\nround 1: states 1 to 2, 2 rollouts; hard: no patch solves the task\nround 2: states 3 to 4," in facts(run)
 
 
+@pytest.mark.slow
 def test_a_model_writes_the_summaries_that_a_later_round_reads_and_no_others(go):
     said = {"hypothesis": "One was left out.", "outcome": "solved", "progress": ""}
     model = ScriptedModel(lambda messages: answer(json.dumps(said)), "tiny")
@@ -226,6 +228,7 @@ def test_a_state_that_is_lost_ends_the_run_with_the_best_patch_that_can_be_verif
     assert run.ended is not None
 
 
+@pytest.mark.slow
 def test_a_limit_in_the_second_wave_ends_it_with_the_best_so_far_and_it_goes_on_from_there(go, half, whole, tmp_path):
     first, run = go(Attempts(*TEXTS), half, max_nodes=4)
     assert (first.status, first.stop, first.best_node) == ("improved", Stop.NODES, 2)
@@ -294,6 +297,7 @@ def test_a_fifth_of_the_limits_is_kept_for_choosing(go):
     assert (len(proposing.heard), len(judging.heard)) == (8, 2)
 
 
+@pytest.mark.slow
 def test_what_votes_have_decided_holds_at_a_limit_in_a_later_wave_and_session(go, half):
     """Of two equals the newer would be taken where nobody was asked."""
     judge, texts = FixedJudge(lambda nodes, vote: min(nodes)), (FIX, SECOND, OTHERS[0], OTHERS[1])
@@ -302,6 +306,7 @@ def test_what_votes_have_decided_holds_at_a_limit_in_a_later_wave_and_session(go
         assert (result.status, result.stop, result.best_node, run.round) == ("improved", Stop.NODES, 1, 2)
 
 
+@pytest.mark.slow
 def test_some_rollouts_of_a_later_wave_go_on_from_where_an_earlier_one_was_last_right(go, solve_at, half, tmp_path):
     asked = []
 
