@@ -101,7 +101,7 @@ def resume(
         agent.errors.RamifyError, sandboxes.SandboxError: as `start`.
     """
     if not (directory / "journal.jsonl").is_file():
-        raise UsageError(f"{directory} is not a run: it has no journal.jsonl; give the directory that solve printed")
+        raise UsageError(f"{directory} is not a run: it has no journal.jsonl; `ramify runs` lists the runs")
     with Run.open(directory) as run:
         if run.started is None:
             raise UsageError(f"{directory}: the run ended before its base state was made; start it again with solve")

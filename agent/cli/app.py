@@ -22,7 +22,8 @@ from agent.cli import serve as cli_serve
 from agent.cli import shorten as cli_shorten
 from agent.cli import train as cli_train
 from agent.cli.help import EXIT_CODES, example, new_app
-from agent.cli.runs import RunDir
+from agent.cli import run_list as cli_run_list
+from agent.cli.run_list import LAST, RunDir
 from agent.errors import UsageError
 
 __all__ = ["app"]
@@ -115,7 +116,7 @@ def solve(
 
 
 def resume_run(
-    run: RunDir,
+    run: RunDir = LAST,
     max_nodes: options.MaxNodes = None,
     max_usd: options.MaxUsd = None,
     max_tokens: options.MaxTokens = None,
@@ -216,11 +217,12 @@ COMMANDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "Solve": {
         "solve": (solve, "ramify solve issue.md --test 'python3 -m pytest -q' --apply"),
         "fix": (red_build.fix, "ramify fix tests/test_a.py::test_b --apply"),
-        "resume": (resume_run, "ramify resume runs/words --max-seconds 600"),
+        "resume": (resume_run, "ramify resume --max-seconds 7200", "ramify resume runs/words"),
         "check-patch": (red_build.check_patch, "ramify check-patch fix.patch"),
     },
     "Look": {
-        "show": (cli_runs.show, "ramify show runs/words", "ramify show runs/words --html tree.html"),
+        "runs": (cli_run_list.runs, "ramify runs"),
+        "show": (cli_runs.show, "ramify show", "ramify show runs/words --html tree.html"),
         "log": (cli_history.log, "ramify log runs/words --graph"),
         "diagnose": (cli_diagnose.diagnose, "ramify diagnose runs/words"),
         "replay": (cli_replay.replay, "ramify replay runs/words --search mcts"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli.run_list import LAST, named
 from agent.cli.runs import read_run
 from agent.errors import UsageError
 
@@ -24,9 +25,12 @@ def diagnose(
         Path,
         typer.Argument(
             metavar="RUN|FILE",
-            help="The directory of a run, or a trajectory of mini-swe-agent, SWE-agent or OpenHands.",
+            callback=named,
+            show_default=False,
+            help="A run, by its directory or name, or a trajectory of mini-swe-agent, SWE-agent or OpenHands. Default: "
+            "the last run.",
         ),
-    ],
+    ] = LAST,
     other: Annotated[
         Path | None,
         typer.Argument(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent.cli.run_list import Runs
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,9 +23,7 @@ ALL = "100,0,0"
 
 
 def export(
-    runs: Annotated[
-        list[Path] | None, typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")
-    ] = None,
+    runs: Runs = None,
     form: Annotated[str, typer.Option("--format", metavar="F", help="See --list.")] = "",
     outs: Annotated[
         list[str] | None,
@@ -66,23 +65,24 @@ def export(
     from agent.learning.export.documents import DOCUMENTS
     from agent.learning.export.documents import export as write_documents
     from agent.learning.export.registry import FORMATS
+    from agent.run.paths import last_run
 
     if listed:
         sys.stdout.write(_formats())
         return
     out, older = _destination(outs or (), form)
     option = [*(option or ()), *older]
-    if runs and form in DOCUMENTS:
+    if form in DOCUMENTS:
         _refuse_row_options(split != ALL, parquet, exclude, allow_license, tokenizer)
-        for path in write_documents(runs_in(runs), form, _pairs(option), out):
+        for path in write_documents(runs_in(runs or [last_run()]), form, _pairs(option), out):
             sys.stdout.write(f"{path}\n")
         return
-    if not runs or not form or out is None:
-        raise UsageError("give RUN..., --format F and --out DIR; ramify export --list names the formats")
+    if not form or out is None:
+        raise UsageError("give --format F and --out DIR; ramify export --list names the formats")
     if form not in FORMATS:
         raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
     order = _order(form, option, split, exclude or (), allow_license or (), near, tokenizer)
-    manifest = write(runs_in(runs), replace(order, parquet=parquet), out)
+    manifest = write(runs_in(runs or [last_run()]), replace(order, parquet=parquet), out)
     sys.stdout.write(_summary(manifest, out))
 
 

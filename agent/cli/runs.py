@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from agent.cli.run_list import LAST, RunDir
 from agent.errors import JournalError, UsageError
 
 if TYPE_CHECKING:
@@ -16,17 +17,16 @@ if TYPE_CHECKING:
 
     from agent.run.run import Run
 
-__all__ = ["Node", "RunDir", "fork", "pin", "prune", "read_run", "show"]
+__all__ = ["Node", "fork", "pin", "prune", "read_run", "show"]
 
 WIDE = 100_000
 """Columns of output that does not go to a terminal."""
 
-RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")]
 Node = Annotated[int, typer.Argument(metavar="NODE", help="The number of a state, as `ramify show` prints it.")]
 
 
 def show(
-    run: RunDir,
+    run: RunDir = LAST,
     patch: Annotated[bool, typer.Option("--patch", help="Print the best patch instead.")] = False,
     why: Annotated[int | None, typer.Option(metavar="NODE", help="Explain what led to this state instead.")] = None,
     summaries: Annotated[bool, typer.Option("--summaries", help="Show a summary of each rollout instead.")] = False,

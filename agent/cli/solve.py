@@ -14,7 +14,7 @@ from agent.cli.ci.github import ISSUE, fetch_issue
 from agent.cli.interactive import OutputOptions, run_interactively, say
 from agent.errors import UsageError
 from agent.measure.adapters.registry import choose
-from agent.run.paths import new_run_dir, slug
+from agent.run.paths import new_run_dir, note_run, slug
 from agent.settings import Settings
 from agent.task import Task
 from sandboxes import Workspace
@@ -103,6 +103,7 @@ def begin(
     check(settings)
     if work_tree and work_tree.dirty:
         say(f"{work_tree.path} has uncommitted changes; the search starts from them as they are")
+    note_run(directory)
     if not output.quiet:
         say(f"run {directory}")
     return run_interactively(partial(start, task, settings, directory), output)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -12,7 +13,21 @@ from agent.run.events import Started
 from agent.run.journal import read_events
 from agent.task import load_task
 
-__all__ = ["PARTS", "STORE", "checkout_of", "journal_of", "new_run_dir", "runs_dir", "slug", "state_dir", "store_of"]
+__all__ = [
+    "PARTS",
+    "STORE",
+    "checkout_of",
+    "find_run",
+    "journal_of",
+    "known_runs",
+    "last_run",
+    "new_run_dir",
+    "note_run",
+    "runs_dir",
+    "slug",
+    "state_dir",
+    "store_of",
+]
 
 STORE = "store"
 """The store of a run's states, in its directory."""
@@ -29,6 +44,45 @@ def state_dir() -> Path:
 def runs_dir() -> Path:
     """The directory of runs without `--out`."""
     return state_dir() / "runs"
+
+
+def _elsewhere() -> Path:
+    """The file that names the runs which were made with `--out`, a line each."""
+    return state_dir() / "runs.txt"
+
+
+def note_run(run: Path) -> None:
+    """Let `known_runs` find a run that is not in `runs_dir()`. Where nothing can be written, it does not."""
+    if run.absolute().parent == runs_dir():
+        return
+    with suppress(OSError):
+        _elsewhere().parent.mkdir(parents=True, exist_ok=True)
+        with _elsewhere().open("ab") as file:
+            file.write(os.fsencode(run.absolute()) + b"\n")
+
+
+def known_runs() -> list[Path]:
+    """The runs in `runs_dir()` and those that were noted, the one that changed last first."""
+    noted = map(Path, map(os.fsdecode, _elsewhere().read_bytes().splitlines())) if _elsewhere().is_file() else ()
+    found = {run: None for run in (*(journal.parent for journal in runs_dir().glob("*/journal.jsonl")), *noted)}
+    changed = {run: (run / "journal.jsonl").stat().st_mtime for run in found if (run / "journal.jsonl").is_file()}
+    return sorted(changed, key=lambda run: changed[run], reverse=True)
+
+
+def last_run() -> Path:
+    """The run that changed last.
+
+    Raises:
+        agent.errors.UsageError: there is none.
+    """
+    for run in known_runs():
+        return run
+    raise UsageError(f"there is no run yet in {runs_dir()}; start one with `ramify solve`, or name a directory")
+
+
+def find_run(name: Path) -> Path:
+    """The run of this name, the newest if there are several; `name` itself if there is none."""
+    return next((run for run in known_runs() if run.name == str(name)), name)
 
 
 def new_run_dir(wanted: Path | None, name: str) -> Path:
@@ -84,5 +138,5 @@ def journal_of(run: Path) -> Path:
     """
     journal = run / "journal.jsonl"
     if not journal.is_file():
-        raise UsageError(f"{run} is not a run: it has no journal.jsonl; give the directory that solve printed")
+        raise UsageError(f"{run} is not a run: it has no journal.jsonl; `ramify runs` lists the runs")
     return journal
