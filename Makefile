@@ -15,7 +15,7 @@ FIGURES = PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m benchmarks.flywheel.figu
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests begin thousands of Pythons: each would compile all that it imports
 
-.PHONY: setup demo test check docs image vllm-test ray-test web-test swebench-test train-test flywheel flywheel-modules flywheel-env
+.PHONY: setup demo test check docs systems image vllm-test ray-test web-test swebench-test train-test flywheel flywheel-modules flywheel-env
 
 setup: $(VENV)/.dev-installed
 
@@ -35,6 +35,9 @@ check: setup
 
 docs: setup  # the documentation site, in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "build/site/index.html"
+
+systems: setup  # docs/systems.md, from the recipes
+	@$(BIN)/python docs/systems.py
 
 image:
 	@scripts/base-image

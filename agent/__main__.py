@@ -48,12 +48,12 @@ def _leave(code: object) -> NoReturn:
 
 def _command() -> None:
     debug = bool(os.environ.get("RAMIFY_DEBUG"))
-    log = logging.StreamHandler()
+    log = _Stderr()
     log.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR, handlers=[log])
     if not debug:
-        # warnings that users need: inexact states, and a test command that was replaced
-        for name in ("sandboxes", "agent.build.sandboxes", "agent.task"):
+        # warnings that users need: inexact states, a test command that was replaced, a model that is asked again
+        for name in ("sandboxes", "agent.build.sandboxes", "agent.task", "agent.models.retry"):
             logging.getLogger(name).setLevel(logging.WARNING)
     try:
         app(prog_name="ramify")
@@ -74,6 +74,14 @@ def _command() -> None:
         _print_traceback()
         _say("this is a defect in Ramify; please report it with the lines above")
         sys.exit(RamifyError.exit_code)
+
+
+class _Stderr(logging.Handler):
+    """Writes to the stderr of the moment, which a live view replaces by one that prints above it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """As `logging.Handler.emit`."""
+        sys.stderr.write(self.format(record) + "\n")
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Configuration: defaults, TOML files and `key=value` overrides become one typed value.
+"""Configuration: defaults, a recipe, TOML files and `key=value` overrides become one typed value.
 
 Law: an unknown key is an error, never ignored. Options of a policy, a search or a value belong to its constructor and
 are checked there (`agent.build.composition`).
@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from agent.errors import ConfigError
+from agent.recipes import named
 from agent.settings import Settings
 
 __all__ = ["Origin", "given", "load", "naming", "origins", "restore", "split"]
@@ -37,18 +38,18 @@ class Origin:
     value: Any
     """The value, as JSON."""
     origin: str
-    """A file, `-c key=value`, the command line, or `default`."""
+    """A recipe, a file, `-c key=value`, the command line, or `default`."""
 
 
 def load(
     files: Sequence[Path] = (), overrides: Sequence[str] = (), flags: Mapping[str, object] | None = None
 ) -> Settings:
-    """Settings from defaults, then files, then overrides (`budget.max_nodes=50`, a TOML value or a bare word), then
-    flags by dotted key; later ones win. A layer that names another policy, search or value drops the options of the
-    earlier one.
+    """Settings from defaults, then the recipe that any of the others names, then files, then overrides
+    (`budget.max_nodes=50`, a TOML value or a bare word), then flags by dotted key; later ones win. A layer that names
+    another policy, search or value drops the options of the earlier one.
 
     Raises:
-        ConfigError: a file that cannot be read, an unknown key, a value of the wrong type.
+        ConfigError: a file that cannot be read, an unknown key or recipe, a value of the wrong type.
     """
     return _folded(_layers(files, overrides, flags or {}))[0]
 
@@ -112,6 +113,28 @@ def _folded(layers: Iterable[tuple[str, dict[str, Any]]]) -> tuple[Settings, dic
 
 
 def _layers(
+    files: Sequence[Path], overrides: Sequence[str], flags: Mapping[str, object]
+) -> list[tuple[str, dict[str, Any]]]:
+    """What the user gives, in order, below it the recipe that it names last."""
+    layers = list(_given(files, overrides, flags))
+    recipe = next((layer["recipe"] for _, layer in reversed(layers) if layer.get("recipe")), None)
+    return [*_recipe(recipe), *layers]
+
+
+def _recipe(name: object) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The settings of a recipe. Raises ConfigError if there is no such recipe, or if it has commands instead."""
+    if not isinstance(name, str):
+        return
+    recipe = named(name)
+    if recipe.kind == "command":
+        raise ConfigError(
+            f"the recipe {name!r} is no search: run {' and then '.join(f'`{line}`' for line in recipe.command)}; "
+            f"more with `ramify recipes {name}`"
+        )
+    yield f"the recipe {name}", dict(recipe.settings)
+
+
+def _given(
     files: Sequence[Path], overrides: Sequence[str], flags: Mapping[str, object]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     for path in files:

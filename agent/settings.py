@@ -14,6 +14,7 @@ from sandboxes import Limits
 
 __all__ = [
     "MODEL_FREE_POLICIES",
+    "OPERATIONAL",
     "BudgetSettings",
     "Choice",
     "CustomPrompts",
@@ -29,6 +30,15 @@ __all__ = [
 
 MODEL_FREE_POLICIES = ("mutate", "edit")
 """Policies that are not a chat model: they enumerate edits."""
+
+OPERATIONAL: dict[str, bool | set[str]] = {
+    "model": {"base_url", "price", "max_concurrent", "stream", "connect_s", "first_token_s", "idle_s", "total_s"},
+    "sandbox": {"paranoid"},
+    "memory": {"path"},
+    "instructions": {"path"},
+    "prompts": {"path"},
+}
+"""Settings that say where, how fast and how carefully a solver works, and not what it does."""
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -253,6 +263,9 @@ class Settings(BaseModel):
     """All settings of a run, with their defaults."""
 
     model_config = _STRICT
+    recipe: str | None = None
+    """A published system by name (`ramify recipes`), whose settings replace the defaults. All other settings that are
+    given win over it."""
     policy: Choice = Choice(name="mutate")
     """`mutate`, `edit` (the same edits, ranked), or the name of a model. `policy = ["mutate", "openai/x"]` names this
     one and a panel."""

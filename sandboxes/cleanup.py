@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["Leftover"]
+__all__ = ["Leftover", "state_dir"]
+
+
+def state_dir() -> Path:
+    """The directory for files of this user that outlive a run."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "ramify"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +26,5 @@ class Leftover:
     """About how much disk space removing it frees; 0 if negligible."""
     remove: Callable[[], bool]
     """Removes it; False if it is in use again."""
+    store: Path | None = None
+    """The store that it belongs to, which need not exist any more; None: it belongs to no single run."""

@@ -261,9 +261,10 @@ def fails(status: int, message: str = "injected", code: str | None = None, **hea
 
 
 class ScriptedServer:
-    """Serves on a free port of 127.0.0.1 while its block lasts. A list is answered from in order, then with 500."""
+    """Serves on a port of 127.0.0.1, a free one unless it is given, while its block lasts. A list is answered from in
+    order, then with 500."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, port: int = 0) -> None:
         self._script = script if callable(script) else iter(list(script))
         self._lock = threading.Lock()
         self.requests: list[dict[str, Any]] = []
@@ -273,7 +274,7 @@ class ScriptedServer:
         self.connections: list[Any] = []
         """The client's address of each."""
         self.over = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
 
     @property
     def url(self) -> str:
@@ -308,7 +309,7 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             models = {"object": "list", "data": [{"id": MODEL, "object": "model", "created": 0, "owned_by": "tests"}]}
-            self._send(Reply(json.dumps(models).encode()) if self.path == "/v1/models" else fails(404), {})
+            self._send(Reply(json.dumps(models).encode()) if self.path in ("/v1/models", "/health") else fails(404), {})
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))

@@ -32,7 +32,7 @@ from agent.policy.chat.transcript import branch, pack
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, Step
-from agent.search.best_of_n import BestOfN
+from agent.search.auto import Auto
 from agent.search.linear import Linear
 from agent.solver.solve import Result, solve
 from agent.untrusted import visible
@@ -157,7 +157,7 @@ class TestASearchWithAModel:
 
     def test_tells_a_new_attempt_what_others_tried_and_tests_show_to_be_wrong(self, tmp_path: Path) -> None:
         script = [says("Perhaps.", WRONG), says("It is this.", ("submit", {})), says(None, RIGHT, TEST)]
-        heard = run_search(tmp_path, script, search=BestOfN(2)).heard
+        heard = run_search(tmp_path, script, search=Auto()).heard
         assert heard[2][:2] == heard[0]
         assert len(heard[2]) == 3
         said = heard[2][2]["content"]

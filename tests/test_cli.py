@@ -525,12 +525,40 @@ class TestHousekeeping:
             return [line for line in ramify("clean", *options, **NO_ENGINE).stdout.splitlines() if "states" in line]
 
         assert said() == []
-        assert said("--states", "--dry-run") == [f"would remove states {ended / 'store'}, 3 MiB"]
+        assert said("--states", "--dry-run") == [f"would remove states of run {ended}, 3 MiB"]
         assert (ended / "store").exists()
-        assert said("--states") == [f"removed states {ended / 'store'}, 3 MiB"]
+        assert said("--states", "--yes") == [f"removed states of run {ended}, 3 MiB"]
         assert not (ended / "store").exists()
         assert (ended / "journal.jsonl").exists()
         assert (stopped / "store").exists()
+
+    def test_clean_asks_before_it_takes_the_states_of_a_run_that_can_be_resumed(self, ramify, recorded, tmp_path):
+        runs = tmp_path / "state" / "ramify" / "runs"
+        limited, solved = runs / "limited", runs / "solved"
+        for each in (limited, solved):
+            shutil.copytree(recorded, each)
+            (each / "store").mkdir()
+        with Run.open(solved) as run:
+            run.record(Ended("solved", "SOLVED", 3, True, None, 2.0, {}))
+        said = ramify("clean", "--states", **NO_ENGINE)
+        refused(said, 2, "1 run that can be resumed", str(limited), "--dry-run", "--yes")
+        assert (limited / "store").exists()
+        shutil.rmtree(limited)
+        assert f"removed states of run {solved}, " in ramify("clean", "--states", **NO_ENGINE).stdout
+
+    @pytest.mark.parametrize(("answer", "kept"), [("n", True), ("y", False)])
+    def test_clean_takes_them_where_a_person_says_so(self, environment, recorded, tmp_path, answer, kept):
+        run = tmp_path / "state" / "ramify" / "runs" / "limited"
+        shutil.copytree(recorded, run)
+        (run / "store").mkdir()
+        ours, theirs = os.openpty()
+        os.write(ours, f"{answer}\n".encode())
+        command = [*RAMIFY, "clean", "--states"]
+        done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, env=environment | NO_ENGINE)
+        assert f"{run} can be resumed" in done.stderr
+        assert (run / "store").exists() == kept
+        os.close(ours)
+        os.close(theirs)
 
     def test_clean_leaves_a_run_that_is_in_use(self, ramify, recorded, tmp_path):
         busy = tmp_path / "state" / "ramify" / "runs" / "busy"

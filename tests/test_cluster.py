@@ -280,7 +280,7 @@ class TestWhatCannotBe:
 
     def test_without_ray_says_how_to_get_it(self, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "ray", None)
-        assert "pip install 'ramify[ray]'" in str(self.run(suite, tmp_path, "--executor", "ray"))
+        assert "pip install 'ray[default]'" in str(self.run(suite, tmp_path, "--executor", "ray"))
 
 
 class TestNeighbours:

@@ -3,10 +3,11 @@
 import pytest
 from typer.testing import CliRunner
 
+from agent.build.factories import POLICIES
 from agent.cli.config import app
 from agent.config import load, origins, restore
 from agent.errors import ConfigError
-from agent.settings import Settings
+from agent.settings import MODEL_FREE_POLICIES, Settings
 
 
 def refusal(*overrides, files=()):
@@ -79,6 +80,9 @@ class TestPanels:
         settings = load(overrides=["model.body.tool_choice=required", 'model.body.structured_outputs={choice=["a"]}'])
         assert settings.model.body == {"tool_choice": "required", "structured_outputs": {"choice": ["a"]}}
         assert restore(settings.model_dump(mode="json")) == settings
+
+    def test_a_policy_that_can_be_made_is_not_taken_for_a_model(self):
+        assert set(MODEL_FREE_POLICIES) == set(POLICIES)
 
     def test_a_gate_is_one_that_exists(self):
         assert load(overrides=["gate=strict"]).gate == "strict"

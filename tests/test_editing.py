@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.actions import BadCall, Edit, Replacement, Write, as_call, parse, schema
-from agent.actions.replacing import NoSuchPlace, edited
+from agent.actions.replacing import NoSuchPlace, edited, taken_back
 from sandboxes import Provider, Sandbox, Snapshot, Workspace
 from tests.acting import do
 
@@ -121,6 +121,16 @@ class TestAnEditOfAText:
             before = text + missing
         assert after.text == before + will + ("" if will.endswith("\n") else end) + text[len(before) :]
         assert after.first == number
+
+    @settings(max_examples=4_000 // EXAMPLES, deadline=None)
+    @given(DRAWN)
+    def test_can_be_taken_back_by_one_edit_of_whole_lines(self, drawn: bytes) -> None:
+        for data in examples(drawn, 12):
+            before, after = (text.replace("\udcff", "\n").replace("\r", "") for text in pieces(data, 2))
+            if before != after and after:
+                undo = taken_back("f", before, after)
+                assert undo is not None
+                assert edited(after, undo.old, undo.new, undo.line).text == before
 
     def test_needs_a_line_where_the_text_is_not_unique(self) -> None:
         assert "3 times, at lines 1, 3, 4" in refusal("x\ny\nx\nx\n", "x", "z")

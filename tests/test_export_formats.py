@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.actions import Edit, Observation, Write
+from agent.actions import Edit, Observation, Shell, Write
 from agent.actions.replacing import edited
 from agent.analysis.minimize import NOTE, Shortened
 from agent.models.scripted import answer
@@ -300,22 +300,28 @@ class TestRevision:
                 text = edited(text, given["old_str"], given["new_str"], given.get("line")).text
         assert text == "a = 2\nb = 2\n"
 
-    def test_refuses_what_edits_cannot_undo(self, tmp_path: Path) -> None:
+    def test_refuses_what_the_run_does_not_know_how_to_undo(self, tmp_path: Path) -> None:
         whole = Step((Write("f.py", "new"),), (Observation("Replaced all of f.py."),))
         with wrong_then_right(tmp_path, [whole], [0.1]) as run:
-            assert rows(run, "revision") == [{"refused": "the worse way cannot be undone by edits"}]
+            (row,) = rows(run, "revision")
+        assert row == {"refused": "the run does not know how to undo a change of the worse way"}
+
+    def test_refuses_commands_that_may_have_changed_files(self, tmp_path: Path) -> None:
+        moved = Step((Shell("mv f.py g.py"),), (Observation("exit code: 0"),))
+        with wrong_then_right(tmp_path, [moved], [0.1]) as run:
+            assert rows(run, "revision") == [{"refused": "the worse way ran a shell command that changed files"}]
 
     def test_refuses_a_turn_of_which_it_is_not_known_what_its_calls_did(self, tmp_path: Path) -> None:
         cut_off = Step((Edit("f.py", "b = 1", "b = 9"), Edit("f.py", "c = 1", "c = 9")), (Observation("Edited f.py."),))
         with wrong_then_right(tmp_path, [cut_off], [0.1]) as run:
-            assert rows(run, "revision") == [{"refused": "the worse way cannot be undone by edits"}]
+            assert rows(run, "revision") == [{"refused": "not all actions of the worse way were carried out"}]
 
     def test_passes_over_what_was_tried_after_the_task_was_solved(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
         made.add(0, 1.0, [replacing("a = 1", "a = 2")])
         made.add(1, 0.1, [replacing("b = 1", "b = 9")])
         with made.close() as run:
-            assert rows(run, "revision") == []
+            assert rows(run, "revision") == [{"refused": "no way of the run is worse than the right one"}]
 
     def test_makes_as_many_rows_as_it_may_whatever_is_refused(self, tmp_path: Path) -> None:
         whole = Step((Write("f.py", "new"),), (Observation("Replaced all of f.py."),))
@@ -345,7 +351,7 @@ class TestRevision:
 
     def test_passes_over_leaves_that_are_hardly_worse(self, tmp_path: Path) -> None:
         with wrong_then_right(tmp_path, [replacing("b = 1", "b = 9")], [0.2]) as run:
-            assert rows(run, "revision", gap=0.8) == []
+            assert rows(run, "revision", gap=0.8) == [{"refused": "no way of the run is worse than the right one"}]
             assert len(rows(run, "revision", gap=0.79)) == 1
 
 

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from agent.budget import Budget
 from agent.engine.components import Components
+from agent.engine.engine import Engine
 from agent.engine.scheduled_replay import follow
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
 from agent.run.run import Run
 from agent.run.schedule import ScheduleEntry, schedule
 from agent.search.linear import Linear
-from agent.solver.solve import search, solve
+from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.policies import Scripted
 from tests.projects import means, task
@@ -110,7 +111,7 @@ def test_a_defect_while_something_is_done_again_ends_the_search_for_all_who_wait
         raise ZeroDivisionError("a defect")
 
     parts = Components(provider, Scripted(breaks), Linear(), PassingTests(), Budget(), baseline_runs=1)
-    again = partial(search, schedule=[(ScheduleEntry(0, 1, 0),)])
+    again = partial(Engine, schedule=[(ScheduleEntry(0, 1, 0),)])
     with Run.open(tmp_path / "run") as run, pytest.raises(ZeroDivisionError, match="a defect"):
         solve(task(means(tmp_path / "repo")), parts, run, begin=again)
     assert parts.halt.reached()

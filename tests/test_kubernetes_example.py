@@ -49,7 +49,7 @@ def test_the_command_of_the_cluster_is_one_that_ramify_takes() -> None:
 def test_the_command_of_the_pod_is_one_that_ramify_takes() -> None:
     box = at(recipe("job.yaml"), "spec.template.spec.containers.0")
     given = parsed([*box["command"], *box["args"]])
-    assert (given["executor"], given["workers"], given["total_usd"]) == ("local", 4, 50.0)
+    assert (given["executor"], given["at_once"], given["total_usd"]) == ("local", 4, 50.0)
 
 
 def test_a_command_line_that_ramify_does_not_take_is_noticed_here() -> None:

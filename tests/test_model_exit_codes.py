@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -112,6 +113,7 @@ def test_a_fault_that_lasts_ends_with_its_exit_code_and_says_why(told: Told, nam
     done = told.ended[name]
     assert done.returncode == code, done.stderr
     assert words in done.stderr
+    assert words in json.loads(done.stdout)["error"]
     assert json.loads(done.stdout)["status"] == "no_patch"
     assert "Traceback" not in done.stderr
     assert KEY not in done.stdout + done.stderr
@@ -124,6 +126,23 @@ def test_faults_that_pass_end_in_a_patch_of_the_same_run(told: Told) -> None:
     assert (facts["status"], facts["verified"]) == ("solved", True)
     assert FIX in Path(facts["patch_path"]).read_text()
     assert told.asked >= 2 * len(PASSING) + 1
+
+
+def test_what_is_asked_again_is_shown_a_line_each(told: Told) -> None:
+    lines = [line for line in told.ended["solved"].stderr.splitlines() if "attempt 2 of 8" in line]
+    assert any("openai/tiny: 500: " in line for line in lines)
+
+
+def test_a_server_that_is_not_there_ends_the_run_at_once_with_its_address(namespaces: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.2", 0)) as closed:
+        address = f"http://127.0.0.2:{closed.getsockname()[1]}"
+    env = {**os.environ, "OPENAI_API_KEY": KEY, "XDG_STATE_HOME": str(tmp_path)}
+    options = ["--policy", "openai/tiny", "-c", f"model.base_url={address}/v1", "-c", "sandbox.kind=namespace"]
+    done = ramify(["solve", "--issue", "x", *options, "--json"], cwd=means(tmp_path / "repo"), env=env)
+    assert done.returncode == 4, done.stderr
+    assert f"no connection to {address}: [Errno 111] Connection refused" in done.stderr
+    assert "attempt" not in done.stderr
+    assert json.loads(done.stdout)["stop"] == "failed"
 
 
 def test_all_sessions_are_in_one_journal_that_holds_no_key(told: Told) -> None:

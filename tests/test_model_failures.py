@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import threading
 import time
@@ -14,10 +15,12 @@ import pytest
 from agent.budget import Usage
 from agent.errors import ConfigError, ModelError, PolicyError, Stopped
 from agent.models.halt import Halt
+from agent.models.litellm import LiteLLMModel
+from agent.models.openai import OpenAIModel
 from agent.models.pace import pace_of
 from agent.models.retry import wait_asked_for
 from tests.clients import HELLO, KEY, Client, Clock, Serve
-from tests.scripted_server import Reply, fails, says
+from tests.scripted_server import Reply, ScriptedServer, fails, says
 
 
 class TestAFailureThatMayPass:
@@ -81,17 +84,36 @@ class TestAFailureThatMayPass:
     def test_tells_its_wait_in_seconds_or_as_a_date(self, headers: dict[str, str], seconds: float | None) -> None:
         assert wait_asked_for(headers, now=lambda: 1000.0) == seconds
 
-    def test_may_be_a_server_that_is_not_there(self, serve: Serve, client: Client) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as closed:
-            port = closed.getsockname()[1]
+    def test_may_be_a_server_that_has_answered_and_is_gone(
+        self, serve: Serve, client: Client, caplog: pytest.LogCaptureFixture
+    ) -> None:
         clock = Clock()
-        with pytest.raises(ModelError, match="openai/tiny") as caught:
-            client(f"http://127.0.0.1:{port}/v1", retry=clock.retry(attempts=2)).complete(HELLO)
+        with ScriptedServer([says("x")]) as server:
+            model = client(server, retry=clock.retry(attempts=2))
+            model.complete(HELLO)
+        with pytest.raises(ModelError, match=r"openai/tiny.*2 attempts") as caught:
+            model.complete(HELLO)
         assert len(clock.asked) == 1
         assert caught.value.usage == Usage()
+        [shown] = [each.getMessage() for each in caplog.records if each.name == "agent.models.retry"]
+        assert re.fullmatch(r"openai/tiny: .*; attempt 2 of 2 in .* s", shown)
 
 
 class TestAFailureForGood:
+    @pytest.mark.parametrize("interface", [OpenAIModel, LiteLLMModel])
+    def test_is_a_server_that_refuses_the_first_connection(
+        self, monkeypatch: pytest.MonkeyPatch, interface: type[OpenAIModel | LiteLLMModel]
+    ) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        with socket.create_server(("127.0.0.2", 0)) as closed:
+            address = f"http://127.0.0.2:{closed.getsockname()[1]}"
+        clock = Clock()
+        model = interface("openai/tiny", base_url=f"{address}/v1", retry=clock.retry())
+        with pytest.raises(ModelError, match=f"no connection to {address}: .*refused; .*model.base_url"):
+            model.complete(HELLO)
+        model.close()
+        assert clock.asked == []
+
     @pytest.mark.parametrize(
         ("fault", "error"),
         [

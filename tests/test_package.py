@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SHIPPED = {"agent", "sandboxes", "benchmarks", "prompts"}
+SHIPPED = {"ramify", "agent", "sandboxes", "benchmarks", "prompts"}
 EXPERIMENTS = ("benchmarks/perf/", "benchmarks/flywheel/")
 
 
@@ -31,7 +31,7 @@ def wheel(tmp_path_factory):
 
 
 class TestWheel:
-    def test_it_ships_the_four_packages_and_never_the_tests(self, wheel):
+    def test_it_ships_its_packages_and_never_the_tests(self, wheel):
         assert {name.split("/")[0] for name in wheel if ".dist-info/" not in name} == SHIPPED
 
     def test_it_ships_every_tracked_file_of_them_but_experiments(self, wheel):
@@ -81,9 +81,57 @@ class TestImporting:
         said = python("-c", program)
         assert said.stdout.strip() == "[]", said.stderr
 
-    def test_every_public_name_of_the_library_exists(self):
-        said = python("-c", "import agent; print([name for name in agent.__all__ if not hasattr(agent, name)])")
-        assert said.stdout.strip() == "[]", said.stderr
+    @pytest.mark.parametrize("library", ["agent", "ramify"])
+    def test_every_public_name_of_the_library_exists_and_is_listed(self, library):
+        program = f"import {library} as it; print([name for name in it.__all__ if not hasattr(it, name)], dir(it))"
+        said = python("-c", program).stdout.strip()
+        assert said.startswith("[] ")
+        assert "'solve'" in said
+
+    def test_the_library_is_the_same_under_both_names(self):
+        assert python("-c", "import agent, ramify; assert ramify.solve is agent.solve").returncode == 0
+
+
+class TestARepositoryWithPackagesOfTheSameNames:
+    @pytest.fixture
+    def there(self, tmp_path):
+        for name in ("agent", "prompts", "sandboxes"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "__init__.py").write_text("raise SystemExit('a stranger')\n")
+
+        def run(*argv):
+            env = os.environ | {"PYTHONPATH": f".{os.pathsep}{ROOT}"}
+            return subprocess.run([sys.executable, *argv], cwd=tmp_path, env=env, capture_output=True, text=True)
+
+        return run
+
+    def test_does_not_keep_the_command_from_running(self, there):
+        assert "a stranger" in there("-m", "agent", "--version").stderr
+        said = there("-c", "import sys; from ramify.__main__ import main; sys.argv[1:] = ['config', 'show']; main()")
+        assert (said.returncode, "max_nodes" in said.stdout) == (0, True), said.stderr
+
+    def test_does_not_keep_the_library_from_being_imported(self, there):
+        said = there("-c", "from ramify import Settings, solve; print(Settings().seed, solve.__module__)")
+        assert said.stdout.split() == ["0", "agent.build.composition"], said.stderr
+
+    def test_is_named_where_it_is_imported_already(self, there):
+        said = there("-c", "import sys; sys.modules['agent'] = type(sys)('agent')\nfrom ramify import solve")
+        assert "another package `agent` is imported here already" in said.stderr
+
+
+def test_the_library_has_the_names_of_agent_and_workspace_under_the_name_of_the_distribution():
+    import agent
+    import ramify
+    from sandboxes import Workspace
+
+    assert dir(ramify) == sorted([*agent.__all__, "Workspace"])
+    assert all(getattr(ramify, name) is getattr(agent, name) for name in agent.__all__)
+    assert ramify.Workspace is Workspace
+
+
+def test_the_command_is_started_where_no_other_package_is_imported_first():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {"ramify": "ramify.__main__:main"}
 
 
 def test_dependencies_between_the_packages_run_one_way():
@@ -121,6 +169,14 @@ def syntax():
         for name, file in files.items()
         if not name.startswith(TOOLS)
     }
+
+
+def test_no_message_advises_to_install_ramify_from_an_index_where_another_project_has_the_name(syntax):
+    texts = [(name, node.value) for name, nodes in syntax.items() for node in nodes if isinstance(node, ast.Constant)]
+    assert texts
+    assert [
+        each for each in texts if isinstance(each[1], str) and re.search(r"ramify\[|pip install ramify", each[1])
+    ] == []
 
 
 class TestGit:

@@ -200,44 +200,66 @@ def step(job, name):
     return next(each for each in job["steps"] if each.get("name") == name)
 
 
-def test_the_steps_of_the_action_turn_a_red_build_into_a_patch_and_tell_the_pipeline(namespaces, red, tmp_path):
+@pytest.fixture
+def search(red, tmp_path):
+    """Runs the search step of the action, with these inputs."""
     action = yaml.safe_load((ROOT / "action.yml").read_text())
-    inputs = {name: each["default"] for name, each in action["inputs"].items()}
     report = report_of(red, tmp_path / "report.xml")
-    inputs |= {
-        "from-junit": str(report),
-        "goal-tests": f"{GOAL}\n\n",
-        "settings": f"budget.max_nodes=200\n{PLAIN}",
-        "max-seconds": "300",
-    }
-    search = step(action["runs"], "Search")
-    given = {
-        name: str(ROOT) if "action_path" in text else inputs[re.search(r"inputs\.([\w-]+)", text)[1]]
-        for name, text in search["env"].items()
-    }
     temp = tmp_path / "temp"
     (temp / "ramify").mkdir(parents=True)
-    given |= {
-        "RUNNER_TEMP": str(temp),
-        "GITHUB_OUTPUT": str(tmp_path / "out"),
-        "GITHUB_STEP_SUMMARY": str(tmp_path / "md"),
-    }
-    done = subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", search["run"]],
-        cwd=red,
-        env=environment(tmp_path, **given),
-        capture_output=True,
-    )
+
+    def search(settings="", **given):
+        inputs = {name: each["default"] for name, each in action["inputs"].items()}
+        inputs |= {"from-junit": str(report), "settings": f"{settings}\n{PLAIN}"}
+        inputs |= {name.replace("_", "-"): value for name, value in given.items()}
+        step_ = step(action["runs"], "Search")
+        variables = {
+            name: str(ROOT) if "action_path" in text else inputs[re.search(r"inputs\.([\w-]+)", text)[1]]
+            for name, text in step_["env"].items()
+        }
+        files = {"GITHUB_OUTPUT": str(tmp_path / "out"), "GITHUB_STEP_SUMMARY": str(tmp_path / "md")}
+        env = environment(tmp_path, **variables, **files, RUNNER_TEMP=str(temp))
+        return subprocess.run(["bash", "-eo", "pipefail", "-c", step_["run"]], cwd=red, env=env, capture_output=True)
+
+    return search
+
+
+def test_the_steps_of_the_action_turn_a_red_build_into_a_patch_and_tell_the_pipeline(namespaces, search, tmp_path):
+    done = search("budget.max_nodes=200", goal_tests=f"{GOAL}\n\n", max_seconds="300")
     assert done.returncode == 0, done.stderr
     told = outputs_of(tmp_path / "out")
     assert (told["status"], told["resolved"], told["exit_code"], told["cost_usd"]) == ("solved", "true", "0", "0.0")
-    assert {text.split("outputs.")[1].rstrip(" }") for text in (o["value"] for o in action["outputs"].values())} == set(
-        told
-    )
-    assert Path(told["patch_path"]) == temp / "ramify.diff"
+    outputs = yaml.safe_load((ROOT / "action.yml").read_text())["outputs"].values()
+    assert {text.split("outputs.")[1].rstrip(" }") for text in (each["value"] for each in outputs)} == set(told)
+    assert Path(told["patch_path"]) == tmp_path / "temp" / "ramify.diff"
     page = (tmp_path / "md").read_text()
     assert page.startswith("### Ramify: solved\n")
     assert f"+{FIX}" in page
+
+
+def test_a_search_that_runs_out_of_time_does_not_fail_the_step_of_the_action(namespaces, search, tmp_path):
+    done = search(max_seconds="0.5")
+    assert done.returncode == 0, done.stderr
+    assert outputs_of(tmp_path / "out")["exit_code"] == "124"
+
+
+def test_an_error_fails_the_step_of_the_action_and_is_told_to_the_pipeline(search, tmp_path):
+    assert search("search.nam=mcts").returncode == 3
+    assert outputs_of(tmp_path / "out") == {"exit_code": "3"}
+    page = (tmp_path / "md").read_text()
+    assert page.startswith("### Ramify: error\n")
+    assert "search.nam" in page
+
+
+def test_an_input_that_the_command_does_not_take_is_told_to_the_pipeline_as_well(search, tmp_path):
+    assert search(max_seconds="soon").returncode == 2
+    assert (tmp_path / "out").read_text() == "exit_code=2\n"
+    assert "exit code 2" in (tmp_path / "md").read_text()
+
+
+def test_the_page_on_pipelines_explains_every_reason_to_stop():
+    page = (ROOT / "docs" / "tutorials" / "pipeline.md").read_text()
+    assert [stop.name for stop in Stop if f"`{stop.name.lower()}`" not in page] == []
 
 
 def test_the_steps_of_the_workflow_propose_a_patch_that_was_checked(red, tmp_path):
@@ -247,6 +269,7 @@ def test_the_steps_of_the_workflow_propose_a_patch_that_was_checked(red, tmp_pat
     tokens = {each for step in propose["steps"] for each in step.get("env", {}).values() if "token" in each.lower()}
     assert tokens == {"${{ github.token }}"}
     assert "secrets." not in json.dumps(propose)
+    assert "github.run_attempt" in step(propose, "Propose it")["env"]["BRANCH"]  # the branch of a first run stays
     origin = tmp_path / "origin.git"
     git(red, "clone", "-q", "--bare", str(red), str(origin))
     git(red, "remote", "add", "origin", str(origin))

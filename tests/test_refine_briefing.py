@@ -227,7 +227,7 @@ class TestAPlan:
                 raise said
             return said
 
-        assert Planner(ScriptedModel(says), max_mends=1).draw(task(Path("unused")), [GOOD]) is None
+        assert Planner(ScriptedModel(says)).draw(task(Path("unused")), [GOOD]) is None
 
     def test_is_not_taken_for_impossible_where_the_budget_is_spent(self) -> None:
         def ask(*given: object, **sampling: object) -> Any:

@@ -262,6 +262,10 @@ def test_which_policy_searches_is_not_for_the_settings_to_say(tmp_path: Path) ->
         (["--learn", "model", "--train-python", FALSE], f"{FALSE} has no trl: name an interpreter that has it with"),
         (["--learn", "model", "--train-python", "/nowhere/python"], "/nowhere/python cannot be run"),
         (["--learn", "luck"], "--learn 'luck': give counts or model"),
+        (["--learn", "sft"], "--learn 'sft': give counts or model, or a chat model with --policy MODEL_DIR"),
+        (["--policy", "x", "--learn", "counts"], "--learn 'counts': with --policy give one of sft, dpo, kto, grpo"),
+        (["--policy", "x", "--model", "y"], "--model y is for the policy `edit`"),
+        (["--policy", "x"], "x is not a folder with a checkpoint"),
     ],
 )
 def test_what_is_wrong_with_a_round_is_said_before_anything_is_searched(flags: list[str], said: str) -> None:

@@ -262,6 +262,27 @@ class TestLeftovers:
             for volume in volumes.values():
                 remove_volume(engine, volume.name)
 
+    def test_cleaning_takes_only_what_this_user_and_state_directory_made_unless_all_is_asked_for(
+        self, engine: docker.DockerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        gone = {"ramify.pid": dead_process()}
+        own = labels("ramify-test", tmp_path / "run" / "store") | gone
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
+        another = labels("ramify-test", tmp_path / "run" / "store") | gone
+        monkeypatch.undo()
+        unnamed = {name: value for name, value in another.items() if name != "ramify.user"}
+        made = {engine.volumes.create(labels=marks).name for marks in (another, unnamed)}
+        mine = engine.volumes.create(labels=own).name
+        try:
+            for all_users, expected in ((False, {mine}), (True, {mine, *made})):
+                found = [*leftovers(engine, lambda store: False, 10 * 365 * 24 * 3600, all_users=all_users)]
+                stores = {left.name.removeprefix("volume "): left.store for left in found}
+                assert stores.keys() & {mine, *made} == expected
+            assert stores[mine] == tmp_path / "run" / "store"
+        finally:
+            for volume in (mine, *made):
+                remove_volume(engine, volume)
+
     def test_states_go_when_their_store_is_not_wanted_and_their_owner_is_gone(
         self, engine: docker.DockerClient, tmp_path: Path
     ) -> None:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from agent.actions import Edit, RunTests, Shell, Submit, Write
-from agent.analysis.report.summary import as_json
+from agent.analysis.report.summary import as_json, as_text
 from agent.budget import Budget, Stop
 from agent.engine.components import Components
 from agent.errors import MeasureError, ModelError, PolicyError, UsageError
@@ -84,6 +84,16 @@ def test_partial_progress_is_an_improvement(attempt, repo):
     result, _ = attempt(edits(FIX))
     assert (result.status, result.verified) == ("improved", True)
     assert result.final == {"passed": 4, "failed": 1}
+
+
+def test_a_state_that_looked_better_and_is_refused_is_named_with_the_tests_that_it_breaks(attempt, repo):
+    (repo / "test_more.py").write_text("def test_never():\n    assert False\n")
+    breaking = "    if len(numbers) == 3:\n        return 1\n" + FIX
+    result, run = attempt(edits(breaking))
+    assert (result.status, run.tree.best().id) == ("no_patch", 1)
+    said = "state 1 looked better, but the full test run broke 1 test: test_means.py::test_mean_of_some"
+    assert result.notes[0] == said
+    assert f"note     {said}" in as_text(result, None)
 
 
 def test_two_edits_that_lead_to_one_state_are_measured_once(attempt):

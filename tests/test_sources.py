@@ -435,7 +435,7 @@ def test_a_set_that_datasets_saved_is_read_with_all_its_parts_and_none_of_its_ca
 def test_parquet_without_its_library_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     (tmp_path / "test.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UsageError, match=r"needs pyarrow to be read: pip install 'ramify\[bench\]'"):
+    with pytest.raises(UsageError, match=r"needs pyarrow to be read: pip install pyarrow"):
         open_source(str(tmp_path / "test.parquet"), tmp_path / "clones")
 
 
@@ -448,7 +448,7 @@ def test_parquet_without_its_library_names_the_remedy(tmp_path: Path, monkeypatc
         ([{**rows.CLASSIC, "instance_id": "../x"}], "cannot name a folder"),
         ([{**rows.CLASSIC, "test_patch": "no patch"}], "instance 1 "),
         ([{**rows.FIFTH, "test_patch": "no patch"}], "instance 1 "),
-        ({"astropy": rows.CLASSIC}, "is not a JSON array with an object for each instance"),
+        ({"astropy": rows.CLASSIC}, "is not a JSON array of objects, one for each instance"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_named_with_the_row(tmp_path: Path, content: object, message: str) -> None:

@@ -1,10 +1,11 @@
 """A search as a library: an iterator of events that ends with the result, and that can be left at any time."""
 
+import dataclasses
 import threading
 
 import pytest
 
-from agent import Task, iter_solve, load
+from agent import Task, iter_solve, load, solve
 from agent.budget import Stop
 from agent.errors import UsageError
 from agent.run.events import Started
@@ -52,3 +53,31 @@ def test_what_goes_wrong_is_raised_where_the_loop_is(namespaces, tmp_path):
     task = Task("bug", "x", Workspace(path=repo), "python3 -m pytest -q", goal_tests=("test_means.py::test_gone",))
     with pytest.raises(UsageError, match="there is no test"):
         list(iter_solve(task, load(overrides=["measure.baseline_runs=1", *PLAIN]), tmp_path / "run"))
+
+
+@pytest.fixture
+def run(namespaces, task, tmp_path):
+    """A run of the task that found nothing and has ended."""
+    solve(task, load(overrides=["budget.max_nodes=1", *PLAIN]), tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_a_directory_with_a_run_of_another_task_is_refused_and_the_difference_named(run, task, tmp_path):
+    other = commit(tmp_path / "other", {"means.py": SOURCE, "test_means.py": TESTS})
+    with pytest.raises(UsageError, match=r"statement 'mean of nothing', now 'x'.*ramify resume .*another directory"):
+        solve(dataclasses.replace(task, statement="x"), load(overrides=PLAIN), run)
+    with pytest.raises(UsageError, match=r"workspace\.path '.*/repo', now '.*/other'"):
+        solve(dataclasses.replace(task, workspace=Workspace(path=other)), load(overrides=PLAIN), run)
+    with pytest.raises(UsageError, match=r"test_command '.*', now 'make test'"):
+        solve(dataclasses.replace(task, test_command="make test"), load(overrides=PLAIN), run)
+
+
+def test_a_directory_with_a_run_of_other_settings_is_refused_and_the_difference_named(run, task):
+    with pytest.raises(UsageError, match=r"search\.name 'auto', now 'mcts'; seed 0, now 3\."):
+        solve(task, load(overrides=["search=mcts", "seed=3", *PLAIN]), run)
+
+
+def test_a_directory_with_a_run_of_the_same_task_and_settings_is_continued_with_a_higher_limit(run, task):
+    result = solve(task, load(overrides=["workers=2", *PLAIN]), run)
+    assert (result.status, result.run_dir) == ("solved", run)
+    assert solve(task, load(overrides=PLAIN), run).patch == result.patch

@@ -242,7 +242,7 @@ def told(history, *answers: object, ask=directly) -> tuple[Summary, ScriptedMode
     says = [answer(each if isinstance(each, str) else f"So:\n{json.dumps(each)}") for each in answers]
     model = ScriptedModel(says, name="tiny")
     (rollout,) = history.run.rollouts()
-    return ModelSummariser(model, 1).summarise(TASK, history.run, None, rollout, ask), model
+    return ModelSummariser(model).summarise(TASK, history.run, None, rollout, ask), model
 
 
 def test_a_truthful_model_adds_its_words_and_nothing_else(half):
@@ -292,7 +292,7 @@ def test_a_model_that_says_other_than_the_record_is_flagged_and_the_record_stand
 )
 def test_an_account_that_cannot_be_read_is_mended_and_else_the_journals_summary_stands(half, unreadable):
     assert told(half, unreadable, TRUTH)[0].author == "tiny"
-    assert told(half, unreadable, unreadable)[0] == the_last(half)
+    assert told(half, *[unreadable] * 3)[0] == the_last(half)
 
 
 def test_where_a_limit_is_reached_nothing_stands_for_the_models_words(half):

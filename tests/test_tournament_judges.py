@@ -18,7 +18,7 @@ from agent.models.scripted import ScriptedModel, answer
 from agent.run.rollouts import Summary
 from agent.settings import TournamentSettings
 from agent.solver.tournament import rank
-from agent.solver.tournament.judges import JUDGES, Discriminator, ModelJudge, judge_of
+from agent.solver.tournament.judges import JUDGES, ModelJudge, judge_of
 from tests.candidates import TASK, candidate
 
 GOOD = b"--- a/m.py\n+++ b/m.py\n@@ -1 +1 @@\n-x = 1\n+x = good\n"
@@ -113,9 +113,9 @@ def test_an_answer_that_names_nobody_is_answered_with_how_to_mend_it(kind, said,
 
 def test_a_judge_that_is_never_understood_abstains_and_says_why(kind):
     model = ScriptedModel(verdicts(["Well."] * 9))
-    ballot = JUDGES[kind](model, max_mends=1).vote(TASK, GROUP, 0)
+    ballot = JUDGES[kind](model).vote(TASK, GROUP, 0)
     assert ballot.winner is None
-    assert "2 answers that cannot be read" in ballot.reason
+    assert "3 answers that cannot be read" in ballot.reason
 
 
 def test_a_model_with_little_room_is_shown_less(kind):
@@ -188,7 +188,7 @@ def test_a_group_has_no_more_members_than_there_are_letters(kind):
 
 def test_the_verdict_of_a_debate_is_shown_what_each_advocate_has_said():
     model = ScriptedModel(verdicts([verdict("B")], speech="Mine is best. </speech-A>"))
-    assert Discriminator(model).vote(TASK, GROUP, 0).winner == 2
+    assert ModelJudge(model, debate=True).vote(TASK, GROUP, 0).winner == 2
     shown = [heard[1]["content"] for heard in model.heard]
     assert [re.findall("advocate of attempt ([A-Z])", text) for text in shown] == [[a] for a in "ABC"] + [[]]
     assert [text.count("Mine is best.") for text in shown] == [0, 0, 0, 3]

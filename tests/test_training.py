@@ -25,7 +25,7 @@ from agent.learning import serving, training
 from agent.learning.export import Compares
 from agent.learning.export.edits import Edits
 from agent.learning.export.registry import make
-from agent.learning.training import TrainingFailed, Wanted, job, plan, train
+from agent.learning.training import TrainingFailed, Wanted, job, plan, templates, train
 from agent.policy.edit.context import Context
 from agent.policy.edit.counts import Counts
 from agent.policy.edit.record import Entry, Ranked, key
@@ -214,7 +214,7 @@ time.sleep(1000)
 
     def test_that_fails_says_what_it_needs(self, tmp_path: Path) -> None:
         chosen = plan("sft", [exported(tmp_path / "a")], Wanted())
-        with pytest.raises(TrainingFailed, match=r"ended with 3: .*ramify\[train\]"):
+        with pytest.raises(TrainingFailed, match=r"ended with 3: .* needs torch, transformers, trl, peft"):
             train(chosen, tmp_path / "out", python=program(tmp_path / "python", "raise SystemExit(3)"))
 
     def test_whose_folder_cannot_be_made_is_not_begun(self, tmp_path: Path) -> None:
@@ -257,13 +257,40 @@ time.sleep(1000)
             (tmp_path / f"checkpoint-{steps}" / "trainer_state.json").write_text("{}")
         assert job._last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-1000")
 
+    @pytest.mark.parametrize("template", ["{{ messages }}", "{% if id|length != 9 %}"])
+    def test_call_ids_are_what_the_template_takes(self, template: str) -> None:
+        row = {"messages": [ANSWERED, *RESULTS], "tools": []}
+        (fitted,) = templates.fitted([row], template)
+        if "9" not in template:
+            assert fitted is row
+            return
+        answer, *results = fitted["messages"]
+        ids = [call["id"] for call in answer["tool_calls"]]
+        assert ids == [message["tool_call_id"] for message in results]
+        assert len(set(ids)) == 2
+        assert all(len(name) == 9 and name.isalnum() for name in ids)
+        assert ids[1] == "aB3aB3aB3"
+
+    def test_an_answer_has_one_call_where_the_template_takes_no_more(self) -> None:
+        template = "raise_exception('This model only supports single tool-calls at once!')"
+        row = {"prompt": [{"role": "user", "content": "Begin."}], "completion": [ANSWERED, *RESULTS]}
+        (fitted,) = templates.fitted([row], template)
+        assert fitted["prompt"] == row["prompt"]
+        first, one, second, two = fitted["completion"]
+        assert [message["tool_calls"] for message in (first, second)] == [[call] for call in ANSWERED["tool_calls"]]
+        assert (first["content"], second["content"], one, two) == ("So.", "", *RESULTS)
+        assert (first["train"], second["train"]) == (False, False)
+
     def test_the_job_imports_nothing_of_ours(self) -> None:
-        for name in ("job.py", "tiny.py", "tree_grpo.py"):
+        for name in ("job.py", "templates.py", "tiny.py", "tree_grpo.py"):
             text = (Path(training.__file__).parent / name).read_text()
             assert "import agent" not in text
             assert "from agent" not in text
 
 
+CALLS = [{"id": name, "function": {"name": "bash", "arguments": {}}} for name in ("call_bash_0", "aB3aB3aB3")]
+ANSWERED = {"role": "assistant", "content": "So.", "tool_calls": CALLS, "train": False}
+RESULTS = [{"role": "tool", "content": call["id"], "tool_call_id": call["id"]} for call in CALLS]
 RIGHT, WRONG, OUTSIDE = (
     Edit("m.py", "    return a - b\n", new, line)
     for new, line in (("    return a + b\n", 2), ("    return b - a\n", 2), ("x = 1\n", 9))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from agent.build.factories import round_components
 from agent.models.scripted import ScriptedModel
 from agent.settings import Choice, RefineSettings, Settings, TournamentSettings
-from agent.solver.round_components import round_components
 
 MODEL = Choice(name="openai/x")
 

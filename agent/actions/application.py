@@ -11,7 +11,7 @@ from typing import assert_never
 from agent.actions import shell
 from agent.actions.excerpt import OBSERVATION_BYTES, excerpt, printable
 from agent.actions.irreversible import Kind, irreversible
-from agent.actions.replacing import NoSuchPlace, carried_out, numbered
+from agent.actions.replacing import NoSuchPlace, carried_out, numbered, taken_back, takes_back
 from agent.actions.types import Action, Debug, Edit, Invalid, Observation, RunTests, Search, Shell, Submit, View, Write
 from agent.errors import MeasureError
 from agent.untrusted import terminal_text
@@ -167,7 +167,10 @@ def _edit(action: Edit, box: Sandbox) -> Observation:
     except NoSuchPlace as error:
         return _refused(f"{action.path} is unchanged: {error}")
     summary = f"{'Created' if before is None else 'Edited'} {action.path}. It reads now:\n{_places(after, places)}"
-    return Observation(summary + _syntax_warning(action.path, before, after))
+    undo = (
+        None if before is None or takes_back(action.inverse, before, after) else taken_back(action.path, before, after)
+    )
+    return Observation(summary + _syntax_warning(action.path, before, after), undo=undo)
 
 
 def _places(text: str, places: list[tuple[int, int]]) -> str:
@@ -191,10 +194,11 @@ def _write(action: Write, box: Sandbox) -> Observation:
         box.write(action.path, action.content.encode("utf-8", "surrogateescape"))
     except OSError as error:
         return _refused(_reason(error, action.path))
-    summary = f"Created {action.path}: {_lines(action.content)}."
+    summary, undo = f"Created {action.path}: {_lines(action.content)}.", None
     if before is not None:
+        undo = taken_back(action.path, before, action.content)
         summary = f"Replaced all of {action.path}: it had {_lines(before)} and has {_lines(action.content)} now."
-    return Observation(summary + _syntax_warning(action.path, before, action.content))
+    return Observation(summary + _syntax_warning(action.path, before, action.content), undo=undo)
 
 
 def _syntax_warning(path: str, before: str | None, after: str) -> str:

@@ -6,14 +6,16 @@ too: a view of a file does not show its line ends.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 from agent.actions.missing import why_missing
 from agent.actions.types import Edit
 
-__all__ = ["Edited", "NoSuchPlace", "carried_out", "edited", "numbered"]
+__all__ = ["Edited", "NoSuchPlace", "carried_out", "edited", "numbered", "taken_back", "takes_back"]
 
 SAME = "`old_str` and `new_str` are the same: nothing would change"
 
@@ -51,6 +53,26 @@ def carried_out(text: str | None, edit: Edit) -> tuple[str, list[tuple[int, int]
         places = [(a + longer * bisect_left(lines, a), b + longer * bisect_left(lines, b + 1)) for a, b in places]
         places += [(line + n * longer, line + n * longer + last - lines[0]) for n, line in enumerate(lines)]
     return text or "", sorted(places)
+
+
+def taken_back(path: str, before: str, after: str) -> Edit | None:
+    """One edit of whole lines that makes `after` of a file `before` again; None where there is none."""
+    old, new = (re.findall(r"[^\n]*\n|[^\n]+\Z", text) for text in (after, before))
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
+    first = max(0, min(sum(1 for _ in same), len(old) - 1))  # at least one line of `after`, to name the place by
+    rest = zip(reversed(old[first + 1 :]), reversed(new[first:]), strict=False)
+    last = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], rest))
+    undo = Edit(path, "".join(old[first : len(old) - last]), "".join(new[first : len(new) - last]), first + 1)
+    return undo if takes_back(undo, before, after) else None
+
+
+def takes_back(undo: Edit, before: str, after: str) -> bool:
+    """Whether an edit makes `after` of a file `before` again."""
+    try:
+        undo.new.encode()  # bytes that are not UTF-8 have no place in a tool call
+        return bool(undo.old) and edited(after, undo.old, undo.new, undo.line).text == before
+    except (NoSuchPlace, UnicodeEncodeError):
+        return False
 
 
 def edited(text: str | None, old: str, new: str, line: int | None = None) -> Edited:

@@ -72,6 +72,11 @@ class Edit:
         """All replacements, in order."""
         return (Replacement(self.old, self.new, self.replace_all), *self.more)
 
+    @property
+    def inverse(self) -> Edit:
+        """The edit with its texts exchanged. It takes a single replacement back where `new` occurs only once."""
+        return Edit(self.path, self.new, self.old, self.line)
+
 
 @dataclass(frozen=True, slots=True)
 class Write:
@@ -159,3 +164,7 @@ class Observation:
     """The action was not started, because its effect cannot be taken back."""
     blob: str = ""
     """For a text that was cut: the journal's blob with the full text, as far as the sandbox kept it."""
+    unchanged: bool = False
+    """A shell command left the state as it was."""
+    undo: Edit | None = None
+    """What takes a change of an existing file back; None: `Edit.inverse` does, or nothing is known."""

@@ -11,11 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from agent.budget import Budget, ParentBudget
-from agent.build.factories import model_of, policies_of, policy_of, search_of, value_of
+from agent.build.factories import (
+    model_of,
+    policies_of,
+    policy_of,
+    require_needs,
+    round_components,
+    search_of,
+    value_of,
+)
+from agent.build.same_run import require_same
 from agent.build.sandboxes import make_provider
 from agent.config import restore
 from agent.engine.components import Components
-from agent.errors import UsageError
+from agent.engine.engine import Engine
 from agent.learning.memory import attaching
 from agent.models import Model
 from agent.models.halt import Halt
@@ -23,18 +32,16 @@ from agent.models.prices import UNPRICED_LIMITS, listed
 from agent.prompts import SHIPPED, Prompts, using
 from agent.run.events import Event
 from agent.run.eviction import forget_unrecorded
-from agent.run.paths import STORE
+from agent.run.paths import STORE, begun
 from agent.run.run import Run
 from agent.run.schedule import Schedule
 from agent.settings import MODEL_FREE_POLICIES, Settings
-from agent.solver import solve as solver
 from agent.solver.delegation.attempts import going
 from agent.solver.delegation.coordinating import Delegation
 from agent.solver.delegation.working import Workers
 from agent.solver.outcome import never_begun
-from agent.solver.round_components import round_components
 from agent.solver.searcher import MakeSearcher
-from agent.solver.solve import Result
+from agent.solver.solve import Result, solve
 from agent.task import Task, as_begun, load_task
 from sandboxes import Provider, PullLeft
 from sandboxes.docker.pulls import until
@@ -50,6 +57,7 @@ def check(settings: Settings) -> None:
         agent.errors.MemoryUnusable: the memory file is not a memory.
         agent.errors.ConfigError: an unknown search, model or value, a missing key.
     """
+    require_needs(settings)
     attaching.recall(settings.memory, None)
     with ExitStack() as held:
         models = partial(model_of, settings, held, Halt(), None, None)
@@ -73,18 +81,42 @@ def start(
     known: Run | None = None,
     schedule: Schedule = (),
 ) -> Result:
-    """Solve a task in a run directory; a run that is there already is continued. Instructions in the settings replace
-    the task's. `parent`: a budget of several runs together, which the run also spends from. `make` replaces
+    """Solve a task in a run directory; a run of it that is there already is continued. Instructions in the settings
+    replace the task's. `parent`: a budget of several runs together, which the run also spends from. `make` replaces
     `agent.models.registry.make`; `known` is as for `agent.solver.solve.solve`, `schedule` as for
     `agent.engine.engine.Engine`.
 
     Raises:
+        agent.errors.UsageError: the directory holds a run of another task, or with other settings.
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.solver.solve.solve`.
     """
+    require_needs(settings)
+    cancel = cancel or threading.Event()
     if settings.instructions is not None:
         task = dataclasses.replace(task, instructions=settings.instructions.text)
+    task = dataclasses.replace(task, goal_failing=task.goal_failing or settings.single_edits)
+    custom = settings.prompts
+    prompts = SHIPPED if custom is None else Prompts(custom.texts, custom.path)
     with Run.open(directory) as run:
-        return _solve(task, settings, run, cancel, on_event, parent, make, known, schedule)
+        if run.started is not None and run.started.task:
+            require_same(run.started, task, settings, directory)
+            task = as_begun(task, load_task(run.started.task))
+        with ExitStack() as held, until(cancel), using(prompts), suppress(PullLeft):
+            whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
+            recall = attaching.recall(settings.memory, known)
+            parts = dataclasses.replace(make_parts(whole, run, held, cancel, parent, make), recall=recall)
+            if run.started is not None and not run.over:
+                searches = [held.enter_context(Run.read(path)) for path in going(run)]
+                forget_unrecorded(parts.provider, run.started.base, run, *searches)
+            engine: MakeSearcher = partial(Engine, schedule=schedule)
+            begin = _delegation(settings, parts, held, cancel, on_event, make) if settings.delegate else engine
+            dumped = settings.model_dump(mode="json")
+            result = solve(
+                task, parts, run, settings=dumped, cancel=cancel, on_event=on_event, known=known, begin=begin
+            )
+            attaching.remember(settings.memory, run, known)
+            return result
+        return never_begun(directory)
 
 
 def resume(
@@ -100,51 +132,11 @@ def resume(
         agent.errors.UsageError: the directory holds no run.
         agent.errors.RamifyError, sandboxes.SandboxError: as `start`.
     """
-    if not (directory / "journal.jsonl").is_file():
-        raise UsageError(f"{directory} is not a run: it has no journal.jsonl; `ramify runs` lists the runs")
-    with Run.open(directory) as run:
-        if run.started is None:
-            raise UsageError(f"{directory}: the run ended before its base state was made; start it again with solve")
-        settings = restore(run.started.settings)
-        if budget:
-            limits = settings.budget.model_copy(update=dict(budget))
-            settings = settings.model_copy(update={"budget": limits})
-        return _solve(load_task(run.started.task), settings, run, cancel, on_event)
-
-
-def _solve(
-    task: Task,
-    settings: Settings,
-    run: Run,
-    cancel: threading.Event | None,
-    on_event: Callable[[Event], None] | None,
-    parent: ParentBudget | None = None,
-    make: Callable[..., Model] | None = None,
-    known: Run | None = None,
-    schedule: Schedule = (),
-) -> Result:
-    cancel = cancel or threading.Event()
-    task = dataclasses.replace(task, goal_failing=task.goal_failing or settings.single_edits)
-    if run.started is not None and run.started.task:
-        task = as_begun(task, load_task(run.started.task))
-    custom = settings.prompts
-    prompts = SHIPPED if custom is None else Prompts(custom.texts, custom.path)
-    with ExitStack() as held, until(cancel), using(prompts), suppress(PullLeft):
-        whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
-        recall = attaching.recall(settings.memory, known)
-        parts = dataclasses.replace(make_parts(whole, run, held, cancel, parent, make), recall=recall)
-        if run.started is not None and not run.over:
-            searches = [held.enter_context(Run.read(path)) for path in going(run)]
-            forget_unrecorded(parts.provider, run.started.base, run, *searches)
-        search: MakeSearcher = partial(solver.search, schedule=schedule)
-        begin = _delegation(settings, parts, held, cancel, on_event, make) if settings.delegate else search
-        dumped = settings.model_dump(mode="json")
-        result = solver.solve(
-            task, parts, run, settings=dumped, cancel=cancel, on_event=on_event, known=known, begin=begin
-        )
-        attaching.remember(settings.memory, run, known)
-        return result
-    return never_begun(run.journal.directory)
+    started = begun(directory)
+    settings = restore(started.settings)
+    limits = settings.budget.model_copy(update=dict(budget or {}))
+    settings = settings.model_copy(update={"budget": limits})
+    return start(load_task(started.task), settings, directory, cancel=cancel, on_event=on_event)
 
 
 def _delegation(

@@ -1,13 +1,15 @@
-"""Factories: the search, policies, models and value that the settings name, made with their options."""
+"""Factories: the search, policies, models, value and round components that the settings name, with their options."""
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from agent.engine.components import RoundComponents
 from agent.errors import ConfigError
 from agent.evaluate.value import Value
 from agent.evaluate.value.registry import VALUES
@@ -16,17 +18,35 @@ from agent.models import Model
 from agent.models.breakpoints import lifetime
 from agent.models.halt import Halt
 from agent.policy import Policy
+from agent.recipes import named
 from agent.run.run import Run
 from agent.search import Search
 from agent.search.registry import SEARCHES, SINGLE_EDITS
 from agent.settings import MODEL_FREE_POLICIES, Choice, ModelSettings, Settings
+from agent.solver.refine.plan import Planner
+from agent.solver.summaries.by_model import ModelSummariser
+from agent.solver.tournament.judges import judge_of
 
 if TYPE_CHECKING:
     from agent.policy.mutate import MutatePolicy
 
-__all__ = ["model_of", "policies_of", "policy_of", "search_of", "value_of"]
+__all__ = ["model_of", "policies_of", "policy_of", "require_needs", "round_components", "search_of", "value_of"]
 
 _T = TypeVar("_T")
+
+
+def require_needs(settings: Settings) -> None:
+    """Raises ConfigError if the recipe in the settings needs something that they do not name."""
+    needs = named(settings.recipe).needs if settings.recipe else ""
+    if needs == "model" and settings.primary_model is None:
+        remedy = "asks a model: name one with --model MODEL"
+    elif needs == "policies" and not settings.panel:
+        remedy = "is several policies on one tree: give --model more than once"
+    elif needs == "memory" and settings.memory.path is None:
+        remedy = "remembers earlier runs: name a file with --memory FILE or -c memory.path=FILE"
+    else:
+        return
+    raise ConfigError(f"the recipe `{settings.recipe}` {remedy}")
 
 
 def search_of(settings: Settings) -> Search:
@@ -133,13 +153,41 @@ def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
     return _construct(VALUES[name], {**options, "model": models(str(model))}, f"value.{name}")
 
 
+def round_components(settings: Settings, models: Callable[[str], Model]) -> RoundComponents | None:
+    """The components of a run in rounds; None if the settings ask for no rounds, and one search runs until a state is
+    solved.
+
+    Raises:
+        agent.errors.ConfigError: as `agent.solver.tournament.judges.judge_of`.
+    """
+    if not settings.in_waves:
+        return None
+    primary_model, refine = settings.primary_model, settings.refine
+    planning = (refine.model or primary_model) if refine.plan and refine.priors and settings.rounds > 1 else None
+    return RoundComponents(
+        rollouts=settings.rollouts,
+        rounds=settings.rounds,
+        single_edits=settings.single_edits,
+        tournament=settings.tournament,
+        refine=refine,
+        judge=judge_of(settings.tournament, primary_model, models),
+        summariser=ModelSummariser(models(primary_model)) if primary_model else None,
+        planner=Planner(models(planning)) if planning else None,
+    )
+
+
 def _construct(kind: type[_T], options: Mapping[str, Any], where: str) -> _T:
     """An implementation, made from the settings as its keywords."""
     assert dataclasses.is_dataclass(kind)
     keywords = [f.name for f in dataclasses.fields(kind) if f.init]
+    section, _, name = where.partition(".")
     for key in options:
+        if difflib.get_close_matches(key, ["name", *keywords], 1) == ["name"]:
+            raise ConfigError(f"unknown setting `{section}.{key}`: did you mean `{section}.name`?")
         if key not in keywords:
-            raise ConfigError(f"unknown setting `{where}.{key}`: one of {', '.join(keywords) or 'none'}")
+            raise ConfigError(
+                f"unknown setting `{section}.{key}`: `{name}` takes {', '.join(keywords) or 'no settings'}"
+            )
     try:
         return kind(**options)
     except (TypeError, ValueError) as error:

@@ -10,19 +10,22 @@ from typing import Annotated, Any
 
 import typer
 
+from agent.cli import apply as cli_apply
 from agent.cli import config as cli_config
 from agent.cli import diagnose as cli_diagnose
 from agent.cli import export as cli_export
 from agent.cli import history as cli_history
 from agent.cli import memory as cli_memory
 from agent.cli import options, red_build
+from agent.cli import recipes as cli_recipes
 from agent.cli import replay as cli_replay
+from agent.cli import run_list as cli_run_list
 from agent.cli import runs as cli_runs
 from agent.cli import serve as cli_serve
 from agent.cli import shorten as cli_shorten
 from agent.cli import train as cli_train
+from agent.cli.ci.failures import failures_told
 from agent.cli.help import EXIT_CODES, example, new_app
-from agent.cli import run_list as cli_run_list
 from agent.cli.run_list import LAST, RunDir
 from agent.errors import UsageError
 
@@ -49,6 +52,7 @@ def ramify(
     """Finds a tested patch for an issue by tree search over exact sandbox states."""
 
 
+@failures_told
 def solve(
     issue: Annotated[
         str | None,
@@ -67,6 +71,7 @@ def solve(
     goal_failing: options.GoalFailing = False,
     from_junit: options.FromJunit = None,
     model: options.Models = None,
+    recipe: options.Recipe = None,
     search: options.SearchName = None,
     value: options.ValueName = None,
     sandbox: options.SandboxKind = None,
@@ -115,6 +120,7 @@ def solve(
     raise typer.Exit(begin(request, options.settings_of(config, model, locals()), out, output, apply=apply))
 
 
+@failures_told
 def resume_run(
     run: RunDir = LAST,
     max_nodes: options.MaxNodes = None,
@@ -132,14 +138,17 @@ def resume_run(
     """Continue a run that was interrupted, crashed or hit a limit. Raise that limit to continue."""
     from agent.analysis.report.progress import Progress
     from agent.build.composition import resume
-    from agent.cli.interactive import OutputOptions, accepted, run_interactively
-    from agent.run.paths import checkout_of
+    from agent.cli.interactive import OutputOptions, accepted, run_interactively, say
+    from agent.run.paths import begun, checkout_of
 
     limits = {"max_nodes": max_nodes, "max_usd": max_usd, "max_tokens": max_tokens, "max_seconds": max_seconds}
     budget = {name: limit for name, limit in limits.items() if limit is not None}
     by_hand = f"leave out --apply, and apply the patch by hand: ramify show {run} --patch"
     place = checkout_of(run, by_hand) if apply else None
     output = OutputOptions(as_json, patch_out, place, accepted(accept), strict, quiet=quiet)
+    begun(run)
+    if not quiet:
+        say(f"run {run}")
     progress = Progress(quiet=quiet)
     progress.catch_up(run, budget)
     raise typer.Exit(run_interactively(partial(resume, run, budget=budget), output, progress))
@@ -181,19 +190,32 @@ def clean(
             "--environments", help="Also remove environments and set-ups older than an hour that no run's states need."
         ),
     ] = False,
+    all_users: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Also what other users and state directories left, and what all users of a Docker engine share.",
+        ),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before states of runs that can be resumed go.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("-n", "--dry-run", help="Say what would be removed, and remove nothing.")
     ] = False,
 ) -> None:
     """Remove what earlier runs left on this machine. It is listed; journals and patches are kept."""
-    from agent.cli.cleanup import leftovers
+    from agent.cli.cleanup import confirm, leftovers
 
+    if states and not dry_run and not yes:
+        confirm(all_users)
     done = "would remove" if dry_run else "removed"
     count = size = 0
-    for left in leftovers(states=states, environments=environments):
+    for left in leftovers(states=states, environments=environments, all_users=all_users):
         if dry_run or left.remove():
             count, size = count + 1, size + left.size_bytes
-            sys.stdout.write(f"{done} {left.name}, {left.size_bytes / (1 << 20):.0f} MiB\n")
+            run = f" of run {left.store.parent}" if left.store else ""
+            sys.stdout.write(f"{done} {left.name}{run}, {left.size_bytes / (1 << 20):.0f} MiB\n")
     sys.stdout.write(f"{done} {count} in all, {size / (1 << 20):.0f} MiB\n")
 
 
@@ -218,10 +240,11 @@ COMMANDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "solve": (solve, "ramify solve issue.md --test 'python3 -m pytest -q' --apply"),
         "fix": (red_build.fix, "ramify fix tests/test_a.py::test_b --apply"),
         "resume": (resume_run, "ramify resume --max-seconds 7200", "ramify resume runs/words"),
+        "apply": (cli_apply.apply, "ramify apply", "ramify apply runs/words"),
         "check-patch": (red_build.check_patch, "ramify check-patch fix.patch"),
     },
     "Look": {
-        "runs": (cli_run_list.runs, "ramify runs"),
+        "runs": (cli_run_list.runs, "ramify runs", "ramify runs --all --json"),
         "show": (cli_runs.show, "ramify show", "ramify show runs/words --html tree.html"),
         "log": (cli_history.log, "ramify log runs/words --graph"),
         "diagnose": (cli_diagnose.diagnose, "ramify diagnose runs/words"),
@@ -247,6 +270,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "memory": (cli_memory.app, ""),
     },
     "Set-up": {
+        "recipes": (cli_recipes.recipes, "ramify recipes", "ramify recipes mcgs"),
         "doctor": (doctor, "ramify doctor", "ramify doctor --model openai/NAME --base-url http://localhost:8000/v1"),
         "config": (cli_config.app, ""),
         "clean": (clean, "ramify clean --dry-run"),

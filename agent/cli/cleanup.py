@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from agent.errors import JournalError
+import typer
+
+from agent.errors import JournalError, UsageError
 from agent.run.paths import STORE, runs_dir
 from agent.run.run import Run
 from sandboxes import SandboxError
@@ -20,7 +23,7 @@ from sandboxes.forking.disk_space import weigh
 from sandboxes.namespace import cgroups
 from sandboxes.namespace import provider as namespace
 
-__all__ = ["leftovers"]
+__all__ = ["confirm", "leftovers"]
 
 log = logging.getLogger(__name__)
 
@@ -31,23 +34,57 @@ OLD_S = 7 * 24 * HOUR_S
 """The age from which things are removed that can be made again, or belong to other machines."""
 
 
-def leftovers(*, states: bool = False, environments: bool = False) -> Iterator[Leftover]:
+def leftovers(*, states: bool = False, environments: bool = False, all_users: bool = False) -> Iterator[Leftover]:
     """Things that may be removed; decide about each before asking for the next. These are containers and control groups
     whose process is gone, states of deleted runs, and things that were unused for long and can be made again.
 
     With `states`, also the states of runs that have ended, which cannot be resumed after that; with `environments`,
-    also environments and set-ups that no run's states need and that were not used (images: not built) in the last hour.
+    also environments and set-ups that no run's states need and that were not used (images: not built) in the last hour;
+    with `all_users`, also what other users and state directories left here, and what all users of an engine share.
     """
-    yield from cgroups.leftovers()
+    yield from cgroups.leftovers(all_users=all_users)
     if states:
         for store in _stores_of_ended_runs():
-            yield Leftover(f"states {store}", weigh(store), partial(_remove, store))
-    yield from _on_engine(states, HOUR_S if environments else OLD_S)
-    for area in (namespace.shared_leftovers, docker.shared_leftovers):
+            yield Leftover("states", weigh(store), partial(_remove, store), store)
+    yield from _on_engine(states, HOUR_S if environments else OLD_S, all_users)
+    areas = (namespace.shared_leftovers, *((docker.shared_leftovers,) if all_users else ()))
+    for area in areas:
         try:
             yield from area(HOUR_S if environments else UNUSED_S)
         except SandboxError as error:
             log.info("leftovers of one kind are not looked for: %s", error)
+
+
+def confirm(all_users: bool) -> None:
+    """Ask before `leftovers` with `states` takes the states of runs that could be resumed.
+
+    Raises:
+        agent.errors.UsageError: nobody can be asked.
+        typer.Abort: the answer is no.
+    """
+    if not (runs := _resumable_runs(all_users)):
+        return
+    these = f"{len(runs)} runs" if len(runs) > 1 else "1 run"
+    if not sys.stdin.isatty():
+        raise UsageError(
+            f"this would remove the states of {these} that can be resumed ({runs[0]}{', ...' if runs[1:] else ''}): "
+            "list them with --dry-run, and confirm with --yes"
+        )
+    sys.stderr.writelines(f"{run} can be resumed\n" for run in runs)
+    typer.confirm(f"Remove the states of {these} that can be resumed?", abort=True, err=True)
+
+
+def _resumable_runs(all_users: bool) -> list[Path]:
+    on_engine = (left.store for left in _on_engine(True, OLD_S, all_users) if left.store is not None)
+    runs = sorted({store.parent for store in (*_stores_of_ended_runs(), *on_engine)})
+    return [run for run in runs if _resumable(run)]
+
+
+def _resumable(run: Path) -> bool:
+    if not (run / "journal.jsonl").exists():
+        return False
+    with Run.read(run) as read:
+        return not read.over
 
 
 def _stores_of_ended_runs() -> Iterator[Path]:
@@ -76,7 +113,7 @@ def _remove(store: Path) -> bool:
     return not store.exists()
 
 
-def _on_engine(states: bool, built_before_s: float) -> Iterator[Leftover]:
+def _on_engine(states: bool, built_before_s: float, all_users: bool) -> Iterator[Leftover]:
     def keep(store: Path) -> bool:
         run = store.parent
         ended = states and (run / "journal.jsonl").exists() and _ended(run)
@@ -84,6 +121,6 @@ def _on_engine(states: bool, built_before_s: float) -> Iterator[Leftover]:
 
     try:
         with closing(engine.connect()) as client, engine.translated():
-            yield from engine.leftovers(client, keep, OLD_S, built_before_s)
+            yield from engine.leftovers(client, keep, OLD_S, built_before_s, all_users=all_users)
     except SandboxError as error:
         log.info("leftovers on the engine are not looked for: %s", error)

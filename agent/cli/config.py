@@ -15,7 +15,7 @@ from agent.cli.options import Config
 if TYPE_CHECKING:
     from agent.config import Origin
 
-__all__ = ["app"]
+__all__ = ["app", "as_toml"]
 
 app = new_app(help="Show the settings.", no_args_is_help=True)
 
@@ -39,16 +39,16 @@ def show(
 
 
 def _lines(settings: list[Origin], origin: bool) -> Iterator[str]:
-    lines = [f"# {s.key} is not set" if s.value is None else f"{s.key} = {_toml(s.value)}" for s in settings]
+    lines = [f"# {s.key} is not set" if s.value is None else f"{s.key} = {as_toml(s.value)}" for s in settings]
     width = max(map(len, lines))
     for line, setting in zip(lines, settings, strict=True):
         yield f"{line:<{width}}  # {setting.origin}" if origin else line
 
 
-def _toml(value: Any) -> str:
+def as_toml(value: Any) -> str:
     """A JSON value as TOML, inline and with quoted keys."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(key)} = {as_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(as_toml, value)) + "]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +59,11 @@ def export(
     tokenizer: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A tokenizer.json, to count tokens with.")
     ] = None,
+    report: Annotated[
+        bool,
+        typer.Option("--report", help="Write nothing; say how many rows of each format there are, and why no more."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --report: one JSON object.")] = False,
 ) -> None:
     """Make training data from runs. It writes files of rows, a manifest and a card. The formats `traj` and `atif`
     write one file per run instead, for other programs to read; without --out, into the directory of the run."""
@@ -72,17 +79,25 @@ def export(
         return
     out, older = _destination(outs or (), form)
     option = [*(option or ()), *older]
+    if as_json and not report:
+        raise UsageError("--json is for --report; the counts of an export are in its manifest.json")
+    if form and form not in (*FORMATS, *DOCUMENTS):
+        raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
+    chosen = runs_in(runs or [last_run()])
     if form in DOCUMENTS:
         _refuse_row_options(split != ALL, parquet, exclude, allow_license, tokenizer)
-        for path in write_documents(runs_in(runs or [last_run()]), form, _pairs(option), out):
+        for path in write_documents(chosen, form, _pairs(option), out):
             sys.stdout.write(f"{path}\n")
+        return
+    if report:
+        names = [form] if form else [name for name, kind in FORMATS.items() if kind.form is None]
+        orders = [_order(name, option, split, exclude or (), allow_license or (), near, tokenizer) for name in names]
+        sys.stdout.write(_reported(chosen, orders, as_json))
         return
     if not form or out is None:
         raise UsageError("give --format F and --out DIR; ramify export --list names the formats")
-    if form not in FORMATS:
-        raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
     order = _order(form, option, split, exclude or (), allow_license or (), near, tokenizer)
-    manifest = write(runs_in(runs or [last_run()]), replace(order, parquet=parquet), out)
+    manifest = write(chosen, replace(order, parquet=parquet), out)
     sys.stdout.write(_summary(manifest, out))
 
 
@@ -156,3 +171,31 @@ def _summary(manifest: Mapping[str, Any], out: Path) -> str:
     if manifest["scrubbed"]:
         lines.append(f"{manifest['scrubbed']:>8}  rows had secrets or personal data, which were replaced")
     return "\n".join(lines or ["nothing to write: no run has such rows"]) + "\n"
+
+
+def _reported(runs: Sequence[Path], orders: Sequence[Order], as_json: bool) -> str:
+    """How many rows of each format the runs hold, and why others were refused."""
+    from agent.learning.export.dataset import look
+
+    found: dict[str, Any] = {}
+    for order in orders:
+        sources = look(runs, order)
+        outcomes, refused = order.tally.by.get("outcome", Counter[str]()), order.tally.refused
+        rows = sum(source["rows"] for source in sources)
+        found[order.format] = {
+            "rows": rows,
+            "outcomes": dict(outcomes),
+            "refused": {k: n for k, n in refused.items() if n},
+        }
+    if as_json:
+        return json.dumps({"runs": len(runs), "formats": found}) + "\n"
+    return "".join(_counts(name, held) for name, held in found.items())
+
+
+def _counts(name: str, held: Mapping[str, Any]) -> str:
+    """A line with the number of rows of a format, and one for each reason why there are no more."""
+    rests = f", {submitted} of which rest on `submitted`" if (submitted := held["outcomes"].get("submitted")) else ""
+    why = "" if held["rows"] or held["refused"] else ": no run has such rows"
+    lines = [f"{held['rows']:>8}  {name}{rests}{why}"]
+    lines += [f"{count:>18}  refused: {reason}" for reason, count in sorted(held["refused"].items())]
+    return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Groups of commands with help that is alike: headings, whole sentences, and an example at the end."""
+"""The layout of help: headings over groups of commands, one sentence for each, and an example at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Exit codes:
 
 
 HELP = {"help_option_names": ["-h", "--help"]}
-"""Settings of a command that is no part of a group."""
+"""Settings of a command outside a group."""
 
 
 class Group(TyperGroup):

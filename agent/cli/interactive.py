@@ -30,7 +30,7 @@ from agent.untrusted import escaped_lines
 if TYPE_CHECKING:
     from agent.solver.solve import Result
 
-__all__ = ["OutputOptions", "accepted", "print_patch", "run_interactively", "say", "with_signals"]
+__all__ = ["OutputOptions", "accepted", "apply_answer", "print_patch", "run_interactively", "say", "with_signals"]
 
 _T = TypeVar("_T")
 
@@ -136,20 +136,31 @@ def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, output
         sys.stdout.flush()
     else:
         print_patch(result.patch)
-    if output.apply_to is None:
-        return
+    if output.apply_to is not None:
+        apply_answer(result, output.apply_to, output.accept)
+
+
+def apply_answer(result: Result, place: Path, accept: Sequence[str]) -> bool:
+    """Apply a solved or submitted patch to a checkout, and say so; or say why not. Returns whether it was applied.
+
+    Raises:
+        agent.errors.RamifyError: it does not apply any more.
+    """
     declared = result.grade is Grade.DECLARED
-    if result.resolved or (declared and "declared" in output.accept):
-        checkout.apply(output.apply_to, result.patch, result.run_dir)
-        say(f"applied to {output.apply_to}")
-    elif declared:
+    if result.resolved or (declared and "declared" in accept):
+        checkout.apply(place, result.patch, result.run_dir)
+        say(f"applied to {place}")
+        return True
+    if declared:
         say(
-            f"nothing applied to {output.apply_to}: {len(result.declared)} tests that passed before fail with the "
+            f"nothing applied to {place}: {len(result.declared)} tests that passed before fail with the "
             "patch, and the model declares that the issue contradicts them (see above); if you agree, apply it with "
             "--accept declared"
         )
     else:
-        say(f"nothing applied to {output.apply_to}: the issue is not solved")
+        patch = f"; what there is: ramify show {result.run_dir} --patch" if result.patch else ""
+        say(f"nothing applied to {place}: the issue is not solved{patch}")
+    return False
 
 
 def _save(result: Result, patch_out: Path | None) -> Path | None:

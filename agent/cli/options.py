@@ -32,6 +32,7 @@ __all__ = [
     "Paranoid",
     "PatchOut",
     "Quiet",
+    "Recipe",
     "Rollouts",
     "Rounds",
     "SandboxKind",
@@ -76,6 +77,10 @@ GoalTests = Annotated[
     typer.Option(
         "--goal-test", "--goal", metavar="ID", help="A failing test that has to pass; repeatable. Default: not known."
     ),
+]
+Recipe = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="A published system by name (`ramify recipes`); other options win over it."),
 ]
 SearchName = Annotated[str | None, typer.Option(metavar="NAME", help="The algorithm that selects states to expand.")]
 ValueName = Annotated[
@@ -154,6 +159,7 @@ Verbose = Annotated[
 ]
 
 _SETTINGS = {
+    "recipe": "recipe",
     "test_framework": "measure.framework",
     "search": "search.name",
     "value": "value.name",

@@ -12,17 +12,20 @@ from typing import Annotated
 import typer
 
 from agent.cli import options
+from agent.cli.ci.failures import failures_told
 from agent.errors import UsageError
 
 __all__ = ["check_patch", "fix"]
 
 
+@failures_told
 def fix(
     tests: Annotated[list[str], typer.Argument(metavar="TEST...", help="Failing tests, as test reports name them.")],
     repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout.")] = Path(),
     test: options.Test = None,
     test_framework: options.TestFramework = None,
     model: options.Models = None,
+    recipe: options.Recipe = None,
     sandbox: options.SandboxKind = None,
     image: options.Image = None,
     setup: options.Setup = None,

@@ -1,12 +1,12 @@
-"""`ramify runs`: the runs on this machine, and which of them a command means."""
+"""`ramify runs`: the runs of this user, and which of them a command means."""
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,28 +17,25 @@ __all__ = ["LAST", "RunDir", "Runs", "named", "runs"]
 SHOWN = 20
 """How many runs are listed without `--all`."""
 LAST = Path("last")
-"""The run that a command means if none is named."""
+"""The run that a command means if none is named: the one that changed last."""
 
 
 def named(context: typer.Context, run: Path) -> Path:
-    """The directory of a run that is given as a directory, as the name of one that `ramify runs` lists, or as `last`."""
-    from agent.run.paths import find_run, last_run
+    """The directory of a run that is given by its directory, by its name in `ramify runs`, or as `last`."""
+    from agent.run.paths import find_run, is_run, last_run
 
-    if context.resilient_parsing or (run / "journal.jsonl").is_file():
+    if context.resilient_parsing or is_run(run):
         return run
     return last_run() if run == LAST else find_run(run)
 
 
 RunDir = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN", callback=named, show_default=False, help="A run: its directory or name. Default: the last one."
-    ),
+    Path, typer.Argument(metavar="RUN", callback=named, help="A run, by its directory or its name; or `last`.")
 ]
 
 
-def _all_named(context: typer.Context, runs: list[Path] | None) -> list[Path]:
-    return [named(context, run) for run in runs or ()]
+def _all_named(context: typer.Context, runs: list[Path] | None) -> list[Path] | None:
+    return [named(context, run) for run in runs] if runs else None
 
 
 Runs = Annotated[
@@ -57,15 +54,17 @@ class Line:
 
     run: str
     """Its name, or its directory if it was made with `--out`."""
-    when: str
-    """When it last changed, in local time."""
+    repository: str
+    """The directory or image that it works on; empty if that is not known yet."""
+    issue: str
+    """The first line of the issue, or the goal tests."""
     status: str
-    """How the last session ended, `not ended`, or `damaged`."""
+    """How its last session ended, `not ended`, or `damaged`."""
+    age_s: float
+    """Seconds since it last changed."""
     states: int
     cost_usd: float | None
     """None: the price of a call is unknown."""
-    task: str
-    """The first line of the issue, or the goal tests."""
     directory: str
 
 
@@ -75,7 +74,7 @@ def runs(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
-    """List the runs on this machine, the newest first. Runs of batches are listed by `ramify bench report`."""
+    """List your runs, the newest first. Each has its name, repository, issue, status and age."""
     from agent.run.paths import known_runs, runs_dir
 
     known = known_runs()
@@ -85,7 +84,7 @@ def runs(
         return
     sys.stdout.write(_table(lines) if lines else f"there are no runs in {runs_dir()}\n")
     if len(lines) < len(known):
-        sys.stdout.write(f"{len(known) - len(lines)} older: ramify runs --all\n")
+        sys.stdout.write(f"{len(known) - len(lines)} older ones: ramify runs --all\n")
 
 
 def _line(directory: Path) -> Line:
@@ -93,20 +92,24 @@ def _line(directory: Path) -> Line:
     from agent.run.paths import runs_dir
     from agent.run.run import Run
 
-    changed = datetime.fromtimestamp((directory / "journal.jsonl").stat().st_mtime).astimezone()
     name = directory.name if directory.parent == runs_dir() else str(directory)
-    when = f"{changed:%Y-%m-%d %H:%M}"
+    age_s = max(0.0, round(time.time() - (directory / "journal.jsonl").stat().st_mtime, 1))
     try:
         with Run.read(directory) as run:
+            task = run.started.task if run.started else {}
             status = run.ended.status if run.ended else "not ended"
             cost = None if run.usage.unpriced_calls else run.usage.cost_usd
-            task = _task(run.started.task if run.started else {})
-            return Line(name, when, status, len(run.tree), cost, task, str(directory))
+            return Line(name, _repository(task), _issue(task), status, age_s, len(run.tree), cost, str(directory))
     except JournalError:
-        return Line(name, when, "damaged", 0, None, "", str(directory))
+        return Line(name, "", "", "damaged", age_s, 0, None, str(directory))
 
 
-def _task(task: dict[str, Any]) -> str:
+def _repository(task: dict[str, Any]) -> str:
+    workspace = task.get("workspace", {})
+    return str(workspace.get("path") or workspace.get("image") or "")
+
+
+def _issue(task: dict[str, Any]) -> str:
     statement = str(task.get("statement", "")).strip()
     return statement.splitlines()[0] if statement else ", ".join(task.get("goal_tests", ())) or "failing tests"
 
@@ -114,11 +117,20 @@ def _task(task: dict[str, Any]) -> str:
 def _table(lines: Sequence[Line]) -> str:
     from agent.untrusted import one_line
 
-    rows = [("run", "changed", "status", "states", "cost", "task")]
-    for line in lines:
-        cost = "unknown" if line.cost_usd is None else f"${line.cost_usd:.2f}"
-        rows.append((line.run, line.when, line.status, str(line.states), cost, one_line(line.task)))
+    rows = [("run", "repository", "status", "age", "issue")]
+    rows += [
+        (line.run, one_line(Path(line.repository).name), line.status, _age(line.age_s), one_line(line.issue))
+        for line in lines
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "".join(
         "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows
     )
+
+
+def _age(seconds: float) -> str:
+    """Whole days, hours, minutes or seconds."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length:.0f} {unit}"
+    return f"{seconds:.0f} s"

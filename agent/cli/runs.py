@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from agent.run.run import Run
+    from agent.solver.result import Result
 
-__all__ = ["Node", "fork", "pin", "prune", "read_run", "show"]
+__all__ = ["Node", "answer_of", "fork", "pin", "prune", "read_run", "show"]
 
 WIDE = 100_000
 """Columns of output that does not go to a terminal."""
@@ -53,7 +54,7 @@ def show(
         if patch:
             from agent.cli.interactive import print_patch
 
-            print_patch(_patch_of(opened))
+            print_patch(answer_of(opened).patch)
         elif summaries:
             _summarise(opened)
         elif graph is not None:
@@ -158,9 +159,12 @@ def read_run(directory: Path) -> Run:
     return Run.read(journal_of(directory).parent)
 
 
-def _patch_of(run: Run) -> bytes:
+def answer_of(run: Run) -> Result:
+    """The result of the last session of a run. Raises JournalError if it has not ended."""
+    from agent.solver.outcome import result_of
+
     if run.ended is None:
         raise JournalError(
             f"{run.journal.directory} has not ended; resume it first: ramify resume {run.journal.directory}"
         )
-    return run.journal.get_blob(run.ended.patch_blob) if run.ended.patch_blob else b""
+    return result_of(run, run.ended)

@@ -84,7 +84,9 @@ def _command(method: Method) -> Callable[..., None]:
         vocabulary: Annotated[int, typer.Option(metavar="N", min=300, help="Size of its vocabulary.")] = 2048,
         mix_policies: Annotated[bool, typer.Option("--mix-policies", help="Accept rows of several policies.")] = False,
         processes: Annotated[int, typer.Option(metavar="N", min=1, help="How many devices to use.")] = 1,
-        python: Annotated[Path | None, typer.Option(metavar="FILE", help="Interpreter with ramify[train].")] = None,
+        python: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="Interpreter with the packages for training.")
+        ] = None,
         seed: Annotated[int, typer.Option(metavar="N")] = 0,
     ) -> None:
         options = {key: value for key, value in locals().items() if key in _OPTIONS}

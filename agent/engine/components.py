@@ -133,8 +133,6 @@ class Components:
     """How often the root state is measured, to find flaky tests; None: twice if that is cheap."""
     workers: int = 1
     seed: int = 0
-    turns_per_node: int = 200
-    """Turns after which an expansion is measured even when its policy would go on."""
     others: tuple[Policy, ...] = ()
     """Further policies that work on the same tree (`agent.policy.panel`)."""
     gate: Literal["none", "strict"] = "none"

@@ -142,7 +142,7 @@ class Engine:
                 self._record(Exhausted(node))
                 return None
         index = self._run.next((node, choice.act, choice.other, policy.policy_id if policy else ""))
-        began, attempts = self._in_flight.begun, len(self._run.attempts(node))
+        began, attempts = self._in_flight.begun, 0 if choice.independent else len(self._run.attempts(node))
         return Expansion(self._context, choice, policy, index, number, began, len(tree), attempts)
 
     def _choose(self, rng: Random, number: int) -> Choice | None:

@@ -37,6 +37,8 @@ from sandboxes import Sandbox, Snapshot
 
 __all__ = ["Context", "Expansion", "Outcome"]
 
+TURNS = 200
+"""Turns after which an expansion is measured even when its policy would go on."""
 FILES_NAMED = 5
 """Changed files in the label of a state."""
 
@@ -166,9 +168,7 @@ class Expansion:
         assert self.policy is not None
         components = self._components
         keep = self._run.journal.put_blob
-        turns = Turns(
-            components.provider, self.policy, components.turns_per_node, temporary, self, components.allowed, keep
-        )
+        turns = Turns(components.provider, self.policy, TURNS, temporary, self, components.allowed, keep)
         return turns.take(self._tree[self.node].snapshot, Random(f"{components.seed}/{self.node}/{self.index}"))
 
     def _child(self, taken: Taken) -> Node:

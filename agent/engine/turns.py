@@ -132,8 +132,9 @@ class Turns:
         observations: list[Observation] = []
         saved = True
         for position, action in enumerate(todo):
-            if not saved and not isinstance(action, (Edit, Write)):
-                state, saved = self.temporary.take(box), True
+            ran = bool(position) and isinstance(todo[position - 1], Shell)
+            if not saved and (ran or not isinstance(action, (Edit, Write))):
+                state, saved = self._saved(state, box, observations, ran), True
             values = partial(self.host.show_values, state)
             tests = partial(review.tested, state, answered=tuple(observations))
             submit = partial(review.submitted, state, answered=tuple(observations)) if talks else None
@@ -148,9 +149,19 @@ class Turns:
             if observations[-1].fork_lost:
                 with self.provider.at(state) as fresh:
                     state, rest = self._act(state, todo[position + 1 :], fresh, review, talks, failed=True)
-                return state, (*observations, *rest)
+                return state, (*observations[:-1], replace(observations[-1], unchanged=True), *rest)
             saved = saved and not _changes(action, observations[-1])
-        return (state if saved else self.temporary.take(box)), tuple(observations)
+        if not saved:
+            state = self._saved(state, box, observations, isinstance(todo[-1], Shell))
+        return state, tuple(observations)
+
+    def _saved(self, before: Snapshot, box: Sandbox, observations: list[Observation], ran: bool) -> Snapshot:
+        """A snapshot of the fork. `ran`: since the last one nothing was done but to run a shell command, so that it is
+        known now whether that changed anything."""
+        state = self.temporary.take(box)
+        if ran and state.digest == before.digest:
+            observations[-1] = replace(observations[-1], unchanged=True)
+        return state
 
 
 def _changes(action: Action, observation: Observation) -> bool:

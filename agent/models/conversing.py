@@ -38,6 +38,8 @@ LINES = 20
 LINE_CHARACTERS = 400
 SEED = 0
 """The seed for a question that every run asks once and in the same words."""
+RETRIES = 2
+"""How often a model is asked again by default after an answer that cannot be read."""
 LENGTHS = (1.0, 0.25, 0.06)
 """Fractions of the untrusted text that a question shows, tried in order until it fits the model's context."""
 
@@ -54,7 +56,12 @@ class Abstained(Exception):
 
 
 def converse(
-    ask: Ask, model: Model, messages: Sequence[Message], read: Callable[[str], _T], retries: int, seed: int = SEED
+    ask: Ask,
+    model: Model,
+    messages: Sequence[Message],
+    read: Callable[[str], _T],
+    retries: int = RETRIES,
+    seed: int = SEED,
 ) -> _T:
     """The result of `read` for the model's answer. When `read` raises `Unreadable`, the model is told the problem and
     asked again, at most `retries` times.
@@ -77,7 +84,12 @@ def converse(
 
 
 def inquire(
-    ask: Ask, model: Model, question: Question, read: Callable[[str], _T], retries: int, seed: int = SEED
+    ask: Ask,
+    model: Model,
+    question: Question,
+    read: Callable[[str], _T],
+    retries: int = RETRIES,
+    seed: int = SEED,
 ) -> _T:
     """As `converse`; a question that is too long for the model is repeated in a shorter form.
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from agent.errors import ConfigError, ModelError, RamifyError, TooLong, ToolsRefused
 from agent.models.http import failures
-from agent.models.retry import UNKNOWN, Transient, wait_asked_for
+from agent.models.retry import UNKNOWN, Transient, Unreachable, wait_asked_for
 from agent.redaction import redacted
 
 if TYPE_CHECKING:
+    import httpx
     from openai import APIError
 
 __all__ = ["fault", "meaning"]
@@ -33,6 +34,8 @@ _NO_TOOLS = re.compile(
 
 def meaning(error: APIError, model: str) -> RamifyError | Transient:
     """The exception to raise for an error of the `openai` client, or of litellm, whose errors derive from it."""
+    if (refusal := _refusal(error)) is not None:
+        return Unreachable(f"{model}: no connection to {refusal}")
     status = getattr(error, "status_code", None)
     code = f"{error.code} {error.message}"
     failure = fault(model, _message(error), status, code, wait_asked_for(_headers(error)))
@@ -69,7 +72,18 @@ def fault(
 
 def _never_connected(error: BaseException) -> bool:
     """Whether no connection was made, so that nothing can have been charged."""
-    return isinstance(error.__cause__, failures("ConnectError", "ConnectTimeout", "UnsupportedProtocol"))
+    return isinstance(error.__cause__, failures("ConnectTimeout", "UnsupportedProtocol"))
+
+
+def _refusal(error: BaseException) -> str | None:
+    """The server to which no connection was made, and the reason; None if that is not what failed."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, failures("ConnectError")):
+            url = cast("httpx.ConnectError", cause).request.url
+            return f"{url.scheme}://{url.netloc.decode('ascii')}: {cause}"
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def _message(error: APIError) -> str:

@@ -64,7 +64,7 @@ class LiteLLMModel:
             ConfigError: litellm does not know the provider, or its key is not set.
         """
         self._litellm = load()
-        self._name = name
+        self.name = name
         self._base_url = base_url
         self._price = None if price is None else Price(*price)
         self._parameters = Parameters(temperature, reasoning_effort, thinking_tokens, dict(body or {}))
@@ -88,14 +88,9 @@ class LiteLLMModel:
             )
 
     @property
-    def name(self) -> str:
-        """See `agent.models.Model`."""
-        return self._name
-
-    @property
     def price(self) -> Price | None:
         """See `agent.models.Model`."""
-        return self._price or listed(self._name, self._base_url)
+        return self._price or listed(self.name, self._base_url)
 
     def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """See `agent.models.Model`."""
@@ -105,7 +100,7 @@ class LiteLLMModel:
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:
         """See `agent.models.Model`. Sampling parameters that the provider does not know are dropped."""
-        conversation = sendable(messages, self._name)
+        conversation = sendable(messages, self.name)
         if self._marks and tools:  # a question without tools stands alone: its prefix is not sent again
             conversation = marked(conversation, self._cache_ttl())
         parameters = self._fields(self.sampling(sampling))
@@ -113,7 +108,7 @@ class LiteLLMModel:
         if tools:
             body["tools"] = list(tools)
         patience_s, distribution = self._deadlines.first_token_s, parameters if self._several else None
-        prompt = prompt_of(self._name, tools, messages, patience_s, distribution) if self._warm else NO_PROMPT
+        prompt = prompt_of(self.name, tools, messages, patience_s, distribution) if self._warm else NO_PROMPT
         return self._retry.run(lambda turn: draw(turn, self._pace, partial(self._ask, body, turn)), self._pace, prompt)
 
     def close(self) -> None:
@@ -128,7 +123,7 @@ class LiteLLMModel:
             body = {key: value for key, value in body.items() if key not in self._stream} | {"n": count}
             deadlines = deadlines.unstreamed()
         options = {
-            "model": self._name,
+            "model": self.name,
             "base_url": self._base_url,
             "timeout": httpx.Timeout(deadlines.silence_s, connect=deadlines.connect_s),
             "num_retries": 0,
@@ -136,13 +131,13 @@ class LiteLLMModel:
             "drop_params": True,
             "_skip_mcp_handler": True,  # the handler would import a package that litellm does not depend on
         }
-        call = _Call(self._litellm, {**options, **body}, self._name, _switchboard())
-        pieces = read(call, deadlines, self._halt, self._name, lambda piece: turn.begun())
+        call = _Call(self._litellm, {**options, **body}, self.name, _switchboard())
+        pieces = read(call, deadlines, self._halt, self.name, lambda piece: turn.begun())
         response = self._litellm.stream_chunk_builder(pieces, body["messages"]) if body.get("stream") else pieces[0]
         if response is None:
-            raise Transient(f"{self._name}: the answer is empty", usage=UNKNOWN)
+            raise Transient(f"{self.name}: the answer is empty", usage=UNKNOWN)
         cost = response._hidden_params.get("response_cost") or None  # noqa: SLF001  # documented there
-        return completions(storable(response.model_dump(mode="json")), self._name, self._price, cost)
+        return completions(storable(response.model_dump(mode="json")), self.name, self._price, cost)
 
     def _fields(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters in litellm's form. A Claude model that thinks takes no temperature."""
@@ -157,15 +152,15 @@ class LiteLLMModel:
         import openai
 
         try:
-            _, provider, _, _ = self._litellm.get_llm_provider(self._name, api_base=self._base_url)
+            _, provider, _, _ = self._litellm.get_llm_provider(self.name, api_base=self._base_url)
         except openai.APIError as error:
             raise ConfigError(
-                f"unknown provider in {self._name!r}; for a server of your own write openai/{self._name} "
+                f"unknown provider in {self.name!r}; for a server of your own write openai/{self.name} "
                 "and -c model.base_url=URL"
             ) from error
-        missing = self._litellm.validate_environment(self._name)["missing_keys"]
+        missing = self._litellm.validate_environment(self.name)["missing_keys"]
         if missing:
-            raise ConfigError(f"{self._name}: set {' and '.join(missing)}")
+            raise ConfigError(f"{self.name}: set {' and '.join(missing)}")
         return str(provider)
 
 

@@ -91,9 +91,9 @@ class OpenAIModel:
         base_url = base_url or os.environ.get("OPENAI_BASE_URL")
         if base_url and not base_url.startswith(("http://", "https://")):
             raise ConfigError(f"base URL {base_url!r}: it has to begin with http:// or https://")
-        self._name = name
+        self.name = name
         self._base_url = base_url
-        self._price = None if price is None else Price(*price)
+        self.price = None if price is None else Price(*price)
         self._parameters = Parameters(temperature, reasoning_effort, thinking_tokens, dict(body or {}))
         if thinking_tokens is not None:
             log.warning("%s: model.thinking_tokens is not sent: set model.reasoning_effort or model.body", name)
@@ -106,16 +106,6 @@ class OpenAIModel:
         self._warm = warm
         self._lines = [_Line(name, base_url, self.deadlines)]
 
-    @property
-    def name(self) -> str:
-        """See `agent.models.Model`."""
-        return self._name
-
-    @property
-    def price(self) -> Price | None:
-        """See `agent.models.Model`."""
-        return self._price
-
     def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """See `agent.models.Model`."""
         return self._parameters.with_those_of(parameters)
@@ -124,13 +114,13 @@ class OpenAIModel:
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:
         """See `agent.models.Model`."""
-        body: dict[str, Any] = {"model": self._name.removeprefix("openai/"), "messages": sendable(messages, self._name)}
+        body: dict[str, Any] = {"model": self.name.removeprefix("openai/"), "messages": sendable(messages, self.name)}
         if tools:
             body["tools"] = list(tools)
         parameters = without(self.sampling(sampling), "thinking_tokens")
         body |= self._stream | parameters
         patience_s = self.deadlines.first_token_s
-        prompt = prompt_of(self._name, tools, messages, patience_s, parameters) if self._warm else NO_PROMPT
+        prompt = prompt_of(self.name, tools, messages, patience_s, parameters) if self._warm else NO_PROMPT
         ask = partial(self._choices, body)
         return self._retry.run(lambda turn: draw(turn, self._pace, partial(ask, turn)), self._pace, prompt)
 
@@ -157,13 +147,13 @@ class OpenAIModel:
 
     def _choices(self, body: Mapping[str, Any], turn: Turn, count: int) -> list[Completion]:
         request = {**body, "n": count} if count > 1 else body
-        return completions(self._ask("/chat/completions", request, turn), self._name, self._price)
+        return completions(self._ask("/chat/completions", request, turn), self.name, self.price)
 
     def _ask(self, path: str, body: Mapping[str, Any], turn: Turn, interface: Interface = CHAT) -> Any:
         try:
             line = self._lines.pop()
         except IndexError:  # all are in use
-            line = _Line(self._name, self._base_url, self.deadlines)
+            line = _Line(self.name, self._base_url, self.deadlines)
         line.path, line.body = path, body
 
         def on_piece(piece: bytes) -> None:
@@ -171,11 +161,11 @@ class OpenAIModel:
                 turn.begun()
 
         try:
-            pieces: list[bytes] = read(line, self.deadlines, self._halt, self._name, on_piece)
+            pieces: list[bytes] = read(line, self.deadlines, self._halt, self.name, on_piece)
         finally:
             if not line.was_cut:
                 self._lines.append(line)
-        return decode(b"".join(pieces), self._name, interface.assemble)
+        return decode(b"".join(pieces), self.name, interface.assemble)
 
 
 @cache

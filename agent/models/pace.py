@@ -45,6 +45,8 @@ class Pace:
         """Most concurrent requests, at least 1; None is no limit."""
         self.several = True
         """Whether waiting turns that differ only in their seeds share a request."""
+        self.answered = False
+        """Whether the provider's server has ever answered, be it with an error."""
         self._behind: list[Turn] = []
         self._asking = 0
         self._closed_until = -math.inf

@@ -43,19 +43,10 @@ class ResponsesModel:
         """A model that `reasons` gets no temperature. `stream` and `warm` are as for `server`, whose deadlines have to
         allow for silence in the middle of an answer."""
         self._server = server
+        self.name, self.price = server.name, server.price
         self._reasons = reasons
         self._stream = {"stream": True} if stream else {}
         self._warm = warm
-
-    @property
-    def name(self) -> str:
-        """See `agent.models.Model`."""
-        return self._server.name
-
-    @property
-    def price(self) -> Price | None:
-        """See `agent.models.Model`."""
-        return self._server.price
 
     def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """See `agent.models.Model`."""

@@ -16,7 +16,7 @@ from agent.models.halt import Halt
 from agent.models.pace import Pace, Turn
 from agent.models.warming import NO_PROMPT, Prompt
 
-__all__ = ["UNKNOWN", "Retry", "Transient", "wait_asked_for"]
+__all__ = ["UNKNOWN", "Retry", "Transient", "Unreachable", "wait_asked_for"]
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,11 @@ class Transient(Exception):
         """How long the provider asks to wait; None if it does not say."""
         self.usage = usage or Usage()
         """What the failed attempt cost."""
+
+
+class Unreachable(Transient):
+    """No connection was made to the provider's server. It is not retried if the server has never answered this
+    process: then its address is wrong, or nothing runs there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ class Retry:
         The usage of the result, or of the error, includes all earlier attempts.
 
         Raises:
-            ModelError: every attempt raised Transient, or the wait would be too long.
+            ModelError: every attempt raised Transient, the wait would be too long, or there is no server.
             agent.errors.Stopped: the run has ended.
         """
         spent, attempt = Usage(), 0
@@ -68,24 +73,29 @@ class Retry:
             try:
                 with pace.turn(self._pause_behind, self.now, prompt) as turn:
                     completion = turn.answer or call(turn)
+                pace.answered = True
                 return replace(completion, usage=spent + completion.usage)
             except Transient as error:
                 spent += error.usage
                 self._wait(error, attempt, pace, spent)
             except RamifyError as error:
+                pace.answered = pace.answered or not isinstance(error, Stopped)
                 error.usage += spent
                 raise
 
     def _wait(self, error: Transient, attempt: int, pace: Pace, spent: Usage) -> None:
         """Wait before the next attempt, or raise `ModelError`."""
         try:
+            if isinstance(error, Unreachable) and not pace.answered:
+                raise ModelError(f"{error}; start the server, or correct its address (model.base_url)") from error
+            pace.answered = pace.answered or not isinstance(error, Unreachable)
             asked_s = self._asked_s(error)
             pace.close(self.now() + asked_s)
             if attempt == self.attempts:
                 raise ModelError(f"{error} (given up after {attempt} attempts)") from error
             backed_off = min(self.most_s, self.first_s * 2.0 ** (attempt - 1))
             wait_s = max(asked_s, backed_off / 2) + self.rng.uniform(0, backed_off / 2)
-            log.info("%s; attempt %d in %.1f s", error, attempt + 1, wait_s)
+            log.warning("%s; attempt %d of %d in %.1f s", error, attempt + 1, self.attempts, wait_s)
             self._pause(wait_s)
         except ModelError as final:
             final.usage += spent

@@ -14,7 +14,6 @@ from agent.budget import Usage
 from agent.errors import ModelError
 from agent.models import Completion, Message
 from agent.models.openai import OpenAIModel
-from agent.models.prices import Price
 from agent.models.wire import usage
 
 __all__ = ["ScoringModel"]
@@ -28,16 +27,7 @@ class ScoringModel:
 
     def __init__(self, server: OpenAIModel) -> None:
         self._server = server
-
-    @property
-    def name(self) -> str:
-        """See `agent.models.Model`."""
-        return self._server.name
-
-    @property
-    def price(self) -> Price | None:
-        """See `agent.models.Model`."""
-        return self._server.price
+        self.name, self.price = server.name, server.price
 
     def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Only these parameters: nothing is drawn, so the settings do not matter."""

@@ -21,22 +21,12 @@ class ScriptedModel:
     """Answers with the completions of a list, one per call, or with a function of the conversation."""
 
     def __init__(self, script: Script, name: str = "scripted", price: Price | None = None) -> None:
-        self._name = name
-        self._price = price
+        self.name = name
+        self.price = price
         self._lock = threading.Lock()
         self._script = script if callable(script) else iter(tuple(script))
         self.heard: list[tuple[Message, ...]] = []
         """The conversations so far, oldest first."""
-
-    @property
-    def name(self) -> str:
-        """See `agent.models.Model`."""
-        return self._name
-
-    @property
-    def price(self) -> Price | None:
-        """See `agent.models.Model`."""
-        return self._price
 
     def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """The same parameters."""
@@ -56,7 +46,7 @@ class ScriptedModel:
                 return self._script(messages)
             completion = next(self._script, None)
             if completion is None:
-                raise ModelError(f"{self._name}: the script ended after {len(self.heard) - 1} answers")
+                raise ModelError(f"{self.name}: the script ended after {len(self.heard) - 1} answers")
             return completion
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Credit: what a node is worth by the outcomes of the leaves below it.
 
-An outcome is a leaf's: 1 where it is solved and no verification refuted it, else 0; or its value by its tests. A leaf
-counts once, below the parent that it was made from.
+An outcome is a leaf's: 1 where it succeeded (`succeeded`), else 0; or its value by its tests. A leaf counts once, below
+the parent that it was made from.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from agent.run.action_log import task_of
+from agent.run.grade import Grade, grade
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.run.tree.tree import Tree
 
-__all__ = ["Outcome", "Worth", "outcome", "require_outcome", "worths"]
+__all__ = ["Outcome", "Worth", "goals_known", "means", "outcome", "require_outcome", "submitted", "succeeded", "worths"]
 
 Outcome = Literal["solved", "value"]
-"""What is averaged: 0 or 1 (solved), or the leaf's value in [0, 1]."""
+"""What is averaged: 0 or 1 (succeeded), or the leaf's value in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,43 @@ def require_outcome(by: str) -> None:
         raise ValueError(f"outcome={by!r}: give solved or value")
 
 
+def succeeded(run: Run, node: NodeId) -> bool:
+    """Whether a state is what was wanted, as far as the run knows: it is solved and no verification refuted it, or it
+    was submitted (`submitted`)."""
+    return run.solved(node) or submitted(run, node)
+
+
+def submitted(run: Run, node: NodeId) -> bool:
+    """Whether a state was submitted where no goal is known, and its verification found nothing that it broke without a
+    reason. Weaker than solved: no test says that it does what the issue wants."""
+    if not run.tree[node].submitted or goals_known(run):
+        return False
+    return grade(run.tree[node], run.verdict(node) or {}, ()) in (Grade.DECLARED, Grade.SUBMITTED)
+
+
+def goals_known(run: Run) -> bool:
+    """Whether the run can tell if a state solves the task: its task says which tests have to pass, or a state did."""
+    task = task_of(run)
+    return bool(task.goal_tests) or task.goal_failing or bool(run.tree.solved)
+
+
 def outcome(run: Run, by: Outcome = "solved") -> Callable[[Node], float]:
-    """The outcome of a leaf, in [0, 1]; 1 only if it is solved."""
+    """The outcome of a leaf, in [0, 1]; 1 only if it succeeded."""
 
     def found(leaf: Node) -> float:
-        return float(run.solved(leaf.id)) if by == "solved" or leaf.evaluation.solved else leaf.value
+        right = succeeded(run, leaf.id)
+        return float(right) if right or by == "solved" or leaf.evaluation.solved else leaf.value
 
     return found
+
+
+def means(run: Run) -> dict[NodeId, float]:
+    """The mean value of the states of each subtree, in which one that was `submitted` counts as 1."""
+    sums: dict[NodeId, float] = {}
+    for node in reversed(list(run.tree)):
+        own = 1.0 if submitted(run, node.id) else node.value
+        sums[node.id] = own + sum(sums[child.id] for child in run.tree.children(node.id))
+    return {node: total / run.tree.visits(node) for node, total in sums.items()}
 
 
 def worths(tree: Tree, of: Callable[[Node], float]) -> dict[NodeId, Worth]:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from math import isfinite
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Annotated, Any, Self
 
 from agent.errors import BlobLost, JournalError, RunInUse
@@ -114,9 +113,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -12,12 +12,15 @@ from agent.errors import UsageError
 from agent.run.events import Started
 from agent.run.journal import read_events
 from agent.task import load_task
+from sandboxes.cleanup import state_dir
 
 __all__ = [
     "PARTS",
     "STORE",
+    "begun",
     "checkout_of",
     "find_run",
+    "is_run",
     "journal_of",
     "known_runs",
     "last_run",
@@ -35,10 +38,9 @@ PARTS = "parts"
 """The runs of delegated sub-issues, in a run's directory."""
 
 
-def state_dir() -> Path:
-    """The directory for files of this user that outlive a run."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "ramify"
+def is_run(directory: Path) -> bool:
+    """Whether a directory holds a run."""
+    return (directory / "journal.jsonl").is_file()
 
 
 def runs_dir() -> Path:
@@ -52,20 +54,21 @@ def _elsewhere() -> Path:
 
 
 def note_run(run: Path) -> None:
-    """Let `known_runs` find a run that is not in `runs_dir()`. Where nothing can be written, it does not."""
-    if run.absolute().parent == runs_dir():
+    """Let `known_runs` find a run that is not in `runs_dir()`, unless the note cannot be written."""
+    place = os.path.abspath(run)  # noqa: PTH100  # without `..`
+    if Path(place).parent == runs_dir():
         return
     with suppress(OSError):
         _elsewhere().parent.mkdir(parents=True, exist_ok=True)
         with _elsewhere().open("ab") as file:
-            file.write(os.fsencode(run.absolute()) + b"\n")
+            file.write(os.fsencode(place) + b"\n")
 
 
 def known_runs() -> list[Path]:
     """The runs in `runs_dir()` and those that were noted, the one that changed last first."""
     noted = map(Path, map(os.fsdecode, _elsewhere().read_bytes().splitlines())) if _elsewhere().is_file() else ()
-    found = {run: None for run in (*(journal.parent for journal in runs_dir().glob("*/journal.jsonl")), *noted)}
-    changed = {run: (run / "journal.jsonl").stat().st_mtime for run in found if (run / "journal.jsonl").is_file()}
+    here = (journal.parent for journal in runs_dir().glob("*/journal.jsonl"))
+    changed = {run: (run / "journal.jsonl").stat().st_mtime for run in (*here, *noted) if is_run(run)}
     return sorted(changed, key=lambda run: changed[run], reverse=True)
 
 
@@ -77,7 +80,9 @@ def last_run() -> Path:
     """
     for run in known_runs():
         return run
-    raise UsageError(f"there is no run yet in {runs_dir()}; start one with `ramify solve`, or name a directory")
+    raise UsageError(
+        f"there is no run in {runs_dir()}; start one with `ramify fix` or `ramify solve`, or name its directory"
+    )
 
 
 def find_run(name: Path) -> Path:
@@ -110,14 +115,25 @@ def slug(text: str) -> str:
     return "-".join(words[:6])[:50].strip("-") or "issue"
 
 
+def begun(run: Path) -> Started:
+    """How a run began.
+
+    Raises:
+        agent.errors.UsageError: there is no such run, or it ended before its base state was made.
+    """
+    for event in read_events(journal_of(run)):
+        if isinstance(event, Started):
+            return event
+    raise UsageError(f"{run}: the run ended before its base state was made; start it again with solve")
+
+
 def checkout_of(run: Path, otherwise: str) -> Path:
     """The checkout that a run began from; `otherwise` is the remedy in the error.
 
     Raises:
         agent.errors.UsageError: there is no such run, or it began from an image.
     """
-    started = next((event for event in read_events(journal_of(run)) if isinstance(event, Started)), None)
-    path = load_task(started.task).workspace.path if started else None
+    path = load_task(begun(run).task).workspace.path
     if path is None:
         raise UsageError(f"{run} knows no checkout; {otherwise}")
     return path
@@ -126,7 +142,7 @@ def checkout_of(run: Path, otherwise: str) -> Path:
 def store_of(run: Path) -> Path:
     """The store of a run's states. A delegated run uses the store of the run that delegates."""
     above = run.absolute().parents
-    is_part = len(above) > 2 and above[1].name == PARTS and (above[2] / "journal.jsonl").is_file()
+    is_part = len(above) > 2 and above[1].name == PARTS and is_run(above[2])
     return (above[2] if is_part else run) / STORE
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Self
 
 from sandboxes import Provider, Sandbox, SandboxError, Snapshot
@@ -43,9 +42,7 @@ class TemporarySnapshots:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         try:
             self._provider.discard(*self._snapshots)
         except SandboxError as failure:

@@ -48,7 +48,8 @@ class BestOfN:
         left = self.n + self.over - begun
         if left <= 0 or not tree.expandable(root):
             return None
-        return Choice(root, reasons=(Reason(root, {"score": left, "begun": begun, "finished": finished}),))
+        reason = Reason(root, {"score": left, "begun": begun, "finished": finished})
+        return Choice(root, independent=True, reasons=(reason,))
 
 
 class _Ends:

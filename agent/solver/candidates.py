@@ -68,7 +68,7 @@ class CandidatePool:
         """Whether the line of work that ended there counts as one of those asked for: it was submitted without a
         change, or with a patch that applies and does not tamper with the tests."""
         node = self._run.tree[node_id]
-        refuted = self._known(node_id) is not None and self.grade(node) is Grade.NONE
+        refuted = self._run.verdict(node_id) is not None and self.grade(node) is Grade.NONE
         return node.submitted and not (refuted and self.patch(node))
 
     def unchecked(self) -> Node | None:
@@ -76,7 +76,7 @@ class CandidatePool:
         if (node := self.solved()) is not None:
             return node
         ended = self._run.tree.view(OpenLines, OpenLines).ended
-        waiting = (n for n in ended if self._counts(n) and self._known(n) is None)
+        waiting = (n for n in ended if self._counts(n) and self._run.verdict(n) is None)
         return next((self._run.tree[node_id] for node_id in waiting), None)
 
     def verdict(self, node: Node) -> Mapping[str, Any]:
@@ -86,7 +86,7 @@ class CandidatePool:
         Raises:
             sandboxes.SandboxError: it cannot be made: `StoreFull` if there is no room.
         """
-        if (known := self._known(node.id)) is not None:
+        if (known := self._run.verdict(node.id)) is not None:
             self._twin(node, known["patch"])
             return known
         patch = self.patch(node)
@@ -106,7 +106,7 @@ class CandidatePool:
 
     def grade(self, node: Node) -> Grade:
         """How good the state's patch is; NONE until it is verified."""
-        return grade(node, self._known(node.id) or {}, self.scorer.task.goal_tests)
+        return grade(node, self._run.verdict(node.id) or {}, self.scorer.task.goal_tests)
 
     def solves(self, node: Node) -> bool:
         """Whether the state's patch was verified and solves the task."""
@@ -114,7 +114,7 @@ class CandidatePool:
 
     def patch(self, node: Node) -> bytes:
         """The state's patch against the root state."""
-        if (verdict := self._known(node.id)) is not None:
+        if (verdict := self._run.verdict(node.id)) is not None:
             return self._run.journal.get_blob(verdict["patch"])
         return self._session.components.provider.diff(self._run.tree.root.snapshot, node.snapshot)
 
@@ -135,7 +135,7 @@ class CandidatePool:
         """What is certain of a verified candidate, the higher the better: its grade, how many goal tests pass with it,
         and minus how many other tests it breaks."""
         passing = sum(node.report.passed(test) for test in self.scorer.task.goal_tests)
-        return self.grade(node), passing, -len((self._known(node.id) or {}).get("broken", ()))
+        return self.grade(node), passing, -len((self._run.verdict(node.id) or {}).get("broken", ()))
 
     def finish(self, stop: Stop, error: BaseException | None) -> Result:
         """Choose the answer and record how the session ended. The answer is the most promising state whose patch passes
@@ -144,7 +144,7 @@ class CandidatePool:
         answer = None
         at_once = stop is Stop.INTERRUPTED and isinstance(self._session.cancel, AtOnce)
         for candidate in self.candidates():
-            if at_once and self._known(candidate.id) is None:
+            if at_once and self._run.verdict(candidate.id) is None:
                 return self._end_unverified(candidate, stop, error)
             try:
                 if self.acceptable(candidate):
@@ -157,7 +157,7 @@ class CandidatePool:
                 error = error or lost
         if self.preferred is not None:
             answer = max(self._standing(self.preferred), key=self.facts, default=answer)
-        verdict = self._known(answer.id) or {} if answer else {}
+        verdict = self._run.verdict(answer.id) or {} if answer else {}
         return end(self._session, self.grade(answer).status if answer else "no_patch", answer, stop, error, verdict)
 
     def _twin(self, node: Node, patch_blob: str) -> Node:
@@ -186,7 +186,3 @@ class CandidatePool:
         final = {"passed": len(best.report.passes), "failed": len(best.report.failures)}
         note = {"patch": self._run.journal.put_blob(patch), "final": final}
         return end(self._session, "improved", best, stop, error, note, verified=False)
-
-    def _known(self, node_id: NodeId) -> Mapping[str, Any] | None:
-        """The recorded verification of a state, if there is one."""
-        return self._run.verdict(node_id)

@@ -18,7 +18,7 @@ from agent.run.run import Run
 from agent.run.tree.tree import Node, Tree
 from agent.solver.refine.worth import waves
 from agent.solver.result import Result
-from agent.solver.warnings import manipulations, remarks
+from agent.solver.warnings import manipulations, refusal, remarks
 from sandboxes import Forked, SandboxError
 
 __all__ = ["end", "never_begun", "result_of"]
@@ -84,7 +84,11 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
         rollouts=len(run.rollouts()),
         rounds=run.round,
         waves=tuple(waves(run)) if run.rounds else (),
-        notes=(*(f"changed by the patch: {remark}" for remark in verdict.get("remarks", ())), *remarks(run)),
+        notes=(
+            *refusal(run, best),
+            *(f"changed by the patch: {remark}" for remark in verdict.get("remarks", ())),
+            *remarks(run),
+        ),
         flagged=len(manipulations(run)),
         forked=_forked(run),
         error=error,

@@ -14,10 +14,8 @@ from agent.budget import Stop
 from agent.engine.components import Components
 from agent.engine.engine import Engine
 from agent.engine.session import Session
-from agent.evaluate.scorer import StagedScorer
 from agent.run.events import Event
 from agent.run.run import Run
-from agent.run.schedule import Schedule
 from agent.solver import root_state
 from agent.solver.candidates import CandidatePool
 from agent.solver.outcome import result_of
@@ -28,7 +26,7 @@ from agent.solver.searcher import MakeSearcher, Searcher
 from agent.task import Task
 from sandboxes import StoreFull
 
-__all__ = ["Result", "search", "solve"]
+__all__ = ["Result", "solve"]
 
 
 def solve(
@@ -40,7 +38,7 @@ def solve(
     cancel: threading.Event | None = None,
     on_event: Callable[[Event], None] | None = None,
     known: Run | None = None,
-    begin: MakeSearcher | None = None,
+    begin: MakeSearcher = Engine,
 ) -> Result:
     """Begin or resume a run, until it is solved, exhausted, out of budget or cancelled; in rounds, until all its
     rollouts are finished. States that `known`, another run of the task, has measured are not measured again; the final
@@ -56,14 +54,9 @@ def solve(
     parts.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
     scorer = root_state.measure(session, root_state.make(session, settings or {}))
     answers = CandidatePool(session, scorer)
-    grower = (begin or search)(session, scorer)
+    grower = begin(session, scorer)
     with salvaging(session, answers):
         return _answer(session, grower, answers)
-
-
-def search(session: Session, scorer: StagedScorer, schedule: Schedule = ()) -> Searcher:
-    """An engine that grows the tree; `schedule` is as for `agent.engine.engine.Engine`."""
-    return Engine(session, scorer, schedule)
 
 
 def _answer(session: Session, grower: Searcher, answers: CandidatePool) -> Result:

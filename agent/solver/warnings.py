@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from agent.evaluate.value.weighing import ABSTAINED
 from agent.measure import Outcome, SuiteReport
 from agent.measure.messages import error_of
+from agent.run.grade import Grade, grade
 from agent.run.run import Run
 from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.node import Node, NodeId
 from agent.solver.delegation.attempts import unmerged
 
-__all__ = ["manipulations", "remarks"]
+__all__ = ["manipulations", "refusal", "remarks"]
+
+NAMED = 3
+"""Broken tests that a warning names."""
 
 
 def remarks(run: Run) -> tuple[str, ...]:
@@ -47,6 +51,22 @@ def _of_run(run: Run) -> Iterator[str]:
         yield f"the failing tests could not be traced: {problem}"
     if count := sum(ABSTAINED in node.evaluation.parts for node in run.tree):
         yield f"for {count} states a model gave no readable opinion; their tests decide"
+
+
+def refusal(run: Run, answer: Node | None) -> tuple[str, ...]:
+    """Why the best state is not the answer, if its verification refused it."""
+    verified = [(node, verdict) for node in run.tree if (verdict := run.verdict(node.id))]
+    refused = [(node, verdict) for node, verdict in verified if grade(node, verdict, ()) is Grade.NONE]
+    if not refused:
+        return ()
+    best, verdict = max(refused, key=lambda each: each[0].value)
+    if best.value <= (answer or run.tree.root).value:
+        return ()
+    broken = verdict.get("broken", ())
+    names = f"{', '.join(broken[:NAMED])}{f' and {len(broken) - NAMED} more' if len(broken) > NAMED else ''}"
+    tests = "1 test" if len(broken) == 1 else f"{len(broken)} tests"
+    why = f"the full test run broke {tests}: {names}" if broken else verdict.get("why", "").partition("\n")[0]
+    return (f"state {best.id} looked better, but {why or 'its verification refused it'}",)
 
 
 def manipulations(run: Run) -> frozenset[NodeId]:

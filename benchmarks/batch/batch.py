@@ -40,17 +40,6 @@ State = Literal["done", "limit", "infra", "config"]
 """How an attempt ended: the solver finished; a limit stopped it; something outside failed (the next session tries it
 again); or the settings are wrong (no other instance was tried)."""
 
-_NOT_DIGESTED: dict[str, bool | set[str]] = {
-    "seed": True,
-    "model": {"base_url", "price", "max_concurrent", "stream", "connect_s", "first_token_s", "idle_s", "total_s"},
-    "sandbox": {"paranoid"},
-    "memory": {"path"},
-    "instructions": {"path"},
-    "prompts": {"path"},
-}
-"""Settings that `settings_digest` leaves out: where, how fast and how carefully a solver works, and its seed, which the
-identity of a batch holds by itself."""
-
 _PATIENCE = 99
 """After the predictions were written, they are not written again for this many times as long as that took."""
 
@@ -69,13 +58,19 @@ class Identity:
     """None: not recorded."""
     suite: str = ""
     """`suite_id` of the source's instances; empty: not recorded."""
+    recipe: str = ""
+    """The recipe that the settings began with; empty: none."""
 
 
 def settings_digest(settings: Settings) -> str:
-    """Twelve hex digits that identify the settings of a solver. Settings with their default values are left out, so
-    that a new setting does not change the digest. It counts whether there is a memory, not where, and the texts of
-    instructions and prompts, not their paths."""
-    dumped = settings.model_dump(mode="json", exclude=_NOT_DIGESTED, exclude_defaults=True)
+    """Twelve hex digits that identify the settings of a solver, without its seed and the name of its recipe, which the
+    identity of a batch holds by itself. Settings with their default values are left out, so that a new setting does not
+    change the digest. It counts whether there is a memory, not where, and the texts of instructions and prompts, not
+    their paths."""
+    from agent.settings import OPERATIONAL
+
+    apart = {**OPERATIONAL, "seed": True, "recipe": True}
+    dumped = settings.model_dump(mode="json", exclude=apart, exclude_defaults=True)
     chosen = {key: value for key, value in dumped.items() if value != {}}
     chosen |= {"memory": {**chosen.get("memory", {}), "path": True}} if settings.memory.path else {}
     return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:12]

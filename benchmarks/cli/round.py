@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from agent.cli.help import HELP, example, new_app
 from agent.cli.options import Config
 from agent.errors import UsageError
 from benchmarks.cli.options import say
+
+if TYPE_CHECKING:
+    from benchmarks.self_training.turning import Learning
 
 __all__ = ["app"]
 
@@ -25,7 +28,20 @@ def turn(
     registry: Annotated[Path, typer.Argument(metavar="DIR", help="The registry of policies; made if it is missing.")],
     tasks: Annotated[Path, typer.Option(metavar="SOURCE", help="Bugs to search and learn from.")],
     held_out: Annotated[Path, typer.Option(metavar="SOURCE", help="Held-out bugs to compare policies on: 20 or more.")],
-    learn: Annotated[str, typer.Option(metavar="counts|model", help="What is learned from the trees.")] = "counts",
+    policy: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL_DIR", help="A chat model to train on. Default: the policy `edit`."),
+    ] = None,
+    learn: Annotated[
+        str,
+        typer.Option(
+            metavar="counts|model|sft|dpo|kto|grpo",
+            help="What is learned from the trees: counts (the default) or a model for `edit`; for a chat model, how.",
+        ),
+    ] = "",
+    rollouts: Annotated[
+        int, typer.Option(metavar="N", min=2, help="With --policy: the rollouts on each task that is learned from.")
+    ] = 4,
     max_tried: Annotated[int, typer.Option(metavar="N", min=1, help="The most states in a search.")] = 60,
     width: Annotated[int, typer.Option(metavar="N", min=1, help="How many edits of a state are ranked.")] = 200,
     workers: Annotated[int, typer.Option("-w", "--workers", metavar="N", min=1, help="Searches at the same time.")] = 1,
@@ -34,12 +50,23 @@ def turn(
         float,
         typer.Option(metavar="SHARE", min=0, max=1, help="Leave out tasks that are solved at this rate or higher."),
     ] = 0.9,
-    max_steps: Annotated[int, typer.Option(metavar="N", min=1, help="The most steps of a training.")] = 2000,
+    max_steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="The most steps of a training. Default: 2000; for a chat model one epoch."
+        ),
+    ] = None,
+    max_length: Annotated[
+        int,
+        typer.Option(metavar="TOKENS", min=1, help="With --policy: the longest rows; longer ones are cut or left out."),
+    ] = 16384,
     model: Annotated[
         str, typer.Option(metavar="DIR", help="Continue from this checkpoint. Default: a model made from scratch.")
     ] = "",
     cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU to train and serve.")] = False,
-    train_python: Annotated[Path | None, typer.Option(metavar="FILE", help="Interpreter with ramify[train].")] = None,
+    train_python: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Interpreter with the packages for training.")
+    ] = None,
     serve_python: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Interpreter with vLLM. Default: RAMIFY_VLLM's, or `python3`.")
     ] = None,
@@ -48,20 +75,45 @@ def turn(
 ) -> None:
     """Search SOURCE with the current policy, train on the trees, compare on held-out bugs, and keep the better one."""
     from agent.cli.serve import vllm_python
-    from agent.learning.training import Wanted, require_checkpoint
+    from agent.learning.training import require_checkpoint
     from benchmarks.self_training.playing import Conditions
-    from benchmarks.self_training.turning import Learning, Round
+    from benchmarks.self_training.turning import Round
     from benchmarks.self_training.turning import turn as go
 
+    server = str(serve_python or vllm_python())
+    if policy:
+        learning = _chat(learn or "sft", model, max_steps, max_length, cpu)
+    else:
+        learning = _edit(learn or "counts", model, max_steps or 2000, cpu)
+    require_checkpoint(str(policy or model))
+    learning = replace(learning, train_python=train_python, serve_python=server, port=port, cpu=cpu)
+    conditions = Conditions(max_tried, width, workers, part, tuple(config or ()), rollouts if policy else 0)
+    new = go(Round(tasks, held_out, learning, conditions, easiest, policy), registry, say)
+    sys.stdout.write(json.dumps(asdict(new)) + "\n")
+
+
+def _edit(learn: str, model: str, max_steps: int, cpu: bool) -> Learning:
+    from agent.learning.training import Wanted
+    from benchmarks.self_training.turning import Learning
+
     if learn not in ("counts", "model"):
-        raise UsageError(f"--learn {learn!r}: give counts or model")
+        raise UsageError(f"--learn {learn!r}: give counts or model, or a chat model with --policy MODEL_DIR")
     if model and learn != "model":
         raise UsageError(f"--model {model} is for --learn model")
-    require_checkpoint(model)
     rate = 1e-4 if model else 1e-3
     wanted = Wanted(model, max_steps=max_steps, epochs=1000.0, rate=rate, prompt_loss=not model, cpu=cpu)
-    server = str(serve_python or vllm_python())
-    learning = Learning("counts" if learn == "counts" else "model", wanted, train_python, server, port, cpu)
-    conditions = Conditions(max_tried, width, workers, part, tuple(config or ()))
-    policy = go(Round(tasks, held_out, learning, conditions, easiest), registry, say)
-    sys.stdout.write(json.dumps(asdict(policy)) + "\n")
+    return Learning("counts" if learn == "counts" else "model", wanted)
+
+
+def _chat(learn: str, model: str, max_steps: int | None, max_length: int, cpu: bool) -> Learning:
+    from agent.learning.training import Wanted
+    from benchmarks.self_training.turning import ROWS, Learning
+
+    method = next((name for name in ROWS if name == learn), None)
+    if method is None:
+        raise UsageError(f"--learn {learn!r}: with --policy give one of {', '.join(ROWS)}")
+    if model:
+        raise UsageError(f"--model {model} is for the policy `edit`; --policy names the chat model")
+    rate = 1e-5 if method == "sft" else 1e-6
+    wanted = Wanted(max_steps=max_steps or -1, batch=2, accumulate=4, rate=rate, max_length=max_length, cpu=cpu)
+    return Learning("chat", wanted, method=method)

@@ -73,6 +73,7 @@ def run(
     part: Slice = "",
     shuffle: Shuffle = False,
     model: options.Models = None,
+    recipe: options.Recipe = None,
     search: options.SearchName = None,
     value: options.ValueName = None,
     rollouts: options.Rollouts = None,
@@ -284,7 +285,7 @@ def _identity(source: str, suite: str, mode: Mode, settings: Settings) -> Identi
     from benchmarks.data.sources import in_full
 
     model, digest = _model_name(settings, mode), settings_digest(settings)
-    return Identity(in_full(source), mode, model, digest, settings.seed, suite)
+    return Identity(in_full(source), mode, model, digest, settings.seed, suite, settings.recipe or "")
 
 
 def _model_name(settings: Settings, mode: Mode) -> str:

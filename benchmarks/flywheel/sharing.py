@@ -40,7 +40,7 @@ def options(prog: str, description: str | None, *, width: int, workers: int, ste
     parser.add_argument("--workers", type=int, default=workers)
     parser.add_argument("--steps", type=int, default=steps, help="training steps")
     parser.add_argument(
-        "--train-python", type=Path, help="interpreter with ramify[train]; without it no model is trained"
+        "--train-python", type=Path, help="interpreter with the packages for training; without it no model is trained"
     )
     parser.add_argument("--serve-python", type=Path, default=Path("python3"), help="interpreter with vLLM")
     parser.add_argument("--port", type=int, default=8000)

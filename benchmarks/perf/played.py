@@ -30,6 +30,7 @@ from random import Random
 from agent.budget import Stop
 from agent.build.composition import make_parts
 from agent.config import given
+from agent.engine.engine import Engine
 from agent.engine.session import Session
 from agent.evaluate.scorer import StagedScorer
 from agent.files import write_atomically
@@ -38,9 +39,9 @@ from agent.run.run import Run
 from agent.run.tree.choice import Choice
 from agent.run.tree.tree import NodeId, Tree
 from agent.search.registry import SEARCHES, SINGLE_EDITS
-from agent.solver import solve as solver
 from agent.solver.candidates import CandidatePool
 from agent.solver.searcher import Searcher
+from agent.solver.solve import solve
 from benchmarks.batch.sandbox_choice import fitted
 from benchmarks.data.instances import Instance, select
 from benchmarks.data.sources import Source, open_source
@@ -175,12 +176,12 @@ def play(source: Source, instance: Instance, directory: Path, player: Player, sa
 
     def begin(session: Session, scorer: StagedScorer) -> Searcher:
         player.answers = CandidatePool(session, scorer)
-        return _Endless(solver.search(session, scorer))
+        return _Endless(Engine(session, scorer))
 
     with Run.open(directory) as run, ExitStack() as held:
         parts = replace(make_parts(settings, run, held, cancel), search=player)
         dumped = settings.model_dump(mode="json")
-        solver.solve(task, parts, run, settings=dumped, cancel=cancel, on_event=player.heard, begin=begin)
+        solve(task, parts, run, settings=dumped, cancel=cancel, on_event=player.heard, begin=begin)
 
 
 def main() -> None:

@@ -75,5 +75,5 @@ def _matplotlib() -> tuple[Any, Any]:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
-        raise UsageError("a picture needs matplotlib: pip install 'ramify[bench]'; a .csv file does not") from error
+        raise UsageError("a picture needs matplotlib: pip install matplotlib; a .csv file does not") from error
     return rc_context, Figure

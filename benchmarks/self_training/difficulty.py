@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agent.policy.edit.counts import trials
+from agent.run.credit import succeeded
 from agent.run.run import Run
 
-__all__ = ["fitting", "rates"]
+__all__ = ["fitting", "rates", "rollout_rates"]
 
 
 def rates(runs: Iterable[Path]) -> dict[str, float]:
@@ -27,6 +28,16 @@ def rates(runs: Iterable[Path]) -> dict[str, float]:
                 tried[path.name] = tried.get(path.name, 0) + 1
                 right[path.name] = right.get(path.name, 0) + trial.right
     return {name: right[name] / count for name, count in tried.items()}
+
+
+def rollout_rates(runs: Iterable[Path]) -> dict[str, float]:
+    """As `rates`, for chat policies: the share of rollouts that succeeded."""
+    found: dict[str, float] = {}
+    for path in runs:
+        with Run.read(path) as run:
+            ways = [succeeded(run, rollout.leaf) for rollout in (run.rollouts() if len(run.tree) else ())]
+            found |= {path.name: sum(ways) / len(ways)} if ways else {}
+    return found
 
 
 def fitting(names: Sequence[str], known: Mapping[str, float], most: float) -> list[str]:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.errors import RamifyError
@@ -40,6 +40,22 @@ class Conditions:
     """The part of the source to use, as for `--slice`, unless ids are given."""
     settings: tuple[str, ...] = ()
     """Further settings for all searches, as `KEY=VALUE`."""
+    rollouts: int = 0
+    """The rollouts of a chat policy on each task; 0: the policy is `edit`."""
+
+    @property
+    def once(self) -> Conditions:
+        """The conditions for comparing policies: a chat policy has one rollout."""
+        return replace(self, rollouts=min(1, self.rollouts))
+
+    @property
+    def arguments(self) -> list[str]:
+        """What they are for `ramify bench run`."""
+        kind = ["--model", "edit", "--search", "best_first", "-c", f"policy.width={self.width}"]
+        if self.rollouts:
+            kind = ["--search", "best_of_n", "-c", f"search.n={self.rollouts}", "-c", "model.body.logprobs=true"]
+            kind += ["--rollouts", str(self.rollouts)]
+        return [*kind, "--workers", str(self.workers), "--max-nodes", str(self.max_tried + 1)]
 
 
 def play(source: Path, out: Path, flags: Sequence[str], conditions: Conditions, ids: Sequence[str] = ()) -> Path:
@@ -50,8 +66,7 @@ def play(source: Path, out: Path, flags: Sequence[str], conditions: Conditions, 
         PlayFailed: `ramify bench run` failed; its message is on stderr.
     """
     command = [sys.executable, "-m", "agent", "bench", "run", str(source), "--out", str(out), "--reveal-tests"]
-    command += ["--model", "edit", "--workers", str(conditions.workers), "--max-nodes", str(conditions.max_tried + 1)]
-    command += ["--search", "best_first", "-c", f"policy.width={conditions.width}"]
+    command += conditions.arguments
     if ids:
         command += ["--ids", f"@{_write_ids(ids, out)}"]
     elif conditions.part:
@@ -84,5 +99,7 @@ def flags_of(kind: str, path: Path, model: str = "", base_url: str = "") -> list
             return [f"policy.counts={path.absolute()}"]
         case "model":
             return [f"policy.model=openai/{model}", f"model.base_url={base_url}"]
+        case "chat":
+            return [f"policy.name=openai/{model}", f"model.base_url={base_url}"]
         case _:
             return [f"policy.by={kind}"]

@@ -16,18 +16,18 @@ from benchmarks.data.jsonl_ledger import Ledger, read_rows
 
 __all__ = ["FIRST", "Policy", "Registry"]
 
-Kind = Literal["mutate", "uniform", "counts", "model"]
+Kind = Literal["mutate", "uniform", "counts", "model", "chat"]
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One version of the policy `edit`."""
+    """One version of the policy `edit`, or of a chat policy."""
 
     name: str
     """`v0`, `v1`, ..."""
     kind: Kind
     path: str = ""
-    """A file of counts or a folder with a checkpoint, relative to the registry."""
+    """A file of counts or a folder with a checkpoint, relative to the registry; of the first chat policy, absolute."""
     parent: str = ""
     """The version that made the searches from which this one was learned."""
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -45,20 +45,22 @@ class Registry:
     """The versions in a folder, for one process at a time.
 
     Raises:
-        UsageError: another process holds the registry, or it is not as Ramify writes it.
+        UsageError: another process holds the registry, it is not as Ramify writes it, or it began with another policy
+            than `first`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, first: Policy = FIRST) -> None:
         self.folder = folder
         self._ledger = Ledger(folder / "policies.jsonl")
         try:
             self.versions = _read(folder / "policies.jsonl")
+            _require_begun_with(first, self.versions[:1], folder)
         except UsageError:
             self._ledger.close()
             raise
         if not self.versions:
-            self._ledger.append(asdict(FIRST))
-            self.versions.append(FIRST)
+            self._ledger.append(asdict(first))
+            self.versions.append(first)
 
     def close(self) -> None:
         """Release the registry for other processes."""
@@ -67,7 +69,7 @@ class Registry:
     @property
     def present(self) -> Policy:
         """The newest version that was kept."""
-        return next((policy for policy in reversed(self.versions) if policy.kept), FIRST)
+        return next((policy for policy in reversed(self.versions) if policy.kept), self.versions[0])
 
     @property
     def next_name(self) -> str:
@@ -80,6 +82,15 @@ class Registry:
             raise UsageError(f"{self.folder}: {policy.name} is recorded out of order: {self.next_name} is next")
         self._ledger.append(asdict(policy))
         self.versions.append(policy)
+
+
+def _require_begun_with(first: Policy, begun: list[Policy], folder: Path) -> None:
+    for other in begun:
+        if (other.kind, other.path) != (first.kind, first.path):
+            was, now = (f"{policy.kind} {policy.path}".rstrip() for policy in (other, first))
+            raise UsageError(
+                f"{folder} began with the policy {was}, not with {now}: name another folder, or that policy"
+            )
 
 
 def _read(file: Path) -> list[Policy]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import inf, isfinite
 from pathlib import Path
 from random import Random
@@ -19,7 +19,19 @@ from typing import Any, TypeVar
 from agent.errors import UsageError
 from benchmarks.batch.batch import read_attempts
 
-__all__ = ["FEWEST", "MOST_FAILED", "Better", "Played", "common", "compare", "needed", "read", "table"]
+__all__ = [
+    "FEWEST",
+    "MOST_FAILED",
+    "Better",
+    "MoreSolved",
+    "Played",
+    "common",
+    "compare",
+    "compare_solved",
+    "needed",
+    "read",
+    "table",
+]
 
 log = logging.getLogger(__name__)
 DRAWS = 2000
@@ -65,6 +77,29 @@ class Better:
         return self.bugs >= FEWEST and self.interval[0] > 1 and self.won >= self.lost
 
 
+@dataclass(frozen=True, slots=True)
+class MoreSolved:
+    """A comparison of two chat policies on the same bugs."""
+
+    difference: float
+    """How much larger the second policy's share of solved bugs is."""
+    interval: tuple[float, float]
+    """The 95 % interval of the difference."""
+    lost: int
+    won: int
+    bugs: int
+    """As in `Better`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as plain data."""
+        return asdict(self) | {"interval": list(self.interval)}
+
+    @property
+    def convincing(self) -> bool:
+        """Whether the second policy is better: on enough bugs, with an interval above 0."""
+        return self.bugs >= FEWEST and self.interval[0] > 0
+
+
 def read(batch: Path, chosen: Collection[str] | None = None) -> dict[str, Played]:
     """The results of a batch (`ramify bench run`) by bug id; only those of the bugs in `chosen`, if given. Bugs whose
     searches failed for outside reasons are left out, as they show nothing.
@@ -105,13 +140,32 @@ def compare(first: Mapping[str, Played], second: Mapping[str, Played]) -> Better
     Raises:
         UsageError: the results are for different bugs, or for none.
     """
+    pairs, lost, won = _paired(first, second)
+    return Better(_ratio(pairs), _interval(pairs, _ratio), lost, won, len(pairs))
+
+
+def compare_solved(first: Mapping[str, Played], second: Mapping[str, Played]) -> MoreSolved:
+    """Compare the second policy with the first by how many bugs they solved.
+
+    Raises:
+        UsageError: as `compare`.
+    """
+    pairs, lost, won = _paired(first, second)
+    return MoreSolved(_gain(pairs), _interval(pairs, _gain), lost, won, len(pairs))
+
+
+def _paired(first: Mapping[str, Played], second: Mapping[str, Played]) -> tuple[list[tuple[Played, Played]], int, int]:
+    """The results of each bug, and how many were lost and won."""
     if first.keys() != second.keys() or not first:
         raise UsageError(f"the policies were run on different bugs: {len(first)} and {len(second)}")
-    names = sorted(first)
-    pairs = [(first[name], second[name]) for name in names]
+    pairs = [(first[name], second[name]) for name in sorted(first)]
     lost = sum(one.solved and not other.solved for one, other in pairs)
     won = sum(other.solved and not one.solved for one, other in pairs)
-    return Better(_ratio(pairs), _interval(pairs, _ratio), lost, won, len(pairs))
+    return pairs, lost, won
+
+
+def _gain(pairs: Sequence[tuple[Played, Played]]) -> float:
+    return sum(other.solved - one.solved for one, other in pairs) / len(pairs)
 
 
 def table(by_policy: Mapping[str, Mapping[str, Played]], baseline: str) -> str:

@@ -5,29 +5,32 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, assert_never
 
 from agent.config import given
 from agent.errors import UsageError
 from agent.learning import serving, training
 from agent.learning.export.dataset import runs_in
+from agent.learning.training import Method
 from agent.policy.edit.counts import counted
 from agent.run.run import Run
 from benchmarks.data.instances import Instance, select
 from benchmarks.data.sources import in_full, open_source
 from benchmarks.self_training import scores
 from benchmarks.self_training.apart import common_repositories, require_apart
-from benchmarks.self_training.difficulty import fitting, rates
+from benchmarks.self_training.difficulty import fitting, rates, rollout_rates
 from benchmarks.self_training.exporting import export
 from benchmarks.self_training.playing import Conditions, SomeFailed, flags_of, play
-from benchmarks.self_training.policies import Policy, Registry
+from benchmarks.self_training.policies import FIRST, Policy, Registry
 
-__all__ = ["Learning", "Round", "turn"]
+__all__ = ["ROWS", "Learning", "Round", "turn"]
 
+ROWS: Mapping[Method, str] = {"sft": "sft-masked", "dpo": "preference", "kto": "kto", "grpo": "grpo-tree"}
+"""The rows that a chat policy is trained on, by the method."""
 _LOOKS = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
 
 
@@ -35,12 +38,14 @@ _LOOKS = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv
 class Learning:
     """What to learn, and in which environments."""
 
-    kind: Literal["counts", "model"] = "counts"
+    kind: Literal["counts", "model", "chat"] = "counts"
+    """`chat`: a chat policy is trained on, by the method `method`."""
     wanted: training.Wanted = field(default_factory=training.Wanted)
     train_python: Path | None = None
     serve_python: str = "python3"
     port: int = 8000
     cpu: bool = False
+    method: Method = "sft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,9 @@ class Round:
     learning: Learning
     conditions: Conditions
     easiest: float = 0.9
-    """Tasks are left out if at least this share of the edits tried on them is right."""
+    """Tasks are left out if at least this share of the edits tried on them, or of the rollouts, is right."""
+    policy: Path | None = None
+    """The checkpoint that a chat policy began as; None: the policy is `edit`."""
 
 
 def turn(request: Round, folder: Path, tell: Callable[[str], None] = lambda line: None) -> Policy:
@@ -68,7 +75,7 @@ def turn(request: Round, folder: Path, tell: Callable[[str], None] = lambda line
     """
     _require_open(request.conditions.settings)
     _require_environments(request.learning)
-    registry = Registry(folder)
+    registry = Registry(folder, Policy("v0", "chat", str(request.policy.absolute())) if request.policy else FIRST)
     try:
         tasks, held_out = (_bugs(source, folder) for source in (request.tasks, request.held_out))
         require_apart(tasks, held_out, _learned_from(folder))
@@ -78,14 +85,14 @@ def turn(request: Round, folder: Path, tell: Callable[[str], None] = lambda line
             names = _chosen(request, folder, name, tasks)
             batch = _played(request.tasks, place / "tasks", flags, request.conditions, names)
             scores.read(batch, names)
-            before = _played(request.held_out, place / "before", flags, request.conditions)
+            before = _played(request.held_out, place / "before", flags, request.conditions.once)
         tell(f"{name}: searched {len(runs_in([batch]))} tasks with {now.name}")
-        new = _learned(request.learning, place, batch, Policy(name, request.learning.kind, parent=now.name))
+        new = _learned(request, folder, batch, now, name)
         with _playing(request, folder, new) as flags:
-            after = _played(request.held_out, place / "after", flags, request.conditions)
+            after = _played(request.held_out, place / "after", flags, request.conditions.once)
         chosen = [bug.id for bug in select(held_out, part=request.conditions.part)]
         first, second = scores.common(scores.read(before, chosen), scores.read(after, chosen))
-        better = scores.compare(first, second)
+        better = (scores.compare_solved if request.policy else scores.compare)(first, second)
         new = _judged(request, new, better, common_repositories(tasks, held_out))
         registry.add(new)
         tell(f"{name}: {_outcome(better, now.name)}")
@@ -106,13 +113,15 @@ def _played(source: Path, out: Path, flags: Sequence[str], conditions: Condition
 
 def _require_open(settings: Sequence[str]) -> None:
     """Check that the settings do not select a policy, which would be the same on both sides of the comparison."""
-    if fixed := sorted({"by", "counts", "model"} & given(settings, {}).policy.options.keys()):
-        raise UsageError(f"policy.{fixed[0]} is chosen by the round itself: leave it out of the settings")
+    named = [key for key in ("policy", "policy.name") for setting in settings if setting.partition("=")[0] == key]
+    fixed = sorted({"by", "counts", "model"} & given(settings, {}).policy.options.keys())
+    for key in (*named, *(f"policy.{key}" for key in fixed)):
+        raise UsageError(f"{key} is chosen by the round itself: leave it out of the settings")
 
 
 def _require_environments(learning: Learning) -> None:
     """Check, before anything is searched, for the packages that a model needs later."""
-    if learning.kind == "model":
+    if learning.kind != "counts":
         _require_package(str(learning.train_python or sys.executable), "trl", "--train-python")
         _require_package(learning.serve_python, "vllm", "--serve-python")
 
@@ -136,14 +145,14 @@ def _learned_from(folder: Path) -> list[str]:
     return [path.parent.name for path in folder.glob("v*/tasks/*/journal.jsonl")]
 
 
-def _judged(request: Round, new: Policy, better: scores.Better, shared: list[str]) -> Policy:
+def _judged(request: Round, new: Policy, better: scores.Better | scores.MoreSolved, shared: list[str]) -> Policy:
     """The new version with the result of the comparison."""
     tasks, held_out = (in_full(str(source)) for source in (request.tasks, request.held_out))
     results = better.to_json() | {"held_out": held_out, "seen_repositories": shared}
     return replace(new, data={"tasks": tasks, **new.data}, scores=results, kept=better.convincing)
 
 
-def _outcome(better: scores.Better, present: str) -> str:
+def _outcome(better: scores.Better | scores.MoreSolved, present: str) -> str:
     if better.convincing:
         return "kept"
     few = f": {better.bugs} bugs are too few to tell, give {scores.FEWEST}" if better.bugs < scores.FEWEST else ""
@@ -156,7 +165,8 @@ def _chosen(request: Round, folder: Path, name: str, tasks: Sequence[Instance]) 
     earlier = [path for path in sorted(folder.glob("v*/tasks")) if path.parent.name != name]
     if not earlier:
         return names
-    chosen = fitting(names, rates(runs_in(earlier)), request.easiest)
+    known = (rollout_rates if request.policy else rates)(runs_in(earlier))
+    chosen = fitting(names, known, request.easiest)
     if not chosen:
         raise UsageError(
             f"no task of {request.tasks} is solved sometimes but not always: make others, or raise --easiest"
@@ -170,24 +180,65 @@ def _playing(request: Round, folder: Path, policy: Policy) -> Iterator[list[str]
     learning, path = request.learning, folder / policy.path
     if policy.path and not path.exists():
         raise UsageError(f"{path}, which is the policy {policy.name}, is missing: restore it")
-    if policy.kind != "model":
+    if policy.kind not in ("model", "chat"):
         yield flags_of(policy.kind, path)
         return
-    server = serving.Server(str(path), f"edit-{policy.name}", port=learning.port, cpu=learning.cpu)
-    with serving.running(server, learning.serve_python, log=path.parent / "server.log"):
-        yield flags_of("model", path, server.served, f"{server.root}/v1")
+    name, log = "chat" if policy.kind == "chat" else "edit", folder / policy.name / "server.log"
+    server = serving.Server(str(path), f"{name}-{policy.name}", port=learning.port, cpu=learning.cpu)
+    log.parent.mkdir(exist_ok=True)
+    with serving.running(server, learning.serve_python, log=log):
+        yield flags_of(policy.kind, path, server.served, f"{server.root}/v1")
 
 
-def _learned(learning: Learning, place: Path, batch: Path, policy: Policy) -> Policy:
-    runs = runs_in([batch])
-    if learning.kind == "counts":
-        with ExitStack() as held:
-            counts = counted(held.enter_context(Run.read(path)) for path in runs)
-        counts.write(place / "counts.json")
-        data: dict[str, Any] = {"runs": counts.runs, "edits": counts.tried, "right": counts.right}
-        return replace(policy, path=f"{place.name}/counts.json", data=data)
-    manifest = export(runs, "edit", place / "rows")
-    plan = training.plan("sft", [place / "rows"], learning.wanted)
+def _learned(request: Round, folder: Path, batch: Path, now: Policy, name: str) -> Policy:
+    """The next version, learned from the searches of the present one, and not judged yet."""
+    learning, runs, policy = request.learning, runs_in([batch]), Policy(name, request.learning.kind, parent=now.name)
+    match learning.kind:
+        case "counts":
+            with ExitStack() as held:
+                counts = counted(held.enter_context(Run.read(path)) for path in runs)
+            counts.write(folder / name / "counts.json")
+            data = {"runs": counts.runs, "edits": counts.tried, "right": counts.right}
+            return replace(policy, path=f"{name}/counts.json", data=data)
+        case "model":
+            return _trained(policy, learning, folder, runs, "edit")
+        case "chat":
+            wanted = replace(learning.wanted, model=str(folder / now.path))
+            return _trained(
+                policy, replace(learning, wanted=wanted), folder, _of_use(request, runs), ROWS[learning.method]
+            )
+        case unknown:
+            assert_never(unknown)
+
+
+def _of_use(request: Round, runs: Sequence[Path]) -> list[Path]:
+    """The runs of tasks of the right difficulty.
+
+    Raises:
+        UsageError: there are none.
+    """
+    known = rollout_rates(runs)
+    wanted = {name for name, rate in known.items() if 0 < rate < request.easiest}
+    if not wanted:
+        never = sum(rate == 0 for rate in known.values())
+        raise UsageError(
+            f"of {len(known)} tasks of {request.tasks} {never} were never solved and {len(known) - never} nearly "
+            "always, and nothing is learned from either: give other tasks, more --rollouts or a higher --easiest"
+        )
+    return [path for path in runs if path.name in wanted]
+
+
+def _trained(policy: Policy, learning: Learning, folder: Path, runs: Sequence[Path], form: str) -> Policy:
+    """The policy, its model trained on rows of this format of the runs.
+
+    Raises:
+        UsageError: the runs have no such rows.
+    """
+    place = folder / policy.name
+    manifest = export(runs, form, place / "rows")
+    if not manifest["rows"]:
+        raise UsageError(f"{len(runs)} runs have no rows of the format {form}; `ramify export RUNS --report` says why")
+    plan = training.plan(learning.method, [place / "rows"], learning.wanted)
     metrics = training.train(plan, place / "training", python=learning.train_python)
     data = {"rows": manifest["rows"], "files": manifest["files"], "policies": list(plan.order()["policies"])}
-    return replace(policy, path=f"{place.name}/training/model", data=data | {"steps": metrics["steps"]})
+    return replace(policy, path=f"{policy.name}/training/model", data=data | {"steps": metrics["steps"]})

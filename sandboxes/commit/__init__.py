@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from sandboxes import (
@@ -64,7 +63,7 @@ class BaseEntries:
             if path not in self._entries:
                 if not self._container:
                     state = self._states.base(self._name)
-                    self._container = make(self._client, state, self._limits, self._states.run)
+                    self._container = make(self._client, state, self._limits, self._states.marks)
                 self._entries[path] = Files(self._client, self._container).entry(path)
             return self._entries[path]
 
@@ -93,9 +92,7 @@ class CommitProvider:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     @property

@@ -16,7 +16,7 @@ from sandboxes.commit.command import FIRST_PROCESS, Command, run
 from sandboxes.commit.manifest import Entry, Manifest, delta
 from sandboxes.commit.states import State, States
 from sandboxes.docker import seccomp
-from sandboxes.docker.client import is_podman, labels, removed
+from sandboxes.docker.client import is_podman, removed
 from sandboxes.forking.arguments import require_command, require_text
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def leased(
     base_entry: Callable[[str], Entry | None] = lambda _: None,
 ) -> Iterator[Box]:
     """Lease a container for the block. `base_entry` returns the base state's entry at an absolute path."""
-    box = Box(client, states, state, make(client, state, limits, states.run, network, capabilities), limits, base_entry)
+    box = Box(
+        client, states, state, make(client, state, limits, states.marks, network, capabilities), limits, base_entry
+    )
     try:
         yield box
     finally:
@@ -51,7 +53,7 @@ def make(
     client: DockerClient,
     state: State,
     limits: Limits,
-    run: str,
+    marks: Mapping[str, str],
     network: str = "none",
     capabilities: Sequence[str] = (),
 ) -> str:
@@ -71,7 +73,7 @@ def make(
             stdin_open=True,
             host_config=_hardened(client, limits, network, capabilities),
             healthcheck=Healthcheck(test=["NONE"]),
-            labels=labels(run),
+            labels=dict(marks),
         )
     except ImageNotFound as error:
         raise SnapshotMissing(f"the image {state.image} is gone from the engine") from error

@@ -71,8 +71,8 @@ class States:
         self._client = client
         self._place = store / "commit"
         self._place.mkdir(parents=True, exist_ok=True)
-        self.run = self._named()
-        self._marks = labels(self.run, store)
+        self.marks = labels(self._named(), store)
+        """The labels of all that is made for the store."""
         self.base_tree = lru_cache(maxsize=4)(self._base_tree)
 
     def _named(self) -> str:
@@ -121,11 +121,11 @@ class States:
         """Freeze a stopped container into a state. `facts` has everything except its id and image."""
         name = f"commit-{secrets.token_hex(8)}"
         self._client.api.commit(
-            container, repository=_REPOSITORY, tag=name, conf={"Labels": self._marks, "Cmd": ["/bin/sh"]}
+            container, repository=_REPOSITORY, tag=name, conf={"Labels": self.marks, "Cmd": ["/bin/sh"]}
         )
         image = f"{_REPOSITORY}:{name}"
         if len(self._client.images.get(image).attrs["RootFS"]["Layers"]) > MAX_LAYERS:
-            flatten(self._client, image, image, self._marks)
+            flatten(self._client, image, image, self.marks)
         state = replace(facts, id=name, image=image, base=name if base else facts.base)
         _write(self._file(name), json.dumps(asdict(state)))
         return state

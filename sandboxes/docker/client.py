@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandboxes import SandboxError, SandboxUnavailable
-from sandboxes.cleanup import Leftover
+from sandboxes.cleanup import Leftover, state_dir
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -130,6 +130,7 @@ def labels(run: str, store: Path | None = None) -> dict[str, str]:
         "ramify.run": run,
         "ramify.pid": str(os.getpid()),
         "ramify.host": _machine(),
+        "ramify.user": _user(),
         "ramify.created": str(int(time.time())),
     }
 
@@ -140,6 +141,20 @@ def _machine() -> str:
     namespace = Path("/proc/self/ns/pid")
     number = namespace.stat().st_ino if namespace.exists() else 0
     return f"{socket.gethostname()}/{number}"
+
+
+def _user() -> str:
+    """Who runs Ramify, and with which state directory."""
+    return f"{os.getuid()}:{state_dir().resolve()}"
+
+
+def _is_own(marks: Mapping[str, str]) -> bool:
+    """Whether this user and state directory made a thing with these labels. Earlier versions recorded no user."""
+    if _owner(marks) == "elsewhere":
+        return False
+    if "ramify.user" in marks:
+        return marks["ramify.user"] == _user()
+    return Path(marks.get("ramify.store", "/")).is_relative_to(state_dir().resolve())
 
 
 def sweep(client: DockerClient) -> tuple[str, ...]:
@@ -155,8 +170,10 @@ def leftovers(
     older_than_s: float = 0,
     built_before_s: float | None = None,
     now: Callable[[], float] = time.time,
+    *,
+    all_users: bool = True,
 ) -> Iterator[Leftover]:
-    """Unused things of Ramify's on the engine.
+    """Unused things of Ramify's on the engine; without `all_users`, only those of this user and state directory.
 
     These are containers whose owner has ended, and states (volumes, images) whose store here is no longer `wanted`.
     Things of other machines, and things that can be built again (root file systems, environments, set-ups), are
@@ -165,23 +182,28 @@ def leftovers(
     oldest = now() - older_than_s
     built = oldest if built_before_s is None else now() - built_before_s
     for box in client.containers.list(all=True, filters={"label": "ramify=1"}, ignore_removed=True):
-        owner = _owner(box.labels)
-        if owner == "gone" or (owner == "elsewhere" and _created(box.labels) <= oldest):
-            yield Leftover(f"container {box.name}", 0, partial(removed, partial(box.remove, v=True, force=True)))
+        marks, owner = box.labels, _owner(box.labels)
+        unused = owner == "gone" or (owner == "elsewhere" and _created(marks) <= oldest)
+        if unused and (all_users or _is_own(marks)):
+            remove = partial(removed, partial(box.remove, v=True, force=True))
+            yield Leftover(f"container {box.name}", 0, remove, _store_of(marks))
     used = client.df()
     sizes = {volume["Name"]: volume["UsageData"]["Size"] for volume in used["Volumes"] or ()}
     unshared = {image["Id"]: image["Size"] - max(0, image["SharedSize"]) for image in used["Images"] or ()}
     for volume in client.volumes.list(filters={"label": "ramify=1"}):
-        if volume.name != ENVIRONMENTS_VOLUME and _may_go(_labels_of(volume), wanted, oldest):
+        marks = _labels_of(volume)
+        if volume.name != ENVIRONMENTS_VOLUME and (all_users or _is_own(marks)) and _may_go(marks, wanted, oldest):
             size = max(0, sizes.get(volume.name, 0))
-            yield Leftover(f"volume {volume.name}", size, partial(removed, volume.remove))
+            yield Leftover(f"volume {volume.name}", size, partial(removed, volume.remove), _store_of(marks))
     for image in client.api.images(
         filters={"label": "ramify=1"}
     ):  # one request, because other processes remove images meanwhile
+        marks = image["Labels"] or {}
         for tag in [tag for tag in image["RepoTags"] or () if tag.startswith(OUR_IMAGES)]:
-            if _may_go(image["Labels"] or {}, wanted, built if tag.startswith(_BUILT) else oldest):
-                size = unshared.get(image["Id"], 0)
-                yield Leftover(f"image {tag}", size, partial(removed, partial(client.images.remove, tag)))
+            old = built if tag.startswith(_BUILT) else oldest
+            if (all_users or _is_own(marks)) and _may_go(marks, wanted, old):
+                remove = partial(removed, partial(client.images.remove, tag))
+                yield Leftover(f"image {tag}", unshared.get(image["Id"], 0), remove, _store_of(marks))
 
 
 def _may_go(marks: Mapping[str, str], wanted: Callable[[Path], bool], oldest: float) -> bool:
@@ -206,6 +228,11 @@ def _owner(marks: Mapping[str, str]) -> str:
     except PermissionError:
         return "alive"
     return "alive"
+
+
+def _store_of(marks: Mapping[str, str]) -> Path | None:
+    store = marks.get("ramify.store")
+    return Path(store) if store else None
 
 
 def _created(marks: Mapping[str, str]) -> float:

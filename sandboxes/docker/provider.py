@@ -109,7 +109,7 @@ class DockerLauncher:
                 working_dir="/",
                 stdin_open=True,
                 host_config=settings,
-                labels=labels(self._states),
+                labels=labels(self._states, self._store),
             )
             connection = attach(self._client, str(container["Id"]))
         try:

@@ -73,7 +73,7 @@ def unmount(target: str) -> None:
     checked(LIBC.umount2(os.fsencode(target), MNT_DETACH), "unmount %s" % target)
 
 
-def detached(kind: str, options: List[Tuple[str, str]], attributes: int = 0) -> int:
+def detached(kind: str, options: List[Tuple[str, str]]) -> int:
     """A file system that is mounted nowhere yet, as a descriptor. An option without a value is a flag."""
     context = call(FSOPEN, "fsopen " + kind, kind.encode(), 1)
     try:
@@ -81,7 +81,7 @@ def detached(kind: str, options: List[Tuple[str, str]], attributes: int = 0) -> 
             text = os.fsencode(value) if value else None
             call(FSCONFIG, "%s %s=%s" % (kind, name, value), context, 1 if value else 0, name.encode(), text, 0)
         call(FSCONFIG, "%s create" % kind, context, 6, None, None, 0)
-        return call(FSMOUNT, "fsmount " + kind, context, 1, attributes)
+        return call(FSMOUNT, "fsmount " + kind, context, 1, 0)
     finally:
         os.close(context)
 

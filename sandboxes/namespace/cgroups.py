@@ -156,11 +156,13 @@ def _limits(parent: Path, kind: str) -> bool:
     return kind in control.read_text().split() if control.exists() else parent.name == kind
 
 
-def leftovers() -> Iterator[Leftover]:
-    """The groups of processes that have ended."""
+def leftovers(*, all_users: bool = True) -> Iterator[Leftover]:
+    """The groups of processes that have ended; without `all_users`, only those of this user."""
     for parent in _parents():
         for left in parent.glob(f"{_PREFIX}*"):
             with contextlib.suppress(OSError):
+                if not all_users and left.stat().st_uid != os.getuid():
+                    continue
                 with _locked(left):
                     empty = not (left / "cgroup.procs").read_text()
                 if empty:

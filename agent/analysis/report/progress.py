@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -52,20 +51,16 @@ class Progress:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._live is not None:
             self._live.stop()
 
     def catch_up(self, directory: Path, limits: Mapping[str, Any]) -> None:
-        """Note the journal of earlier sessions, if there is one, and the limits of this session.
+        """Note the journal of earlier sessions, and the limits of this session.
 
         Raises:
             agent.errors.JournalError: the journal cannot be read.
         """
-        if not (directory / "journal.jsonl").is_file():
-            return
         with Run.read(directory) as run:
             self._best = run.tree.best() if len(run.tree) else None
             self.view.catch_up(run.journal.events(), limits, run.elapsed_s)

@@ -19,7 +19,7 @@ _VERDICTS = {
     "solved": "solved: the goal tests pass, and nothing that passed before fails",
     "submitted": "submitted: the model calls the work done, and nothing that passed before fails",
     "improved": "improved, not solved: better than before, but not all goal tests pass",
-    "no_patch": "no patch: nothing better than the repository as it is was found",
+    "no_patch": "no patch: no candidate improves on the original code",
 }
 _FINER = {
     Grade.DECLARED: "submitted: the model says that the failing tests contradict the issue; check before you apply it",
@@ -31,7 +31,8 @@ NAMED = 10
 
 
 def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
-    """The object that `--json` prints. `cost_usd` is null when a call's price is unknown."""
+    """The object that `--json` prints. `error` is null unless an error ended the search, `cost_usd` when the price of a
+    call is unknown."""
     usage = result.usage
     return {
         "status": result.status,
@@ -43,6 +44,7 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
         "verified": result.verified,
         "patch_path": None if patch_path is None else str(patch_path),
         "stop": result.stop.name.lower(),
+        "error": None if result.error is None else str(result.error),
         "nodes": result.nodes,
         "rollouts": result.rollouts,
         "rounds": result.rounds,

@@ -29,15 +29,21 @@ def draw(tree: Tree) -> Drawing:
 
 
 def facts(run: Run) -> str:
-    """The usage of the run, the orders of people, and how the last session ended."""
+    """The recipe and the usage of the run, the orders of people, and how the last session ended."""
     seconds = f"{run.elapsed_s:.0f} s"
     spent = f"{len(run.tree)} states, {run.usage.measurements} test runs, {seconds}" + cost(run.usage)
-    spent = "\n".join([spent, *round_lines(run), *_orders(run)])
+    spent = "\n".join([*_recipe(run), spent, *round_lines(run), *_orders(run)])
     if run.ended is None:
         return f"{spent}\nnot ended; if no process works on it, resume it: ramify resume {run.journal.directory}"
     stop = Stop[run.ended.stop]
     status = "" if stop is Stop.SOLVED else f"{run.ended.status}: "
     return f"{spent}\n{status}{stop.value}"
+
+
+def _recipe(run: Run) -> list[str]:
+    """The recipe that the run was begun with, if any."""
+    name = run.started.settings.get("recipe") if run.started else None
+    return [escaped(f"recipe {name}")] if name else []
 
 
 def _orders(run: Run) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from agent.errors import ModelError, UsageError
 
-__all__ = ["ISSUE", "fetch_issue", "summary", "write_outputs"]
+__all__ = ["ISSUE", "failed", "fetch_issue", "summary", "write_outputs"]
 
 ISSUE = re.compile(r"([\w.-]+)/([\w.-]+)#(\d+)")
 """A reference such as `owner/repository#number`."""
@@ -69,6 +69,11 @@ def summary(facts: Mapping[str, Any], text: str, patch: bytes) -> str:
             f"<details><summary>Patch</summary>\n\n{_fenced(shown[:PATCH_CHARACTERS] + left_out, 'diff')}\n\n</details>"
         )
     return "\n\n".join(parts) + "\n"
+
+
+def failed(reason: str) -> str:
+    """An error in Markdown, for a run that has no result."""
+    return f"### Ramify: error\n\n{_fenced(reason, 'text')}\n"
 
 
 def _fenced(text: str, language: str) -> str:

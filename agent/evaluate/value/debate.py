@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from agent.evaluate.value import EvaluationInput
-from agent.evaluate.value.exhibit import case_messages, fenced
+from agent.evaluate.value.exhibit import case_messages, speech
 from agent.evaluate.value.judge import read_verdict, require_mends
 from agent.evaluate.value.weighing import Opinion, hear, judged
 from agent.models import Model
@@ -15,8 +15,6 @@ from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
 
 __all__ = ["Debate"]
-
-SPEECH_BYTES = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +41,7 @@ class Debate:
         Raises:
             agent.models.conversing.Abstained: a speech or the verdict is unreadable.
         """
-        speeches = {
-            f"speech_{side}": fenced(f"speech-{side}", self._speech(case, tests, side), SPEECH_BYTES)
-            for side in ("for", "against")
-        }
+        speeches = {f"speech_{side}": speech(side, self._speech(case, tests, side)) for side in ("for", "against")}
         question = partial(case_messages, case, tests, render("debate_verdict", **speeches))
         return hear(case, self.model, question, lambda text: read_verdict(text, "A debate"), self.max_mends)
 

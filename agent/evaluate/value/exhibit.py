@@ -14,11 +14,12 @@ from agent.run.tree.evaluation import Evaluation
 from agent.task import Task
 from agent.untrusted import fence, issue_text, terminal_text, visible
 
-__all__ = ["ASSESSMENT_BYTES", "assessment", "case_messages", "fenced", "issue_messages", "shown_issue"]
+__all__ = ["ASSESSMENT_BYTES", "assessment", "case_messages", "fenced", "issue_messages", "shown_issue", "speech"]
 
 ISSUE_BYTES = 30_000
 PATCH_BYTES = 40_000
 NOTES_BYTES = 6_000
+SPEECH_BYTES = 8_000
 ASSESSMENT_BYTES = 2_000
 """The longest opinion that is kept."""
 
@@ -44,6 +45,11 @@ def fenced(name: str, text: str, limit: int) -> str:
     shown = visible(excerpt(text, limit)[0])
     tag = fence(name, shown)
     return f"<{tag}>\n{shown}\n</{tag}>"
+
+
+def speech(name: str, text: str) -> str:
+    """A speech of a debate, for whoever judges it."""
+    return fenced(f"speech-{name}", text, SPEECH_BYTES)
 
 
 def assessment(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from agent.run.run import Run
 
-__all__ = ["Compares", "Exporter", "Row", "refused"]
+__all__ = ["GOAL_UNKNOWN", "Compares", "Exporter", "Row", "refused"]
 
 Row = dict[str, Any]
 """One line of a file, as a JSON object."""
@@ -28,6 +28,10 @@ class Compares(Protocol):
     def look(self, run: Run) -> None:
         """Take in a run."""
         ...
+
+
+GOAL_UNKNOWN = "no test is known that has to pass, so that nothing says whether the task is solved"
+"""Why a run has no rows whose words say so."""
 
 
 def refused(reason: str) -> Row:

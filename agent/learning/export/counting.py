@@ -27,7 +27,7 @@ class Tally:
     tokens: Count | None = None
     """Counts the tokens of a message; None: only messages are counted."""
     by: dict[str, Counter[str]] = field(default_factory=dict)
-    """Rows by split, repository, licence, policy, model and task."""
+    """Rows by split, repository, licence, policy, model, task and outcome."""
     refused: Counter[str] = field(default_factory=Counter)
     """Rows that were not written, by reason."""
     trained: Counter[str] = field(default_factory=Counter)
@@ -45,6 +45,7 @@ class Tally:
             "policy": origin["policies"],
             "model": origin["models"],
             "task": [origin["task"]],
+            "outcome": [origin.get("outcome") or "neither"],
         }
         for key, names in values.items():
             self.by.setdefault(key, Counter()).update(names)

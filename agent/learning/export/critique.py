@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent.actions.excerpt import excerpt
-from agent.learning.export import Row, refused
+from agent.learning.export import GOAL_UNKNOWN, Row, refused
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import MERGE, Turn, Turns, is_merge
 from agent.models import Message
 from agent.prompts import render
 from agent.run.action_log import task_of
+from agent.run.credit import goals_known
 from agent.run.run import Run
 from agent.untrusted import fence, issue_text
 
@@ -37,6 +38,8 @@ class Critique:
         for rollout in run.rollouts():
             if is_merge(run.tree, rollout.leaf):
                 yield refused(MERGE)
+            elif not goals_known(run):
+                yield refused(GOAL_UNKNOWN)
             elif taken := turns.path(rollout.leaf):
                 solved = run.solved(rollout.leaf)
                 yield {

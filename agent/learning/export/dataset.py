@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agent.errors import UsageError
 from agent.files import write_atomically
-from agent.learning.export import Compares, Exporter
+from agent.learning.export import Compares, Exporter, Row
 from agent.learning.export.card import card
 from agent.learning.export.counting import Tally
 from agent.learning.export.hygiene import Hygiene
@@ -26,7 +26,7 @@ from agent.learning.export.splits import Splits, bucket
 from agent.learning.export.writing import Files, new_folder
 from agent.run.run import Run
 
-__all__ = ["Order", "export", "runs_in"]
+__all__ = ["Order", "export", "look", "runs_in"]
 
 log = logging.getLogger(__name__)
 
@@ -55,19 +55,31 @@ def export(runs: Sequence[Path], order: Order, out: Path) -> dict[str, Any]:
     """
     if order.parquet:
         require()
-    folder, sources = new_folder(out), list[dict[str, Any]]()
-    if isinstance(order.exporter, Compares):
-        _show(runs, order.exporter)
+    folder = new_folder(out)
     with Files(folder, FORMATS[order.format].aside, order.parquet) as files:
-        for run in _read(runs):
-            sources.append(_source(run, _rows(run, order, files)))
-    order.tally.refused["the run is a copy of another"] += len(runs) - len(sources)
+        sources = look(runs, order, files.write)
     manifest = _manifest(order, sources, files)
     write_atomically(folder / "manifest.json", json.dumps(manifest, indent=1).encode() + b"\n")
     write_atomically(folder / "README.md", card(manifest).encode())
     if len(manifest["counts"].get("policy", ())) > 1:
         log.warning("rows of several policies are mixed: %s", ", ".join(manifest["counts"]["policy"]))
     return manifest
+
+
+def look(
+    runs: Sequence[Path], order: Order, write: Callable[[str, Row], None] = lambda split, row: None
+) -> list[dict[str, Any]]:
+    """Make the rows of these runs, counted in the order's tally, and give each with its split to `write`. Returns what
+    the manifest says of each run.
+
+    Raises:
+        agent.errors.JournalError: a run cannot be read.
+    """
+    if isinstance(order.exporter, Compares):
+        _show(runs, order.exporter)
+    sources = [_source(run, _rows(run, order, write)) for run in _read(runs)]
+    order.tally.refused["the run is a copy of another"] += len(runs) - len(sources)
+    return sources
 
 
 def runs_in(paths: Sequence[Path]) -> list[Path]:
@@ -101,7 +113,7 @@ def _read(runs: Sequence[Path]) -> Iterator[Run]:
                 yield run
 
 
-def _rows(run: Run, order: Order, files: Files) -> int:
+def _rows(run: Run, order: Order, write: Callable[[str, Row], None]) -> int:
     """Write the rows of a run and return their number."""
     if run.started is None or not len(run.tree):
         order.tally.refused["the run ended before its base state was measured"] += 1
@@ -114,7 +126,7 @@ def _rows(run: Run, order: Order, files: Files) -> int:
         origin = row["provenance"]
         split = order.splits.of(origin["repository"])
         origin |= {"split": split, "bucket": bucket(origin["repository"])}
-        files.write(split, row)
+        write(split, row)
         order.tally.add(split, row)
         written += 1
     return written

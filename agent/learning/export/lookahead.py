@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.learning.export import Row
+from agent.learning.export import GOAL_UNKNOWN, Row, refused
 from agent.learning.export.provenance import never_said, provenance
 from agent.learning.export.turns import Turn, Turns
 from agent.prompts import render
-from agent.run.credit import Worth, outcome, worths
+from agent.run.credit import Worth, goals_known, outcome, worths
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.untrusted import visible
@@ -41,6 +41,9 @@ class Lookahead:
         for parent in run.tree:
             children = [child for child in run.tree.children(parent.id) if turns.of(child.id)]
             if {bool(below[child.id].solved) for child in children} != {True, False}:
+                continue
+            if not goals_known(run):
+                yield refused(GOAL_UNKNOWN)
                 continue
             ranked = sorted(children, key=lambda child: (-below[child.id].value, -child.value, child.id))
             yield self._row(run, ranked, turns.of(ranked[0].id)[0], below)

@@ -23,7 +23,7 @@ def require() -> None:
     try:
         import pyarrow.parquet  # noqa: F401
     except ModuleNotFoundError as error:
-        raise UsageError("Parquet needs pyarrow: pip install 'ramify[bench]'") from error
+        raise UsageError("Parquet needs pyarrow: pip install pyarrow") from error
 
 
 def tabulate(source: Path, target: Path, columns: Mapping[str, str] | None = None) -> None:

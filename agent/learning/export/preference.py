@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, takewhile
+from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
 from agent.learning.export import Row, refused
 from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.provenance import never_said, provenance
-from agent.learning.export.turns import Turn, Turns, bare
+from agent.learning.export.turns import Turn, Turns, shared
 from agent.models import Message
-from agent.run.credit import outcome, worths
+from agent.run.credit import means, outcome, worths
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 
@@ -27,10 +27,12 @@ CRITICS = ("judge", "debate", "checklist")
 class Preference:
     """Pairs of children of one node. `prompt`, `chosen` and `rejected` are DPO's columns, `margin` a reward trainer's.
 
-    A pair holds the first turns in which the two differ, if they had the same prompts until then. Of each tree the
-    pairs with the largest margins are taken. The score of a child is `mix * Q + (1 - mix) * critic`: Q is the mean
-    value in its subtree, critic the mean of models' scores of its state, or Q without any (Agent Q, arXiv 2408.07199,
-    mixes the two and pairs siblings whose scores are far apart; it publishes neither weight nor threshold).
+    A pair holds the first turns in which the two, or the lines that go on from them, differ, if they had the same
+    prompts until then. Of each tree the pairs with the largest margins are taken. The score of a child is
+    `mix * Q + (1 - mix) * critic`: Q is the mean value in its subtree, in which what was submitted counts as 1
+    (`agent.run.credit.submitted`), critic the mean of models' scores of its state, or Q without any (Agent Q,
+    arXiv 2408.07199, mixes the two and pairs siblings whose scores are far apart; it publishes neither weight nor
+    threshold).
     """
 
     pairs: Literal["gap", "success"] = "gap"
@@ -59,30 +61,33 @@ class Preference:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns, rows = Turns(run), list[tuple[tuple[NodeId, NodeId], Row]]()
-        for scores, (better, worse) in sorted(self._pairs(run), key=lambda pair: pair[0][1] - pair[0][0]):
-            parted = _parting(turns.of(better.id), turns.of(worse.id), self.told == "any")
+        pairs = sorted(self._pairs(run), key=lambda pair: pair[0][1] - pair[0][0])
+        if not pairs:
+            yield refused("no two siblings of the tree differ in worth")
+        for scores, (better, worse) in pairs:
+            if len(rows) == self.most:
+                yield refused("its tree has enough pairs (option `most`)")
+                continue
+            parted = _parting(_line(run, turns, better), _line(run, turns, worse), self.told == "any")
             if isinstance(parted, str) or not flagged(run).isdisjoint((better.id, worse.id)):
                 yield refused(parted if isinstance(parted, str) else TAMPERED)
             else:
                 rows.append(((better.id, worse.id), _row(run, (better, worse), scores, parted)))
-            if len(rows) == self.most:
-                break
         yield from (row for _, row in sorted(rows, key=lambda entry: entry[0]))
 
     def _pairs(self, run: Run) -> Iterator[tuple[tuple[float, float], tuple[Node, Node]]]:
         """The scores and the nodes of sibling pairs, the better one first."""
-        below = worths(run.tree, outcome(run))
+        below, q = worths(run.tree, outcome(run)), means(run)
         for parent in run.tree:
             children = [c for c in run.tree.children(parent.id) if c.steps and run.tree.visits(c.id) >= self.visits]
-            scored = [(self._score(run, child), bool(below[child.id].solved), child) for child in children]
+            scored = [(self._score(child, q[child.id]), bool(below[child.id].solved), child) for child in children]
             for one, other in combinations(scored, 2):
                 lead = one[0] - other[0] if self.pairs == "gap" else one[1] - other[1]
                 if abs(lead) > (self.gap if self.pairs == "gap" else 0):
                     better, worse = (one, other) if lead > 0 else (other, one)
                     yield (better[0], worse[0]), (better[2], worse[2])
 
-    def _score(self, run: Run, node: Node) -> float:
-        q = run.tree.value_sum(node.id) / run.tree.visits(node.id)
+    def _score(self, node: Node, q: float) -> float:
         critics = [node.evaluation.parts[name] for name in CRITICS if name in node.evaluation.parts]
         return self.mix * q + (1 - self.mix) * (fmean(critics) if critics else q)
 
@@ -107,20 +112,23 @@ def _row(run: Run, pair: tuple[Node, Node], scores: tuple[float, float], parted:
     }
 
 
+def _line(run: Run, turns: Turns, node: Node) -> list[Turn]:
+    """The turns of a node, and of the states below it as far as they are one line."""
+    taken = [*turns.of(node.id)]
+    while len(below := run.tree.children(node.id)) == 1:
+        node = below[0]
+        taken += turns.of(node.id)
+    return taken
+
+
 def _parting(better: Sequence[Turn], worse: Sequence[Turn], any_told: bool) -> _Parted | str:
     """The common prompt and the first turns in which two expansions differ, or why they are not a pair."""
     for one, other in zip(better, worse, strict=False):
-        shared = _shared(one.prompt, other.prompt)
-        rest = [*one.prompt[len(shared) :], *other.prompt[len(shared) :]]
-        added = not rest or (any_told and shared and all(message["role"] == "user" for message in rest))
+        common = shared(one.prompt, other.prompt)
+        rest = [*one.prompt[len(common) :], *other.prompt[len(common) :]]
+        added = not rest or (any_told and common and all(message["role"] == "user" for message in rest))
         if one.tools != other.tools or not added:
             return "siblings were not asked the same"
         if not one.says(other):
-            return shared, one, other
+            return common, one, other
     return "siblings did the same"
-
-
-def _shared(one: Sequence[Message], other: Sequence[Message]) -> Sequence[Message]:
-    """The common beginning of two prompts. Call ids are ignored: a server draws them at random."""
-    alike = takewhile(lambda pair: bare(pair[0]) == bare(pair[1]), zip(one, other, strict=False))
-    return [mine for mine, _ in alike]

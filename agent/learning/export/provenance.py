@@ -11,6 +11,7 @@ from agent.learning.export import Row
 from agent.learning.export.licences import licence_of
 from agent.learning.export.turns import Turn
 from agent.run.action_log import task_of
+from agent.run.credit import submitted
 from agent.run.events import Asked
 from agent.run.message_store import digest_of
 from agent.run.run import Run
@@ -34,12 +35,14 @@ def provenance(run: Run, node: NodeId, turns: Sequence[Turn], others: Iterable[N
 
 
 def of_answers(run: Run, node: NodeId, nodes: Iterable[NodeId], asked: Sequence[Asked | None]) -> dict[str, Any]:
-    """As `provenance`, for answers that need not be turns; None stands for an answer without a recorded model call."""
+    """As `provenance`, for answers that need not be turns; None stands for an answer without a recorded model call.
+    `outcome` is the best at `node` or below it: `solved`, `submitted` (no goal is known, nothing broke), or empty."""
     return {
         **origin(run),
         "node": node,
         "nodes": sorted({node, *nodes}),
         "state": run.tree[node].state_hash,
+        "outcome": _outcomes(run)[node],
         "policies": sorted({run.tree[id_].policy_id for id_ in nodes} - {""}),
         "models": sorted({call.model for call in asked if call}),
         "exact": all(asked),
@@ -47,6 +50,17 @@ def of_answers(run: Run, node: NodeId, nodes: Iterable[NodeId], asked: Sequence[
         "sampling": [dict(call.sampling) if call else {} for call in asked],
         "logprobs": [list(call.answer.logprobs) or None if call else None for call in asked],
     }
+
+
+@lru_cache(maxsize=1)
+def _outcomes(run: Run) -> dict[NodeId, str]:
+    """The best outcome of each node and the nodes below it."""
+    found: dict[NodeId, str] = {}
+    for node in reversed(list(run.tree)):
+        own = "solved" if run.solved(node.id) else "submitted" if submitted(run, node.id) else ""
+        below = {own, *(found[child.id] for child in run.tree.children(node.id))}
+        found[node.id] = next(name for name in ("solved", "submitted", "") if name in below or not name)
+    return found
 
 
 def never_said(recorded: Row) -> Row:

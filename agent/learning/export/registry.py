@@ -13,6 +13,7 @@ from agent.learning.export.critique import Critique
 from agent.learning.export.edits import Edits, Judged
 from agent.learning.export.grpo_tree import GrpoTree
 from agent.learning.export.kto import Kto
+from agent.learning.export.lines import LinePreference
 from agent.learning.export.lookahead import Lookahead
 from agent.learning.export.plan import Plan
 from agent.learning.export.preference import Preference
@@ -46,6 +47,7 @@ FORMATS = {
     ),
     "retro": Format(Retro, "solved paths without their detours; run `ramify shorten` first (TRL: SFTTrainer)"),
     "preference": Format(Preference, "pairs of siblings with the same prompt (TRL: DPOTrainer, RewardTrainer)"),
+    "line-preference": Format(LinePreference, "pairs of whole ways, of which one succeeded (TRL: RewardTrainer)"),
     "kto": Format(Kto, "answers that led to a solved state, and answers that did not (TRL: KTOTrainer)"),
     "prm": Format(Prm, "each step with the mean outcome of the leaves below it, and their number"),
     "grpo-tree": Format(GrpoTree, "each step with fork-, trajectory-, tree- and state-relative advantages"),

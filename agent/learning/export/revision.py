@@ -2,16 +2,17 @@
 then a path to a solved state (after Agent-R, arXiv 2501.11425).
 
 Laws: the loss is on for the reflection and what follows, never for the wrong steps. The first wrong step is found by
-tests, not by a judge. The calls of a row, carried out in order, lead to the solved state: rows whose wrong steps edits
-cannot undo are refused. No run had these conversations: `stitched` is true in each row.
+tests, not by a judge. The calls of a row, carried out in order, lead to the files of the solved state: rows whose wrong
+steps cannot be undone are refused. No run had these conversations: `stitched` is true in each row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
-from agent.actions import Action, Edit, Shell, Write
+from agent.actions import Action, Edit, Observation, Shell, Write
 from agent.actions.excerpt import excerpt
 from agent.learning.export import Row, refused
 from agent.learning.export.hygiene import TAMPERED, flagged
@@ -22,20 +23,23 @@ from agent.learning.export.weaving import silent
 from agent.models import Message
 from agent.policy.chat.dialects import NATIVE, TEXT, ToolDialect
 from agent.prompts import render
+from agent.run.credit import outcome
 from agent.run.run import Run
 from agent.run.tree.node import Node
 
 __all__ = ["Revision"]
 
 NOTES_BYTES = 400
+CHANGES = (Edit, Write, Shell)
+"""Actions that may change a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One row for each worse leaf of a tree, spliced with the shortest solved path."""
+    """One row for each worse leaf of a tree, spliced with the shortest path that succeeded."""
 
     gap: float = 0.2
-    """In [0, 1]: a leaf is worse if its value is lower by more than this."""
+    """In [0, 1]: a leaf is worse if its value is lower by more than this; a state that succeeded is worth 1."""
     pairs: int = 8
     """The most rows of a tree, at least 1; leaves that share most of the good path come first."""
 
@@ -49,8 +53,10 @@ class Revision:
         leaves, refusals = winners(run, turns)
         yield from refusals
         for good in leaves[:1]:
-            rows = 0
-            for bad in self._worse(run, good):
+            rows, worse = 0, self._worse(run, good)
+            if not worse:
+                yield refused("no way of the run is worse than the right one")
+            for bad in worse:
                 row = refused(TAMPERED) if bad.id in flagged(run) else _spliced(run, turns, good, bad)
                 yield row
                 rows += "refused" not in row
@@ -62,21 +68,22 @@ class Revision:
         leaves = [
             node for node in tree if node.parents and not tree.children(node.id) and good not in tree.path(node.id)
         ]
-        worse = [leaf for leaf in leaves if good.value - leaf.value > self.gap]
+        worth = outcome(run, "value")
+        worse = [leaf for leaf in leaves if worth(good) - worth(leaf) > self.gap]
         return sorted(worse, key=lambda leaf: (-tree.depth(tree.common_ancestor(good.id, leaf.id).id), leaf.id))
 
 
 def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
     fork = run.tree.common_ancestor(good.id, bad.id)
-    wrong = _up_to_the_first_error(run.tree.path(bad.id)[run.tree.depth(fork.id) :])
+    wrong = _up_to_the_first_error(run.tree.path(bad.id)[run.tree.depth(fork.id) :], goals=run.solved(good.id))
     if wrong is None:
         return refused("no step of the worse way was a step back")
     if not all(node.steps for node in wrong):
         return refused(MERGE)
-    mistaken = [turn for node in wrong for turn in turns.of(node.id)]
+    mistaken = _before_the_end([turn for node in wrong for turn in turns.of(node.id)])
     undoing = _undone(mistaken)
-    if undoing is None:
-        return refused("the worse way cannot be undone by edits")
+    if isinstance(undoing, str):
+        return refused(undoing)
     right = [turn for node in run.tree.path(good.id)[run.tree.depth(fork.id) + 1 :] for turn in turns.of(node.id)]
     nodes = [node.id for node in (*run.tree.path(good.id), *wrong)]
     form = NATIVE if right[-1].tools else TEXT
@@ -89,38 +96,67 @@ def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
     }
 
 
-def _up_to_the_first_error(path: Sequence[Node]) -> Sequence[Node] | None:
-    """The nodes of a path after its first, up to the first node that is not better than its parent."""
+def _up_to_the_first_error(path: Sequence[Node], *, goals: bool) -> Sequence[Node] | None:
+    """The nodes of a path after its first, up to the first that broke a test, or that is not better than its parent
+    where there are `goals`: without, most right states are worth no more than the base state."""
     for number in range(1, len(path)):
-        if path[number].value <= path[number - 1].value:
+        node, parent = path[number], path[number - 1]
+        if node.evaluation.harm > parent.evaluation.harm or (goals and node.value <= parent.value):
             return path[1 : number + 1]
     return None
 
 
-def _undone(mistaken: Sequence[Turn]) -> tuple[Edit, ...] | None:
-    """The edits that undo the changes of some turns, the last one first; None if edits cannot undo them."""
-    undoing: list[Edit] = []
+def _before_the_end(mistaken: list[Turn]) -> list[Turn]:
+    """The turns without a last one that only submits: nothing follows an accepted `submit`."""
+    if mistaken[-1].step.submission and not any(isinstance(a, CHANGES) for a in mistaken[-1].step.actions):
+        return mistaken[:-1]
+    return mistaken
+
+
+def _undone(mistaken: Sequence[Turn]) -> tuple[Action, ...] | str:
+    """The actions that undo the changes of some turns, the last one first; or why there are none."""
+    undoing: list[Action] = []
     for turn in mistaken:
+        if turn.step.submission:
+            return "the worse way ends with a change and a submit in one answer"
         if len(turn.step.actions) != len(turn.step.observations):
-            return None
+            return "not all actions of the worse way were carried out"
         for action, seen in zip(turn.step.actions, turn.step.observations, strict=True):
-            if isinstance(action, (Edit, Write, Shell)) and not (seen.refused or _failed_edit(action, seen.ok)):
-                if not (isinstance(action, Edit) and action.old and action.new) or action.replace_all or action.more:
-                    return None
-                undoing.append(Edit(action.path, action.new, action.old, action.line))
-    return tuple(reversed(undoing)) or None
+            undo = _undo(action, seen)
+            if isinstance(undo, str):
+                return undo
+            undoing += [undo] if undo else []
+    return tuple(reversed(undoing)) or "the worse way changed nothing"
 
 
-def _failed_edit(action: Action, ok: bool) -> bool:
-    """Whether the action is an edit that failed, and so changed nothing."""
-    return isinstance(action, (Edit, Write)) and not ok
+def _undo(action: Action, seen: Observation) -> Action | str | None:
+    """What takes an action back; None: it changed nothing; a text: why nothing is known that does."""
+    match action:
+        case Shell() if not (seen.refused or seen.unchanged):
+            return "the worse way ran a shell command that changed files"
+        case Edit() | Write() if not seen.ok:
+            return None
+        case Edit() | Write() if seen.text.startswith("Created "):
+            return Shell(f"rm {quote(action.path)}")
+        case Edit() | Write() if seen.undo:
+            return seen.undo
+        case Edit() if action.old and action.new and not (action.replace_all or action.more):
+            return action.inverse
+        case Edit() | Write():
+            return "the run does not know how to undo a change of the worse way"
+        case _:
+            return None
 
 
-def _reflection(wrong: Node, undoing: tuple[Edit, ...], form: ToolDialect) -> Iterator[Message]:
+def _reflection(wrong: Node, undoing: tuple[Action, ...], form: ToolDialect) -> Iterator[Message]:
     notes = excerpt(wrong.evaluation.notes.partition("\n")[0], NOTES_BYTES)[0].strip()
     answer = form.render_turn("undo", render("export_reflection", notes=notes).strip(), undoing)
-    results = form.results(answer, undoing, [f"Edited {edit.path}." for edit in undoing])
+    results = form.results(answer, undoing, list(map(_result, undoing)))
     yield from as_template([answer, *results])
+
+
+def _result(undoing: Action) -> str:
+    return f"Edited {undoing.path}." if isinstance(undoing, Edit) else "exit code: 0\n(no output)"
 
 
 def _said(right: Sequence[Turn]) -> Iterator[Message]:

@@ -10,10 +10,14 @@ from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import MERGE, Turn, Turns, is_merge
 from agent.learning.export.weaving import Woven, weave
+from agent.run.credit import succeeded
 from agent.run.run import Run
 from agent.run.tree.node import Node
 
-__all__ = ["Sft", "winners"]
+__all__ = ["NO_SUCCESS", "Sft", "winners"]
+
+NO_SUCCESS = "no way of the run succeeded"
+"""Why a run has no row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +52,20 @@ class Sft:
 
 
 def winners(run: Run, turns: Turns) -> tuple[list[Node], list[Row]]:
-    """The solved nodes that no verification refuted, those with the fewest turns first. A node that needs more than the
-    turns of its path, or tampering, gives a refusal instead."""
+    """The nodes that succeeded (`agent.run.credit.succeeded`), those with the fewest turns first. A node that needs
+    more than the turns of its path, or tampering, gives a refusal instead."""
     leaves, refusals = list[Node](), list[Row]()
-    for node in (run.tree[node_id] for node_id in run.tree.solved if run.solved(node_id)):
+    for node in run.tree:
+        if not succeeded(run, node.id):
+            continue
         if is_merge(run.tree, node.id):
             refusals.append(refused(MERGE))
         elif node.id in flagged(run):
             refusals.append(refused(TAMPERED))
         else:
             leaves.append(node)
+    if not (leaves or refusals):
+        refusals.append(refused(NO_SUCCESS))
     return sorted(leaves, key=lambda node: (len(turns.path(node.id)), node.id)), refusals
 
 

@@ -27,7 +27,7 @@ from agent.run.run import Run
 from agent.run.tree.node import NodeId, Step
 from agent.run.tree.tree import Tree
 
-__all__ = ["MERGE", "Turn", "Turns", "answer_key", "as_template", "bare", "is_merge", "results_after"]
+__all__ = ["MERGE", "Turn", "Turns", "answer_key", "as_template", "bare", "is_merge", "results_after", "shared"]
 
 MERGE = "a merge of two branches"
 """Why a leaf has no row: it is not the outcome of its turns alone."""
@@ -208,6 +208,12 @@ def bare(message: Message) -> Message:
     """The message without call ids, which a server draws at random; for comparisons."""
     kept = {key: value for key, value in message.items() if key != "tool_call_id"}
     return kept | ({"tool_calls": [call["function"] for call in kept["tool_calls"]]} if kept.get("tool_calls") else {})
+
+
+def shared(one: Sequence[Message], other: Sequence[Message]) -> Sequence[Message]:
+    """The common beginning of two conversations. Call ids are ignored."""
+    alike = takewhile(lambda pair: bare(pair[0]) == bare(pair[1]), zip(one, other, strict=False))
+    return [mine for mine, _ in alike]
 
 
 def answer_key(turn: Turn) -> str:

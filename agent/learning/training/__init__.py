@@ -29,7 +29,7 @@ METHODS: Mapping[Method, tuple[str, ...]] = {
     "sft": ("sft", "sft-masked", "retro", "revision", "lookahead", "critique", "plan", "trajectories", "edit"),
     "dpo": ("preference", "edit-preference"),
     "kto": ("kto", "edit-kto"),
-    "reward": ("preference", "edit-preference"),
+    "reward": ("preference", "line-preference", "edit-preference"),
     "grpo": ("grpo-tree",),
 }
 """The `ramify export` formats that each method accepts."""
@@ -37,6 +37,8 @@ WHOLE_CONVERSATIONS = ("sft", "sft-masked", "retro", "revision", "trajectories")
 """Formats with `messages` rows. Every assistant message is trained on, except those with `"train": false`."""
 EDITS = {"edit", "edit-preference", "edit-kto"}
 """Formats for the compact policy, which can be trained from scratch."""
+PACKAGES = "torch, transformers, trl, peft, accelerate and datasets"
+"""What the Python that trains has to have."""
 END_BYTES = 1 << 20
 """Bytes read at each end of a checkpoint's files."""
 
@@ -235,8 +237,8 @@ def _run(chosen: Plan, out: Path, interpreter: str, processes: int) -> None:
             code = process.wait()
     if code != 0:
         raise TrainingFailed(
-            f"the training ended with {code}: its output is above; {interpreter} needs the packages of "
-            "ramify[train]; the same command resumes from the last checkpoint"
+            f"the training ended with {code}: its output is above; {interpreter} needs {PACKAGES}; the same command "
+            "resumes from the last checkpoint"
         )
 
 
@@ -257,9 +259,7 @@ def _start(command: list[str], lock: int) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(command, env=env, stdout=2, start_new_session=True, pass_fds=(lock,))
     except OSError as error:
-        raise UsageError(
-            f"{command[0]} cannot be run ({error.strerror}): name a Python with the packages of ramify[train]"
-        ) from error
+        raise UsageError(f"{command[0]} cannot be run ({error.strerror}): name a Python with {PACKAGES}") from error
 
 
 def _launcher(processes: int, cpu: bool) -> list[str]:

@@ -68,6 +68,7 @@ def _trainer(order: dict[str, Any], out: Path) -> Any:
     order["validation"] = order["validation"] if held_out else []
     folder = order["model"] or _from_scratch(rows, order, out / "scratch")
     tokenizer = AutoTokenizer.from_pretrained(folder)
+    rows, held_out = (_part("templates").fitted(part, str(tokenizer.chat_template)) for part in (rows, held_out))
     if order["assistant_only"] and not _maskable([*rows, *held_out], tokenizer):
         rows, held_out = _answers(rows), _answers(held_out)
         order["assistant_only"] = False

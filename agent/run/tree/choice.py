@@ -45,6 +45,8 @@ class Choice:
     """The number of the order (`agent.engine.selection`) that this choice obeys; None: the search chose."""
     continues: bool = False
     """The line of work that ends at the node is continued (`agent.search.continuing`)."""
+    independent: bool = False
+    """Its policy is not told of other attempts at the node: every line of work that begins there is asked the same."""
     because: str = ""
     """In words, where a search lets others choose: which one did, and why it."""
     reasons: tuple[Reason, ...] = ()

@@ -19,9 +19,6 @@ __all__ = ["from_note", "to_note"]
 
 log = logging.getLogger(__name__)
 
-RETRIES = 2
-"""How often the model is asked again after an unreadable plan before the coverage decides."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
@@ -38,7 +35,7 @@ def to_note(task: Task, spectrum: Spectrum, model: Model | None, ask: Ask) -> di
     parts, author = by_code(task.goal_tests, spectrum), "facts"
     if model is not None:
         try:
-            parts = converse(ask, model, _question(task), partial(_read, task.goal_tests), RETRIES)
+            parts = converse(ask, model, _question(task), partial(_read, task.goal_tests))
             author = model.name
         except Abstained as why:
             log.warning("the issue is divided by the code that its tests execute: %s", why)

@@ -31,8 +31,6 @@ class Planner:
     """Draws plans. Thread-safe."""
 
     model: Model
-    max_mends: int = 2
-    """How often the model is asked again after an unreadable answer before there is no plan."""
 
     def draw(self, task: Task, summaries: Sequence[Summary], ask: Ask = directly) -> Plan | None:
         """A plan for the task, drawn from the summaries of its rollouts; None: no plan could be read, or the question
@@ -43,7 +41,7 @@ class Planner:
             agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
         """
         try:
-            return inquire(ask, self.model, partial(_question, task, summaries), read_plan, self.max_mends)
+            return inquire(ask, self.model, partial(_question, task, summaries), read_plan)
         except (Abstained, PolicyError) as why:
             log.warning("the next round has no plan: %s", why)
             return None

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from agent.errors import PolicyError
-from agent.evaluate.value.judge import require_mends
 from agent.models import Ask, Model
 from agent.models.conversing import Abstained, inquire
 from agent.run.rollouts import Rollout, Summary
@@ -32,11 +31,6 @@ class ModelSummariser:
     """Asks its model one question a rollout. Thread-safe."""
 
     model: Model
-    max_mends: int = 2
-    """How often the model is asked again after an unreadable answer before the summary is made without it."""
-
-    def __post_init__(self) -> None:
-        require_mends(self.max_mends)
 
     def summarise(self, task: Task, run: Run, provider: Provider | None, rollout: Rollout, ask: Ask) -> Summary:
         """The summary of a rollout. It is made without the model if no account can be read or the question is too long
@@ -53,7 +47,7 @@ class ModelSummariser:
         patch = run.journal.get_blob(journal.patch_blob) if journal.patch_blob else b""
         messages = partial(question, task, facts.path, facts.best, patch)
         try:
-            account = inquire(ask, self.model, messages, read_account, self.max_mends)
+            account = inquire(ask, self.model, messages, read_account)
         except (Abstained, PolicyError) as why:
             log.warning("the summary of node %d is made without a model: %s", rollout.leaf, why)
             return journal

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from agent.errors import ConfigError, PolicyError
-from agent.evaluate.value.exhibit import fenced
+from agent.evaluate.value.exhibit import speech
 from agent.models import Ask, Model, directly
 from agent.models.conversing import Abstained, inquire, words
 from agent.prompts import render
@@ -17,69 +18,52 @@ from agent.settings import TournamentSettings
 from agent.solver.tournament.exhibit import group_messages, letters, read_ballot
 from agent.task import Task
 
-__all__ = ["JUDGES", "Discriminator", "ModelJudge", "judge_of"]
+__all__ = ["JUDGES", "ModelJudge", "judge_of"]
 
-SPEECH_BYTES = 8_000
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelJudge:
-    """A judge that asks its model one question a vote."""
-
-    model: Model
-    ask: Ask = directly
-    max_mends: int = 2
-    """How often the model is asked again after an unreadable answer before the judge abstains."""
-
-    @property
-    def name(self) -> str:
-        """The name of the model."""
-        return self.model.name
-
-    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
-        """As `agent.run.ballots.Judge.vote`. Abstains if no answer can be read or the question is too long for the
-        model."""
-        try:
-            return _decide(self.model, self.ask, self.max_mends, task, group, vote)
-        except (Abstained, PolicyError) as why:
-            return _abstention(group, why)
-
-
-@dataclass(frozen=True, slots=True)
-class Discriminator:
-    """A judge that holds a debate a vote: each candidate has an advocate who makes one speech, and a verdict follows
-    that knows all speeches.
+    """A judge that asks its model one question a vote; with `debate`, after a speech for each candidate.
 
     SWE-Search picks the final answer by a debate of several agents (arXiv 2410.20285). One advocate per candidate is
-    our own choice: it makes the speeches differ at any temperature. A vote takes one question for each candidate and
-    one more, so that fewer votes can be afforded than with `ModelJudge`.
+    our own choice: it makes the speeches differ at any temperature. A vote after a debate takes one question for each
+    candidate more, so that fewer votes can be afforded.
     """
 
     model: Model
     ask: Ask = directly
-    max_mends: int = 2
-    """As `ModelJudge.max_mends`, for each question."""
+    debate: bool = False
 
     @property
     def name(self) -> str:
-        """The name of the model, marked as that of a debate."""
-        return f"{self.model.name} (debate)"
+        """The name of the model, marked where it debates."""
+        return f"{self.model.name} (debate)" if self.debate else self.model.name
 
     def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
-        """As `agent.run.ballots.Judge.vote`. Abstains if a speech or the verdict cannot be read."""
+        """As `agent.run.ballots.Judge.vote`. Abstains if an answer cannot be read or a question is too long for the
+        model."""
+        names = letters(group)
         try:
-            speeches = [self._speech(task, group, vote, letter) for letter in letters(group)]
-            return _decide(self.model, self.ask, self.max_mends, task, group, vote, speeches)
+            speeches = [self._speech(task, group, vote, letter) for letter in names] if self.debate else []
+            question = render("tournament_question", letters=names, speeches=speeches)
+            return self._answer(task, group, vote, question, partial(read_ballot, group))
         except (Abstained, PolicyError) as why:
-            return _abstention(group, why)
+            return Ballot(tuple(candidate.node for candidate in group), None, str(why))
 
     def _speech(self, task: Task, group: tuple[Candidate, ...], vote: int, letter: str) -> str:
-        question = partial(group_messages, task, group, render("tournament_speech", letter=letter, speeches=()))
-        speech = inquire(self.ask, self.model, question, words, self.max_mends, seed=vote)
-        return fenced(f"speech-{letter}", speech, SPEECH_BYTES)
+        question = render("tournament_speech", letter=letter, speeches=())
+        return speech(letter, self._answer(task, group, vote, question, words))
+
+    def _answer(
+        self, task: Task, group: tuple[Candidate, ...], vote: int, question: str, read: Callable[[str], _T]
+    ) -> _T:
+        messages = partial(group_messages, task, group, question)
+        return inquire(self.ask, self.model, messages, read, seed=vote)
 
 
-JUDGES: dict[str, Callable[[Model, Ask], Judge]] = {"debate": Discriminator, "vote": ModelJudge}
+JUDGES: dict[str, Callable[[Model, Ask], Judge]] = {"debate": partial(ModelJudge, debate=True), "vote": ModelJudge}
 """Judges by their names in the setting `tournament.judge`."""
 
 
@@ -99,21 +83,3 @@ def judge_of(
             "-c tournament.model=PROVIDER/NAME, or use tournament.judge=none"
         )
     return None if name is None or settings.judge == "none" else partial(JUDGES[settings.judge], models(name))
-
-
-def _decide(
-    model: Model,
-    ask: Ask,
-    retries: int,
-    task: Task,
-    group: tuple[Candidate, ...],
-    vote: int,
-    speeches: Sequence[str] = (),
-) -> Ballot:
-    question = render("tournament_question", letters=letters(group), speeches=speeches)
-    messages = partial(group_messages, task, group, question)
-    return inquire(ask, model, messages, partial(read_ballot, group), retries, vote)
-
-
-def _abstention(group: Sequence[Candidate], why: Exception) -> Ballot:
-    return Ballot(tuple(candidate.node for candidate in group), None, str(why))

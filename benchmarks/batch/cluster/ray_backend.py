@@ -115,7 +115,7 @@ def _connected(address: str, environment: Mapping[str, Any]) -> Any:
     try:
         import ray
     except ModuleNotFoundError as error:
-        raise ConfigError("--executor ray needs Ray: pip install 'ramify[ray]'") from error
+        raise ConfigError("--executor ray needs Ray: pip install 'ray[default]'") from error
     os.environ.setdefault("RAY_RUNTIME_ENV_IGNORE_GITIGNORE", "1")  # bundles of instances are in many a .gitignore
     try:
         ray.init(address, runtime_env=dict(environment), log_to_driver=False, logging_level=logging.ERROR)

@@ -56,7 +56,7 @@ def work(order: Order, name: str, ask: Ask, cancel: threading.Event) -> Result:
         _send_back(Path(place) / name, ask, lease, ended=_settled(result, result.error))
         on_engine = any((Path(place) / name / STORE / note).exists() for note in ("volume", "commit"))
     if on_engine:
-        for left in leftovers():
+        for left in leftovers(all_users=True):
             left.remove()
     return result
 

@@ -113,7 +113,7 @@ def _table(file: Path) -> Iterator[Row]:
     try:
         from pyarrow import ArrowException
     except ModuleNotFoundError as error:
-        raise UsageError(f"{file.name} needs pyarrow to be read: pip install 'ramify[bench]'") from error
+        raise UsageError(f"{file.name} needs pyarrow to be read: pip install pyarrow") from error
     try:
         for batch in _batches(file):
             # dates, which JSON cannot represent, become text

@@ -32,7 +32,9 @@ def _snapshot(repository: str, word: str) -> Path:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
     except ModuleNotFoundError as error:
-        raise UsageError(f"{repository} is a set of the Hugging Face hub: pip install 'ramify[bench]'") from error
+        raise UsageError(
+            f"{repository} is a set of the Hugging Face hub, which needs: pip install huggingface-hub pyarrow"
+        ) from error
     patterns = [f"*{word}*{suffix}" for suffix in SUFFIXES]
     try:
         return Path(snapshot_download(repository, repo_type="dataset", allow_patterns=patterns))

@@ -1,0 +1,45 @@
+"""Tells a pipeline of a command that ended with an error, before there was a result to tell of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import typer
+
+from agent.cli.ci.github import failed, write_outputs
+from agent.errors import RamifyError
+
+__all__ = ["failures_told"]
+
+_C = TypeVar("_C", bound=Callable[..., Any])
+
+
+def failures_told(command: _C) -> _C:
+    """A command that, where it fails, writes its exit code to `$GITHUB_OUTPUT` and the reason to `--summary-md`."""
+
+    @wraps(command)
+    def told(*arguments: Any, **options: Any) -> Any:
+        try:
+            return command(*arguments, **options)
+        except (typer.Exit, typer.Abort):  # no failures: the end of a command that has said all itself
+            raise
+        except Exception as error:
+            with suppress(OSError):  # the command's own error matters more
+                _tell(error, options.get("summary_md"))
+            raise
+
+    return told  # type: ignore[return-value]  # it takes and returns the same
+
+
+def _tell(error: Exception, summary_md: Path | None) -> None:
+    code = error.exit_code if isinstance(error, RamifyError) else RamifyError.exit_code
+    if outputs := os.environ.get("GITHUB_OUTPUT"):
+        write_outputs(Path(outputs), {"exit_code": code})
+    if summary_md is not None:
+        with summary_md.open("a", encoding="utf-8") as file:
+            file.write(failed(str(error)))

@@ -1,0 +1,63 @@
+"""`ramify recipes`: the published systems that can be run by name."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from agent.recipes import Recipe
+
+__all__ = ["recipes"]
+
+
+def recipes(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this one in full.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+) -> None:
+    """List the published systems that have a recipe. With a name, show its paper, its settings and what differs."""
+    from agent.recipes import everything, named
+
+    if name is not None:
+        recipe = named(name)
+        lines = [json.dumps(_facts(recipe))] if as_json else _shown(recipe)
+    elif as_json:
+        lines = [json.dumps([_facts(recipe) for recipe in everything()])]
+    else:
+        lines = [f"{recipe.name:<16} {recipe.summary}" for recipe in everything()]
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+def _facts(recipe: Recipe) -> dict[str, object]:
+    return {
+        "name": recipe.name,
+        "title": recipe.title,
+        "reference": recipe.reference,
+        "summary": recipe.summary,
+        "kind": recipe.kind,
+        "needs": recipe.needs,
+        "settings": recipe.settings,
+        "differs": recipe.differs,
+        "command": recipe.command,
+    }
+
+
+def _shown(recipe: Recipe) -> Iterator[str]:
+    """A recipe as text: what it is, its settings as TOML, what differs, and the commands."""
+    from agent.cli.config import as_toml
+    from agent.recipes import flattened
+
+    yield f"{recipe.name}: {recipe.summary}"
+    yield f"{recipe.title}{f' ({recipe.reference})' if recipe.reference else ''}"
+    if settings := flattened(recipe.settings):
+        yield "\nSettings:"
+        yield from (f"  {key} = {as_toml(value)}" for key, value in settings.items())
+    if recipe.differs:
+        yield "\nWhat differs:"
+        yield from (f"  - {sentence}" for sentence in recipe.differs)
+    yield "\nCommand:" if len(recipe.command) == 1 else "\nCommands:"
+    yield from (f"  {line}" for line in recipe.command)

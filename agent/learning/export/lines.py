@@ -1,0 +1,83 @@
+"""Rows for reward models: two whole ways from the base state, of which only the chosen one succeeded.
+
+Tool results stand in both, so that a trainer has to score a conversation as a whole (TRL: RewardTrainer). DPO would
+train on the results as if the policy had said them; its pairs are single answers (`agent.learning.export.preference`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent.learning.export import Row, refused
+from agent.learning.export.provenance import provenance
+from agent.learning.export.sft import NO_SUCCESS
+from agent.learning.export.turns import MERGE, Turn, Turns, is_merge, shared
+from agent.learning.export.weaving import whole
+from agent.models import Message
+from agent.run.credit import outcome, succeeded
+from agent.run.run import Run
+from agent.run.tree.node import NodeId
+
+__all__ = ["LinePreference"]
+
+
+@dataclass(frozen=True, slots=True)
+class LinePreference:
+    """One row for each leaf that did not succeed, with the leaf that did and whose way is alike for longest."""
+
+    most: int = 16
+    """The most pairs of a tree, at least 1."""
+
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise ValueError(f"most={self.most}: give at least 1")
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        """The rows of a run."""
+        turns = Turns(run)
+        ways = [rollout.leaf for rollout in run.rollouts() if turns.path(rollout.leaf)]
+        merged = [leaf for leaf in ways if is_merge(run.tree, leaf)]
+        yield from (refused(MERGE) for _ in merged)
+        ways = [leaf for leaf in ways if leaf not in merged]
+        good = [leaf for leaf in ways if succeeded(run, leaf)]
+        if not good:
+            yield refused(NO_SUCCESS)
+        elif len(good) == len(ways):
+            yield refused("every way of the run succeeded")
+        for bad in [leaf for leaf in ways if leaf not in good][: self.most] if good else ():
+            yield _pair(run, turns, max(good, key=lambda leaf: (len(_alike(turns, leaf, bad)), -leaf)), bad)
+
+
+def _pair(run: Run, turns: Turns, good: NodeId, bad: NodeId) -> Row:
+    paths = turns.path(good), turns.path(bad)
+    prompt = _alike(turns, good, bad)
+    chosen, rejected = (_conversation(path)[len(prompt) :] for path in paths)
+    if paths[0][-1].tools != paths[1][-1].tools or not prompt:
+        return refused("the two ways were not asked the same")
+    if not (chosen and rejected):
+        return refused("one way is the beginning of the other")
+    worth, said = outcome(run, "value"), sum(message["role"] == "assistant" for message in prompt)
+    about = [turn for path in paths for turn in path[said:]]
+    nodes = [node.id for leaf in (good, bad) for node in run.tree.path(leaf)]
+    return {
+        "prompt": list(prompt),
+        "chosen": chosen,
+        "rejected": rejected,
+        "tools": list(paths[0][-1].tools),
+        "margin": worth(run.tree[good]) - worth(run.tree[bad]),
+        "provenance": provenance(run, good, about, others=nodes),
+    }
+
+
+def _alike(turns: Turns, one: NodeId, other: NodeId) -> Sequence[Message]:
+    """The common beginning of two ways, up to an answer."""
+    first, second = _conversation(turns.path(one)), _conversation(turns.path(other))
+    alike = list(shared(first, second))
+    while alike and len(alike) < len(first) and first[len(alike)]["role"] != "assistant":
+        alike.pop()
+    return alike
+
+
+def _conversation(path: Sequence[Turn]) -> list[Message]:
+    return [*path[0].prompt, *whole(path)]

@@ -1,0 +1,112 @@
+"""Recipes: published systems by name, one TOML file each, with the settings or the commands that make them up.
+
+A recipe is the lowest layer of the settings: whatever is given beside it wins (`agent.config`). This package knows no
+search and no policy; it reads files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from agent.errors import ConfigError
+
+__all__ = ["GROUPS", "Check", "Recipe", "everything", "flattened", "named", "names"]
+
+_SUFFIX = ".toml"
+
+GROUPS = {
+    "search": "Searching",
+    "rollouts": "Comparing and refining rollouts",
+    "history": "History and delegation",
+    "memory": "Debugging and memory",
+    "training": "Training data",
+    "evaluation": "Benchmarks and integrity",
+}
+"""The groups of recipes with their titles, in the order in which they are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What has to hold of a system, and the tests that show it, as `FILE::NAME`."""
+
+    holds: str
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A published system as Ramify has it."""
+
+    name: str
+    title: str
+    """The title of the paper."""
+    reference: str
+    """Where the paper is; empty if that is not known."""
+    summary: str
+    """What the system is, in one line."""
+    group: str
+    kind: Literal["search", "command"]
+    """`search`: `--recipe NAME` runs it. `command`: it is about data, training or evaluation, and has commands."""
+    command: tuple[str, ...]
+    """What to type, one command each."""
+    settings: Mapping[str, Any]
+    """The settings that make it up, as in a settings file; empty for a `command`."""
+    needs: Literal["", "model", "policies", "memory"]
+    """What the user has to name beside it."""
+    differs: tuple[str, ...]
+    """What is left out or done in another way, a sentence each."""
+    checks: tuple[Check, ...]
+
+
+def names() -> tuple[str, ...]:
+    """The names of all recipes, in alphabetical order."""
+    listed = (file.name for file in files(__name__).iterdir())
+    return tuple(sorted(name.removesuffix(_SUFFIX) for name in listed if name.endswith(_SUFFIX)))
+
+
+def everything() -> tuple[Recipe, ...]:
+    """All recipes, by group and name."""
+    order = list(GROUPS)
+    return tuple(sorted(map(named, names()), key=lambda recipe: (order.index(recipe.group), recipe.name)))
+
+
+@cache
+def named(name: str) -> Recipe:
+    """The recipe of this name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    known = names()
+    if name not in known:
+        near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+        meant = f"; did you mean {' or '.join(near)}?" if near else ":"
+        raise ConfigError(f"unknown recipe {name!r}{meant} `ramify recipes` lists them all")
+    table = tomllib.loads((files(__name__) / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
+    return Recipe(
+        name=name,
+        title=table["title"],
+        reference=table.get("reference", ""),
+        summary=table["summary"],
+        group=table["group"],
+        kind=table["kind"],
+        command=tuple(table["command"]),
+        settings=table.get("settings", {}),
+        needs=table.get("needs", ""),
+        differs=tuple(table["differs"]),
+        checks=tuple(Check(check["holds"], tuple(check["tests"])) for check in table.get("checks", ())),
+    )
+
+
+def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Settings by dotted key."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        flat |= flattened(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat

@@ -1,0 +1,54 @@
+"""Writes docs/systems.md from the recipes: `make systems`. A test compares the page with what this makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent.recipes import GROUPS, Check, Recipe, everything, flattened
+
+PAGE = Path(__file__).with_suffix(".md")
+BEGIN = """# Published systems that work here
+
+Made from the recipes in `agent/recipes` by `make systems`. `--recipe NAME` runs a system by its name (`solve`, `fix`,
+`bench run`; in a file `recipe = "NAME"`), and all that is given beside it wins over its settings. `ramify recipes`
+lists them, `ramify recipes NAME` shows one; a recipe about data, training or evaluation is commands instead.
+
+Each system says what differs from its paper, and names the tests in `tests/` that hold what it has. None needs a
+hosted model, and none shows the figure in a paper's abstract: with what model, and on what tasks, is not ours to say.
+[More systems](supporting-systems.md) have a mechanism here and no recipe.
+"""
+
+
+def page() -> str:
+    """The page."""
+    return "\n".join([BEGIN, *(line for group in GROUPS for line in _group(group))])
+
+
+def _group(group: str) -> Iterator[str]:
+    yield f"## {GROUPS[group]}\n"
+    for recipe in everything():
+        if recipe.group == group:
+            yield from _section(recipe)
+
+
+def _section(recipe: Recipe) -> Iterator[str]:
+    yield f"### {recipe.name}\n"
+    yield f"{recipe.summary} *{recipe.title}*{f', {recipe.reference}' if recipe.reference else ''}.\n"
+    yield "\n".join(("```text", *recipe.command, "```\n"))
+    if settings := flattened(recipe.settings):
+        yield f"Settings: {', '.join(f'`{key} = {_shown(value)}`' for key, value in settings.items())}.\n"
+    yield "\n".join(("What differs:\n", *(f"- {sentence}" for sentence in recipe.differs), ""))
+    yield "\n".join(("| what has to hold | test |", "|---|---|", *map(_row, recipe.checks), ""))
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _row(check: Check) -> str:
+    return f"| {check.holds} | {', '.join(f'`{test}`' for test in check.tests)} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,62 @@
+"""Ramify as a library, under the name of its distribution. All names are those of `agent`, and `Workspace`.
+
+    from ramify import Settings, Task, Workspace, solve
+
+    task = Task("bug-7", "mean([]) raises", Workspace(path=Path("checkout")), "pytest -q")
+    result = solve(task, Settings(), Path("runs/bug-7"))
+    print(result.status, result.patch.decode())
+
+Importing has no effect and loads nothing heavy. When the first name is used, the packages `agent`, `benchmarks`,
+`prompts` and `sandboxes` of this process become Ramify's, whatever comes before them on the path.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ramify.packages import take_precedence
+
+if TYPE_CHECKING:
+    from agent import (
+        Order,
+        RamifyError,
+        Result,
+        Run,
+        Settings,
+        Task,
+        iter_solve,
+        load,
+        resume,
+        solve,
+        steer,
+    )
+    from sandboxes import Workspace
+
+__all__ = [
+    "Order",
+    "RamifyError",
+    "Result",
+    "Run",
+    "Settings",
+    "Task",
+    "Workspace",
+    "iter_solve",
+    "load",
+    "resume",
+    "solve",
+    "steer",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'ramify' has no attribute {name!r}")
+    take_precedence()
+    import agent
+    import sandboxes
+
+    return getattr(sandboxes if name == "Workspace" else agent, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,153 @@
+"""A round of self-training with a chat policy: real searches in real sandboxes, against a served model.
+
+Where vLLM and TRL would be started, other programs are: one serves what its model folder says, the other writes one.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.errors import UsageError
+from agent.learning.training import Wanted
+from agent.run.run import Run
+from benchmarks.self_training.difficulty import rollout_rates
+from benchmarks.self_training.playing import Conditions
+from benchmarks.self_training.policies import Policy, Registry
+from benchmarks.self_training.scores import FEWEST, Played, compare_solved
+from benchmarks.self_training.turning import Learning, Round, turn
+from tests.environments import free_port
+from tests.instances import make_benchmark
+
+ROOT = Path(__file__).parent.parent
+SERVES = f"""
+import json, pathlib, sys, threading
+if sys.argv[1] == "-c":
+    raise SystemExit
+sys.path.insert(0, {str(ROOT)!r})
+from tests.scripted_server import ScriptedServer, says
+told = dict(zip(sys.argv[3::2], sys.argv[4::2]))
+right = json.loads((pathlib.Path(told["--model"]) / "config.json").read_text())["right"]
+begun, lines = 0, iter(())
+
+def script(body):
+    global begun, lines
+    assert body["model"] == told["--served-model-name"]
+    if not body.get("tools"):
+        return says("A summary.")
+    if not any(message["role"] == "assistant" for message in body["messages"]):
+        new, begun = right[begun % len(right)], begun + 1
+        edit = {{"path": "calc.py", "old_str": "a - b", "new_str": new}}
+        lines = iter([says("So.", ("edit", edit), ("run_tests", {{}}), logprobs=[-0.5])])
+    return next(lines, says("Done.", ("submit", {{}}), logprobs=[-0.5]))
+
+with ScriptedServer(script, int(told["--port"])):
+    threading.Event().wait()
+"""
+"""Each line of work makes the next of the changes that the model folder names, in turns."""
+TRAINS = """
+import json, pathlib, sys
+if sys.argv[1] == "-c":
+    raise SystemExit
+order = json.loads(pathlib.Path(sys.argv[2]).read_text())
+out = pathlib.Path(sys.argv[2]).parent
+(out / "model").mkdir(exist_ok=True)
+(out / "model" / "config.json").write_text('{"right": ["a + b"]}')
+(out / "metrics.json").write_text('{"steps": 1}')
+"""
+
+
+def program(path: Path, text: str) -> Path:
+    """Something that stands where an interpreter is expected."""
+    path.write_text(f"#!{sys.executable}\n{text}")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def checkpoint(folder: Path, *changes: str) -> Path:
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"right": changes}))
+    return folder
+
+
+def request(folder: Path, model: Path, method: Any, rollouts: int = 4) -> Round:
+    tasks, held = (
+        make_benchmark(folder / name, ids=(name,), test_cmd="python3 -m pytest -q -p no:cacheprovider", requirements=[])
+        for name in ("task", "held")
+    )
+    settings = ("sandbox.kind=namespace", "sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD='1'}")
+    learning = Learning(
+        "chat",
+        Wanted(max_steps=1),
+        program(folder / "trains", TRAINS),
+        str(program(folder / "serves", SERVES)),
+        free_port(),
+        method=method,
+    )
+    return Round(tasks, held, learning, Conditions(20, settings=settings, rollouts=rollouts), policy=model)
+
+
+@pytest.mark.namespace
+class TestARound:
+    def test_collects_trains_serves_plays_and_compares_and_goes_on_after_a_kill(
+        self, namespaces: Path, tmp_path: Path
+    ) -> None:
+        """The model is wrong every second time, and the one that is trained on its pairs never."""
+        model, told = checkpoint(tmp_path / "model", "a * b", "a + b"), list[str]()
+        asked, registry = request(tmp_path, model, "dpo"), tmp_path / "registry"
+        policy = turn(asked, registry, told.append)
+        assert (policy.name, policy.kind, policy.parent, policy.path) == ("v1", "chat", "v0", "v1/training/model")
+        order = json.loads((registry / "v1" / "training" / "order.json").read_text())
+        assert (order["method"], order["formats"], order["model"]) == ("dpo", ["preference"], str(model))
+        pairs = [json.loads(line) for line in (registry / "v1" / "rows" / "train.jsonl").read_text().splitlines()]
+        assert len(pairs) == policy.data["rows"] >= 1
+        assert all(pair["provenance"]["logprobs"] == [[-0.5]] * 2 for pair in pairs)
+        assert (policy.scores["won"], policy.scores["lost"], policy.scores["difference"]) == (1, 0, 1.0)
+        assert told[1] == f"v1: rolled back to v0: 1 bugs are too few to tell, give {FEWEST}"
+        assert not policy.kept
+        for place, rollouts in (("tasks/task", 4), ("before/held", 1), ("after/held", 1)):
+            with Run.read(registry / "v1" / place) as run:
+                assert len(run.rollouts()) == rollouts
+        assert rollout_rates([registry / "v1" / "tasks" / "task"]) == {"task": 0.5}
+        log = registry / "policies.jsonl"
+        log.write_text(log.read_text().splitlines()[0] + "\n")  # as if it was killed before its end
+        assert turn(asked, registry) == policy
+        with pytest.raises(UsageError, match=r"began with the policy chat .*/model, not with mutate"):
+            Registry(registry)
+
+    def test_learns_nothing_from_tasks_that_are_always_solved(self, namespaces: Path, tmp_path: Path) -> None:
+        asked = request(tmp_path, checkpoint(tmp_path / "model", "a + b"), "sft", rollouts=2)
+        with pytest.raises(UsageError, match=r"of 1 tasks of .* 0 were never solved and 1 nearly always"):
+            turn(asked, tmp_path / "registry")
+
+
+def played(solved: int, of: int = FEWEST) -> dict[str, Played]:
+    return {f"bug-{n}": Played(n < solved, 5) for n in range(of)}
+
+
+class TestWhatIsKept:
+    def test_is_a_policy_that_solves_more_beyond_chance(self) -> None:
+        better = compare_solved(played(5), played(15))
+        assert (better.difference, better.won, better.lost, better.convincing) == (0.5, 10, 0, True)
+        assert 0 < better.interval[0] < 0.5 < better.interval[1]
+
+    @pytest.mark.parametrize(("before", "after", "of"), [(10, 11, FEWEST), (10, 10, FEWEST), (0, 10, FEWEST - 1)])
+    def test_is_none_that_may_be_so_by_chance(self, before: int, after: int, of: int) -> None:
+        assert not compare_solved(played(before, of), played(after, of)).convincing
+
+    def test_may_be_recorded(self, tmp_path: Path) -> None:
+        registry = Registry(tmp_path, Policy("v0", "chat", "/models/base"))
+        registry.add(Policy("v1", "chat", scores=compare_solved(played(5), played(15)).to_json()))
+        registry.close()
+        assert Registry(tmp_path, Policy("v0", "chat", "/models/base")).present.name == "v1"
+
+
+def test_the_settings_may_not_name_the_policy(tmp_path: Path) -> None:
+    conditions = Conditions(settings=("policy.name=openai/other",), rollouts=2)
+    with pytest.raises(UsageError, match=r"policy\.name is chosen by the round itself"):
+        turn(Round(tmp_path, tmp_path, Learning("chat"), conditions, policy=tmp_path), tmp_path / "r")

@@ -1,0 +1,170 @@
+"""Recipes of systems that are about data, training and evaluation: their commands run and make what only they make."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from agent.actions import Edit
+from agent.cli.app import app
+from agent.learning.export import Row
+from agent.models.scripted import answer
+from agent.recipes import everything, named
+from agent.run.run import Run
+from agent.run.tree.evaluation import Evaluation
+from benchmarks.cli.app import app as bench
+from tests.exporting import Recorder, chat_tree, failing_call, small_tree
+from tests.instances import make_benchmark, write
+from tests.memories import REPAIR, ZERO, recorded, report, state, task
+from tests.test_docs import command_of
+from tests.test_sources_folders import REFACTORBENCH
+
+LINES = sorted({(recipe.name, line) for recipe in everything() for line in recipe.command})
+QUICK = ("--sandbox", "namespace", "-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}')
+
+
+@pytest.mark.parametrize(("name", "line"), LINES, ids=[f"{name}: {line[:60]}" for name, line in LINES])
+def test_every_command_of_a_recipe_is_one_that_parses(name, line):
+    stand_ins = {"NODE": "1", "RUN...": "RUN"}
+    command, words = command_of([stand_ins.get(word, word) for word in shlex.split(line)[1:]])
+    command.make_context(command.name, words)
+
+
+def carry_out(recipe: str, begins: str, *, more: Sequence[object] = (), **given: object) -> str:
+    """What a command of a recipe prints, the one that begins so, with these in place of its words in capitals."""
+    (line,) = (line for line in named(recipe).command if line.startswith(f"ramify {begins}"))
+    words = [str(given.get(word.removesuffix("..."), word)) for word in shlex.split(line)[1:]]
+    inside = words[0] == "bench"
+    quick = QUICK if words[:2] in (["bench", "run"], ["bench", "grade"]) else ()
+    done = CliRunner().invoke(
+        bench if inside else app, [*words[inside:], *map(str, more), *quick], catch_exceptions=False
+    )
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def judged_siblings(folder: Path) -> Run:
+    """Two children of the root, asked the same: one that the tests and one that a judge holds for better."""
+    made = Recorder(folder)
+    prompt = [{"role": "user", "content": "Repair it."}]
+    for value, judge, new in ((0.9, 0.3, "measured"), (0.1, 0.5, "judged")):
+        step = made.asks(0, prompt, answer(new, ("edit", {"path": "a", "old": "0", "new": new})), Edit("a", "0", new))
+        made.add(0, value, [step], evaluation=Evaluation(value, parts={"judge": judge}), policy_id="chat/tiny@1")
+    return made.close()
+
+
+def siblings_of_solved(folder: Path) -> Run:
+    """Two answers to one prompt, of which one solved the task, and neither is much better by its value."""
+    made = Recorder(folder)
+    prompt = [{"role": "user", "content": "Repair it."}]
+    for value, new in ((1.0, "right"), (0.9, "nearly")):
+        step = made.asks(0, prompt, answer(new, ("edit", {"path": "a", "old": "0", "new": new})), Edit("a", "0", new))
+        made.add(0, value, [step], policy_id="chat/tiny@1")
+    return made.close()
+
+
+def advantages(row: Row, *names: str) -> list[float]:
+    return [row[f"{name}_advantage"] for name in names]
+
+
+def is_blend(row: Row) -> bool:
+    fork, whole = advantages(row, "fork", "trajectory")
+    return row["advantage"] == pytest.approx((fork + whole) / 2) and fork != pytest.approx(whole)
+
+
+def is_gain(row: Row) -> bool:
+    (gain,) = advantages(row, "tree")
+    return row["advantage"] == gain not in advantages(row, "fork", "trajectory")
+
+
+def is_sum(row: Row) -> bool:
+    whole, state = advantages(row, "trajectory", "anchor")
+    return row["advantage"] == pytest.approx(whole + state) and state != 0
+
+
+def mixes(row: Row) -> bool:
+    return row["scores"] == pytest.approx([0.5 * 0.9 + 0.5 * 0.3, 0.5 * 0.1 + 0.5 * 0.5])
+
+
+def trained(row: Row) -> list[bool]:
+    return [message.get("train", True) for message in row["messages"] if message["role"] == "assistant"]
+
+
+EXPORTS: dict[str, tuple[Callable[[Path], Run], Callable[[Row], object]]] = {
+    "rest-mcts": (small_tree, lambda row: (row["value"], row["leaves"]) == (0.5, 2)),
+    "agent-q": (judged_siblings, mixes),
+    "agent-r": (small_tree, lambda row: row["stitched"] and row["error"] == 2),
+    "mcts-dpo": (chat_tree, lambda row: row["provenance"]["policies"] == ["chat/tiny@1"] and row["margin"] > 0.2),
+    "tp-llama": (siblings_of_solved, lambda row: "right" in json.dumps(row["chosen"]) and row["margin"] < 0.2),
+    "treecua": (chat_tree, lambda row: row["provenance"]["nodes"] == [0, 1, 2]),
+    "portool": (small_tree, is_blend),
+    "treeps-rag": (small_tree, is_gain),
+    "gigpo": (small_tree, is_sum),
+    "proact": (small_tree, lambda row: [branch["value"] for branch in row["branches"]] == [1.0, 0.0]),
+    "kat-coder": (failing_call, lambda row: trained(row) == [False, True]),
+}
+"""A recorded run, and the row that only the format and the options of the recipe make of it."""
+
+
+def exported(name: str, begins: str, run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Row]:
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    carry_out(name, begins, RUN=run)
+    (out,) = folder.iterdir()
+    return [json.loads(line) for file in out.glob("*.jsonl") for line in file.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_the_commands_of_a_recipe_make_the_rows_that_only_they_make(name, tmp_path, monkeypatch):
+    make, only = EXPORTS[name]
+    make(tmp_path / "run").close()
+    begins = "export RUN... --format prm" if name == "rest-mcts" else "export"
+    rows = exported(name, begins, tmp_path / "run", tmp_path / "rows", monkeypatch)
+    assert any(only(row) for row in rows), rows
+
+
+def test_the_solved_paths_of_a_run_go_with_the_values_of_its_steps(tmp_path, monkeypatch):
+    small_tree(tmp_path / "run").close()
+    (path,) = exported("rest-mcts", "export RUN... --format sft", tmp_path / "run", tmp_path / "paths", monkeypatch)
+    assert "three" in json.dumps(path["messages"])
+    assert "four" not in json.dumps(path["messages"])
+
+
+def test_codetracer_names_the_step_at_which_a_run_went_wrong(tmp_path):
+    broken = state(1, 0, 0.0, report({"t.py::zero": ZERO, "t.py::some": "E   assert 0"}), changes=("< 0", "< 9"))
+    run = recorded(tmp_path / "run", task("x"), states=(REPAIR[0], broken), status="no_patch", verified=False)
+    assert "> " in carry_out("codetracer", "diagnose", RUN=run)
+
+
+def test_trace2skill_makes_a_directory_that_cites_its_runs(tmp_path, monkeypatch):
+    recorded(tmp_path / "run", task("mean([]) divides"), insights=["Ask what a reduction does with nothing."])
+    monkeypatch.chdir(tmp_path)
+    carry_out("trace2skill", "memory skills build", RUN=tmp_path / "run")
+    assert "- Ask what a reduction does with nothing. [run-" in (tmp_path / "skills" / "SKILL.md").read_text()
+    assert "took 1 skills" in carry_out("trace2skill", "memory skills load", FILE=tmp_path / "m.db")
+
+
+@pytest.mark.namespace
+def test_a_batch_of_claw_eval_live_is_graded_and_its_verdicts_follow_from_their_evidence(tmp_path):
+    folder = make_benchmark(tmp_path / "set", test_cmd="python3 -m pytest -q -p no:cacheprovider", requirements=[])
+    given = {"SOURCE": folder, "DIR": tmp_path / "out", "MODEL": "mutate"}
+    carry_out("claw-eval-live", "bench run", **given, more=("--reveal-tests", "--recipe", "mcgs", "--max-nodes", 20))
+    identity = json.loads((tmp_path / "out" / "batch.json").read_text())
+    assert (identity["recipe"], len(identity["suite"]) > 0) == ("mcgs", True)
+    carry_out("claw-eval-live", "bench grade", **given)
+    assert "ok  calc-1/1: resolved" in carry_out("claw-eval-live", "bench regrade", **given)
+    assert identity["suite"] in carry_out("claw-eval-live", "bench report", **given)
+
+
+@pytest.mark.namespace
+def test_a_refactoring_is_graded_by_its_program_at_the_level_of_the_recipe(tmp_path):
+    write(tmp_path / "bench", REFACTORBENCH)
+    given = {"FOLDER:lazy": f"{tmp_path / 'bench'}:lazy", "DIR": tmp_path / "out", "MODEL": "mutate"}
+    carry_out("refactorbench", "bench run", **given)
+    assert json.loads((tmp_path / "out" / "batch.json").read_text())["source"].endswith(":lazy")
+    assert carry_out("refactorbench", "bench grade", **given).startswith("revealed tests: 1 ")

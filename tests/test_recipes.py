@@ -1,0 +1,366 @@
+"""Published systems by name: a recipe is settings, or commands; what it makes can be made by its mechanism only."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from agent.actions import Edit
+from agent.analysis.report.tree import facts
+from agent.build.composition import check
+from agent.cli.app import app
+from agent.config import load, origins, restore
+from agent.errors import ConfigError
+from agent.learning.memory import Memory
+from agent.learning.memory.recall import OPENING
+from agent.recipes import GROUPS, everything, named, names
+from agent.run.events import Added, Begun, Spent
+from agent.run.rollouts import Briefing
+from agent.run.run import Run
+from agent.run.tree.choice import Choice
+from agent.run.tree.evaluation import MANIPULATION
+from tests import commands
+from tests.attacks.cheats import NOTHING
+from tests.exporting import Recorder
+from tests.halves import HIGH, LOW, SPOILT, halves
+from tests.memories import recorded, task
+from tests.scripted_server import Reply, ScriptedServer, says
+from tests.test_memory import remember
+
+ROOT = Path(__file__).parent.parent
+SEARCHES = [recipe for recipe in everything() if recipe.kind == "search"]
+COMMANDS = [recipe for recipe in everything() if recipe.kind == "command"]
+CORE = """swe-search codetree weboperator i-mcts mcgs toolchain-star r-mcts ets go-explore mars2 hgm rtv-pdr sage evogit
+caid tracecoder experepair codetracer trace2skill rest-mcts agent-q agent-r mcts-dpo tp-llama iterative-rft treecua
+portool treeps-rag gigpo proact kat-coder april trace refactorbench claw-eval-live"""
+
+
+class TestAName:
+    def test_there_is_a_recipe_for_every_core_system(self):
+        assert set(CORE.split()) <= set(names())
+
+    def test_that_is_unknown_is_an_error_that_names_the_near_ones(self):
+        with pytest.raises(ConfigError, match=r"unknown recipe 'swe_search'; did you mean swe-search\?"):
+            load(overrides=["recipe=swe_search"])
+        with pytest.raises(ConfigError, match=r"unknown recipe 'qqq': `ramify recipes` lists them all"):
+            load(overrides=["recipe=qqq"])
+
+    @pytest.mark.parametrize("recipe", COMMANDS, ids=[recipe.name for recipe in COMMANDS])
+    def test_of_no_search_says_which_command_to_run(self, recipe):
+        with pytest.raises(ConfigError) as caught:
+            load(flags={"recipe": recipe.name})
+        assert all(f"`{line}`" in str(caught.value) for line in recipe.command)
+
+
+class TestSettings:
+    def test_are_those_of_the_recipe_in_place_of_the_defaults(self):
+        settings = load(flags={"recipe": "swe-search"})
+        assert (settings.recipe, settings.search.name, settings.value.name) == ("swe-search", "swe_search", "judge")
+        assert settings.tournament.judge == "debate"
+
+    def test_that_are_given_win_wherever_the_recipe_is_named(self, tmp_path):
+        file = tmp_path / "mine.toml"
+        file.write_text('rollouts = 7\n[value]\nname = "debate"\n')
+        for given in ({"flags": {"recipe": "swe-search"}}, {"overrides": ["recipe=swe-search"]}):
+            settings = load([file], **given)
+            assert (settings.rollouts, settings.value.name, settings.search.name) == (7, "debate", "swe_search")
+        settings = load(overrides=["tournament.votes=1", "recipe=swe-search"], flags={"search.name": "mcts"})
+        assert (settings.tournament.votes, settings.search.name) == (1, "mcts")
+
+    def test_of_a_file_may_name_a_recipe_and_the_command_line_another(self, tmp_path):
+        file = tmp_path / "mine.toml"
+        file.write_text('recipe = "mcgs"\n')
+        assert load([file]).search.name == "graph"
+        assert load([file], flags={"recipe": "hgm"}).search.name == "clade"
+
+    def test_come_with_the_recipe_as_their_origin(self):
+        found = {each.key: each.origin for each in origins(overrides=["recipe=mcgs", "search.c=0.3"])}
+        assert found["search.name"] == "the recipe mcgs"
+        assert found["search.options.c"] == "-c search.c=0.3"
+
+    def test_of_a_run_are_those_of_its_journal_whatever_became_of_the_recipe(self):
+        dumped = load(overrides=["recipe=mcgs"]).model_dump(mode="json")
+        kept = restore({**dumped, "recipe": "gone", "search": {"name": "graph", "options": {}}})
+        assert (kept.recipe, kept.search.options) == ("gone", {})
+
+    @pytest.mark.parametrize("recipe", SEARCHES, ids=[recipe.name for recipe in SEARCHES])
+    def test_of_every_recipe_are_ones_that_exist(self, recipe, monkeypatch):
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        options = {"policy": ["openai/tiny", "mutate"], "memory.path": "/nowhere", "memory.enabled": False}
+        check(load(flags={"recipe": recipe.name, "model.base_url": "http://127.0.0.1:1/v1", **options}))
+
+
+@pytest.mark.parametrize("recipe", everything(), ids=[recipe.name for recipe in everything()])
+def test_every_recipe_is_told_in_full(recipe):
+    assert recipe.group in GROUPS
+    assert recipe.summary.endswith(".")
+    assert all(sentence.endswith(".") for sentence in recipe.differs)
+    assert (recipe.kind == "search") == bool(recipe.settings)
+
+
+VERDICT = {"value": 0.4, "interest": 0.8, "verdict": "refine", "assessment": "Only one half is right."}
+PLAN = {"steps": ["Mend `high` as well."], "feedback": "The other half was overlooked."}
+SUMMARY: dict[str, object] = {"hypothesis": "a half", "outcome": "improved", "progress": "one half"}
+SUMMARY |= {key: [] for key in ("files_read", "files_changed", "commands", "tests_passed", "tests_failed")}
+SUMMARY |= {"failure_modes": [], "risks": [], "insights": []}
+SAYS = {
+    "How likely does": json.dumps(VERDICT),
+    "Make the strongest honest case": "It is right.",
+    "Which attempt solves": json.dumps({"winner": "A", "reason": "It is shorter."}),
+    "Draw one plan": json.dumps(PLAN),
+    "Report on this attempt": json.dumps(SUMMARY),
+}
+"""What the model answers to questions without tools, by a mark in them."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recipe, what a model does under it, and what its mechanism alone leaves in the journal."""
+
+    recipe: str
+    made: Callable[[Run], object]
+    lines: Sequence[Sequence[Edit]] = ()
+    """What the model does in each line of work before it submits, the last one again and again; none: `mutate`
+    searches."""
+    options: Sequence[str] = ()
+
+
+def choices(run: Run) -> list[Choice]:
+    return [event.choice for event in run.journal.events() if isinstance(event, Added) and event.choice]
+
+
+def chosen_by(run: Run, *terms: str, count: int | None = None) -> bool:
+    """Whether a choice was made by these terms; by no others, if there were `count`."""
+    found = [set(reason.terms) for choice in choices(run) for reason in choice.reasons]
+    return any(set(terms) <= each and count in (None, len(each)) for each in found)
+
+
+def faded(run: Run) -> bool:
+    """Whether a state was chosen by a value that is not its own yet, as its prior counts beside it."""
+    found = [reason for choice in choices(run) for reason in choice.reasons if reason.terms.get("visits") == 1]
+    return any(abs(reason.terms["value"] - run.tree[reason.node].value) > 0.01 for reason in found)
+
+
+def began(run: Run) -> set[str]:
+    """The policies whose expansions began."""
+    return {event.policy_id for event in run.journal.events() if isinstance(event, Begun)}
+
+
+def measured_once(run: Run) -> bool:
+    """Whether two expansions led to one state, which was tested once."""
+    states = [node.state_hash for node in run.tree]
+    tests = [event for event in run.journal.events() if isinstance(event, Spent) and event.what == "tests"]
+    return len(set(states)) < len(states) > len([event for event in tests if event.usage.measurements])
+
+
+def valued_by(run: Run, name: str) -> bool:
+    return any(name in node.evaluation.parts for node in run.tree)
+
+
+def asked(run: Run, mark: str) -> bool:
+    """Whether a model was asked something with this in it."""
+    return any(mark in str(run.conversations.whole(each.conversation.digest)[-1]) for each in run.asked)
+
+
+def briefings(run: Run) -> list[Briefing]:
+    return [each.briefing for each in run.rounds if each.briefing]
+
+
+NOTHING_RUNS = f"import _pytest.python as python\npython.{NOTHING}"
+FORGE = replace(LOW, new="    return 0\n\n\n" + NOTHING_RUNS + "\n\ndef twice")
+LOWER = replace(LOW, new=LOW.new.replace("min(numbers)", "sorted(numbers)[0]"))
+HALVES = ([LOW], [LOWER], [HIGH])
+
+CASES = [
+    Case(
+        "swe-search",
+        lambda run: (
+            chosen_by(run, "exploitation", "fruitless") and valued_by(run, "judge") and asked(run, "honest case")
+        ),
+        HALVES,
+        ["rollouts=2", "tournament.votes=1"],
+    ),
+    Case(
+        "codetree",
+        lambda run: {"strategy", "solution", "debug"} <= {node.kind for node in run.tree},
+        HALVES,
+        ["search.strategies=1", "budget.max_nodes=4"],
+    ),
+    Case(
+        "weboperator",
+        lambda run: chosen_by(run, "stale", "unsafe") and measured_once(run),
+        ([SPOILT],),
+        ["value.name=tests", "budget.max_nodes=4"],
+    ),
+    Case(
+        "mcgs",
+        lambda run: any(choice.act == "fuse" and not choice.because for choice in choices(run)),
+        ([LOW], [HIGH]),
+    ),
+    Case("toolchain-star", lambda run: chosen_by(run, "g", "h", "fatigue"), options=["budget.max_nodes=3"]),
+    Case("ets", lambda run: chosen_by(run, "score", "level", count=2), options=["budget.max_nodes=3"]),
+    Case(
+        "go-explore",
+        lambda run: chosen_by(run, "seen", "tried", "interest"),
+        HALVES,
+        ["budget.max_nodes=3"],
+    ),
+    Case(
+        "mars2",
+        lambda run: {"chat", "mutate"} <= {policy_id.split("/")[0] for policy_id in began(run)},
+        HALVES,
+        ['panel=["mutate"]', "seed=1", "budget.max_nodes=4"],
+    ),
+    Case(
+        "i-mcts",
+        lambda run: faded(run) and any(node.prior < 1 for node in run.tree),
+        HALVES,
+        ["budget.max_nodes=4"],
+    ),
+    Case(
+        "r-mcts",
+        lambda run: chosen_by(run, "visits", "expansions") and valued_by(run, "debate"),
+        HALVES,
+        ["memory.path=memory.db", "budget.max_nodes=3"],
+    ),
+    Case(
+        "april",
+        lambda run: any(reason.terms.get("score") == 3 for choice in choices(run) for reason in choice.reasons),
+        ([LOW, HIGH],),
+        ["search.n=1", "search.over=2", "workers=1"],
+    ),
+    Case("hgm", lambda run: chosen_by(run, "successes", "failures"), options=["budget.max_nodes=4"]),
+    Case(
+        "rtv-pdr",
+        lambda run: run.ballots and any(each.summaries and not each.plan for each in briefings(run)),
+        HALVES,
+        ["rollouts=2", "tournament.votes=1"],
+    ),
+    Case("sage", lambda run: any(each.plan and each.plan.steps for each in briefings(run)), HALVES),
+    Case("caid", lambda run: {"part-1", "part-2"} <= {node.policy_id for node in run.tree}, options=["workers=2"]),
+    Case("tracecoder", lambda run: any(node.refused for node in run.tree), ([SPOILT], [LOW], [HIGH])),
+    Case(
+        "trace",
+        lambda run: any(node.evaluation.notes.startswith(MANIPULATION) for node in run.tree),
+        ([FORGE], [LOW, HIGH]),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def repo(tmp_path_factory):
+    return halves(tmp_path_factory.mktemp("project") / "repo")
+
+
+def solve(repo: Path, run: Path, case: Case, recipe: str) -> Run:
+    """The run of a case, by the command."""
+    left = chain(case.lines, repeat(case.lines[-1])) if case.lines else iter(())
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        last = body["messages"][-1]
+        if not body.get("tools"):
+            return says(next((said for mark, said in SAYS.items() if mark in last["content"]), "Mend one half."))
+        if last["role"] == "tool":
+            return says("Done.", ("submit", {}))
+        edits = (("edit", {"path": edit.path, "old": edit.old, "new": edit.new}) for edit in next(left))
+        return says("Now.", *edits, ("submit", {}), logprobs=[-0.5] if body.get("logprobs") else [])
+
+    with ScriptedServer(answer) as server:
+        argv = ["solve", "--issue", "Both halves are wrong.", "--repo", repo, "--out", run, "--goal-failing"]
+        argv += ["--sandbox", "namespace", "-c", "budget.max_nodes=12", "-c", "measure.baseline_runs=1"]
+        argv += ["-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}']
+        argv += ["--recipe", recipe] if recipe else []
+        argv += ["-c", "policy.name=openai/tiny", "-c", f"model.base_url={server.url}"] if case.lines else []
+        argv += chain.from_iterable(("-c", each) for each in case.options)
+        done = commands.ramify(argv, cwd=run.parent, env=environment(run.parent))
+    assert done.returncode in (0, 1), done.stderr
+    return Run.read(run)
+
+
+def environment(home: Path) -> dict[str, str]:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    places = {"HOME": str(home), "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(home / "state")}
+    return {"PATH": path, "OPENAI_API_KEY": "none", **places}
+
+
+@pytest.mark.namespace
+@pytest.mark.parametrize("case", CASES, ids=[case.recipe for case in CASES])
+def test_a_recipe_makes_the_event_that_only_its_mechanism_makes(case, repo, tmp_path):
+    with solve(repo, tmp_path / "run", case, case.recipe) as run:
+        assert run.started.settings["recipe"] == case.recipe
+        assert case.made(run)
+
+
+@pytest.mark.namespace
+def test_evogit_has_a_commit_for_each_state_and_a_merge(repo, tmp_path):
+    case = Case("evogit", len, ([LOW], [HIGH]), ["workers=1"])
+    with solve(repo, tmp_path / "run", case, "evogit") as run:
+        states = len(run.tree)
+    log = commands.ramify(["log", tmp_path / "run", "--graph"], cwd=tmp_path, env=environment(tmp_path)).stdout
+    lines = log.splitlines()
+    assert sum("*" in line for line in lines) == states + 1, "the commit that the run began from, too"
+    assert any("|\\" in line for line in lines), log
+
+
+@pytest.mark.namespace
+def test_experepair_tells_a_run_of_a_repair_like_it(repo, tmp_path):
+    about = task("Both halves of a pair are wrong.", tags={"repo": "x/pairs"})
+    remember(Memory(tmp_path / "memory.db"), recorded(tmp_path / "earlier", about))
+    case = Case("experepair", len, ([LOW, HIGH],), ["memory.path=memory.db"])
+    with solve(repo, tmp_path / "run", case, "experepair") as run:
+        assert run.note(0, OPENING)["ids"]
+    with solve(
+        repo, tmp_path / "off", replace(case, options=["memory.enabled=false", *case.options]), "experepair"
+    ) as run:
+        assert run.note(0, OPENING) is None
+
+
+def test_a_run_says_which_recipe_it_was_begun_with(tmp_path):
+    recorder = Recorder(tmp_path / "run", recipe="mcgs")
+    assert "\nrecipe mcgs\n" in "\n" + facts(recorder.run)
+    recorder.close().close()
+
+
+class TestTheCommand:
+    def test_lists_all_by_a_line_each_and_shows_one(self):
+        listed = CliRunner().invoke(app, ["recipes"]).stdout.splitlines()
+        assert [line.split()[0] for line in listed] == [recipe.name for recipe in everything()]
+        shown = CliRunner().invoke(app, ["recipes", "mcgs"]).stdout
+        assert all(text in shown for text in (named("mcgs").title, 'search.name = "graph"', named("mcgs").differs[0]))
+        assert "ramify solve ISSUE --repo . --recipe mcgs" in shown
+
+    def test_says_the_same_as_json(self):
+        listed = json.loads(CliRunner().invoke(app, ["recipes", "--json"]).stdout)
+        (one,) = (each for each in listed if each["name"] == "mcgs")
+        assert one == json.loads(CliRunner().invoke(app, ["recipes", "mcgs", "--json"]).stdout)
+        assert (one["kind"], one["settings"]["search"]["name"]) == ("search", "graph")
+
+    @pytest.mark.parametrize(
+        ("recipe", "needs"),
+        [("swe-search", "--model MODEL"), ("mars2", "--model more than once"), ("experepair", "--memory FILE")],
+    )
+    def test_says_what_has_to_be_named_beside_a_recipe(self, recipe, needs):
+        with pytest.raises(ConfigError, match=needs):
+            check(load(flags={"recipe": recipe}))
+
+
+@pytest.mark.namespace
+@pytest.mark.parametrize("lines", [(), HALVES], ids=["mutate", "model"])
+def test_a_run_without_a_recipe_makes_none_of_these_events(lines, repo, tmp_path):
+    with solve(repo, tmp_path / "run", Case("", len, lines, ["budget.max_nodes=4"]), "") as run:
+        assert len(run.tree) > 2
+        assert [case.recipe for case in CASES if case.made(run)] == []
+
+
+def test_every_recipe_of_a_search_is_run():
+    alone = {"evogit", "experepair"}
+    assert {case.recipe for case in CASES} | alone == {recipe.name for recipe in SEARCHES}
