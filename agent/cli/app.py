@@ -76,6 +76,7 @@ def solve(
     value: options.ValueName = None,
     sandbox: options.SandboxKind = None,
     image: options.Image = None,
+    python: options.Python = None,
     setup: options.Setup = None,
     paranoid: options.Paranoid = False,
     instructions: options.Instructions = None,
@@ -238,7 +239,7 @@ def _delegate(context: typer.Context) -> None:
 COMMANDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "Solve": {
         "solve": (solve, "ramify solve issue.md --test 'python3 -m pytest -q' --apply"),
-        "fix": (red_build.fix, "ramify fix tests/test_a.py::test_b --apply"),
+        "fix": (red_build.fix, "ramify fix --apply", "ramify fix tests/test_a.py::test_b"),
         "resume": (resume_run, "ramify resume --max-seconds 7200", "ramify resume runs/words"),
         "apply": (cli_apply.apply, "ramify apply", "ramify apply runs/words"),
         "check-patch": (red_build.check_patch, "ramify check-patch fix.patch"),

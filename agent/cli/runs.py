@@ -115,7 +115,7 @@ def _draw(run: Run) -> None:
 
     console = _console()
     if len(run.tree):
-        console.print(draw(run.tree), markup=True)
+        console.print(draw(run), markup=True)
     console.print(facts(run), markup=False)
     for block in brackets(run):
         console.print(block, markup=False)

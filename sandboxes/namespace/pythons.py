@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 __all__ = ["folders", "links", "pythons", "search_path"]
@@ -20,9 +20,10 @@ _WHOLE = (*_OWN, "share", "ssl", "openssl")
 """Those of a Python in a prefix of its own, as conda and pyenv make it. Settings and other environments lie beside."""
 
 
-def pythons(workspace: Path) -> tuple[Path, ...]:
-    """The active environment's or the workspace's own, then our own."""
-    active = os.environ.get("VIRTUAL_ENV", "")
+def pythons(workspace: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
+    """The one that `VIRTUAL_ENV` names, in the environment of the commands or in ours, or the workspace's own; then our
+    own."""
+    active = env.get("VIRTUAL_ENV") or os.environ.get("VIRTUAL_ENV", "")
     found = (Path(active, "bin/python") if active else workspace / ".venv/bin/python", Path(sys.executable))
     return tuple(dict.fromkeys(program for program in found if program.exists()))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.markup import escape
 from rich.tree import Tree as Drawing
 
+from agent.analysis.report.baseline import goals_of
 from agent.analysis.report.rounds import round_lines
 from agent.analysis.report.summary import cost, tally
 from agent.budget import Stop
@@ -17,14 +18,16 @@ from agent.untrusted import escaped
 __all__ = ["draw", "facts"]
 
 
-def draw(tree: Tree) -> Drawing:
+def draw(run: Run) -> Drawing:
     """Every state below its edit parent; the path to the best one is marked. Raises IndexError on an empty tree."""
+    tree = run.tree
+    goals = goals_of(run.started.task, tree.root.report) if run.started else ()
     best_path = {node.id for node in tree.path(tree.best().id)}
-    drawing = Drawing(_line(tree, tree.root, best_path))
+    drawing = Drawing(_line(tree, tree.root, best_path, goals))
     waiting = [(tree.root, drawing)]
     while waiting:
         node, branch = waiting.pop()
-        waiting.extend((child, branch.add(_line(tree, child, best_path))) for child in tree.children(node.id))
+        waiting.extend((child, branch.add(_line(tree, child, best_path, goals))) for child in tree.children(node.id))
     return drawing
 
 
@@ -52,10 +55,10 @@ def _orders(run: Run) -> list[str]:
     return [f"pinned: node {node}" for node in run.steering.pins] + forks
 
 
-def _line(tree: Tree, node: Node, best_path: set[NodeId]) -> str:
+def _line(tree: Tree, node: Node, best_path: set[NodeId], goals: Sequence[str]) -> str:
     remarks = "".join(f" [{remark}]" for remark in _remarks(tree, node))
     label = node.label or ("the repository as it is" if not node.parents else "")
-    line = escape(escaped(f"{node.id} {node.value:.3f} {tally(node.report)}{remarks} {label}".rstrip()))
+    line = escape(escaped(f"{node.id} {node.value:.3f} {tally(node.report, goals)}{remarks} {label}".rstrip()))
     return f"[bold]* {line}[/bold]" if node.id in best_path else line
 
 
