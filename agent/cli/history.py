@@ -69,7 +69,7 @@ def _kept(run: Run) -> History:
 
     history = keep(run, lambda: _states(run))
     for node, why in history.missing.items():
-        sys.stderr.write(f"node {node} has no commit: {one_line(why)}\n")
+        sys.stderr.write(f"state {node} has no commit: {one_line(why)}\n")
     return history
 
 

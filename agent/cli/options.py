@@ -131,7 +131,7 @@ Instructions = Annotated[
     Path | None,
     typer.Option("--instructions", metavar="FILE", help="Your own instructions, for the model's system prompt."),
 ]
-MaxNodes = Annotated[int | None, typer.Option(metavar="N", help="The most states.")]
+MaxNodes = Annotated[int | None, typer.Option("--max-states", "--max-nodes", metavar="N", help="The most states.")]
 MaxUsd = Annotated[
     float | None,
     typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="The most dollars to spend on models."),

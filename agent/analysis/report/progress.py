@@ -101,7 +101,7 @@ class Progress:
     def _added(self, node: Node) -> None:
         if self._best is not None and node.value <= self._best.value:
             return
-        what = "the repository as it is" if self._best is None else node.label or f"node {node.id}"
+        what = "the repository as it is" if self._best is None else node.label or f"state {node.id}"
         self._best = node
         self.say(f"{node.value:.3f}  {what} ({tally(node.report, self.view.goals)})")
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from rich.markup import escape
 from rich.tree import Tree as Drawing
 
-from agent.analysis.report.baseline import goals_of
 from agent.analysis.report.rounds import round_lines
 from agent.analysis.report.summary import cost, tally
 from agent.budget import Stop
@@ -18,10 +17,9 @@ from agent.untrusted import escaped
 __all__ = ["draw", "facts"]
 
 
-def draw(run: Run) -> Drawing:
-    """Every state below its edit parent; the path to the best one is marked. Raises IndexError on an empty tree."""
-    tree = run.tree
-    goals = goals_of(run.started.task, tree.root.report) if run.started else ()
+def draw(tree: Tree, goals: Sequence[str] = ()) -> Drawing:
+    """Every state below its edit parent; the path to the best one is marked. `goals` are the tests that have to pass.
+    Raises IndexError on an empty tree."""
     best_path = {node.id for node in tree.path(tree.best().id)}
     drawing = Drawing(_line(tree, tree.root, best_path, goals))
     waiting = [(tree.root, drawing)]
@@ -52,7 +50,7 @@ def _recipe(run: Run) -> list[str]:
 def _orders(run: Run) -> list[str]:
     """The orders of people that are still in force."""
     forks = [f"asked for: fork {order.node} {order.hint}".rstrip() for _, order in run.steering.waiting(run.tree)]
-    return [f"pinned: node {node}" for node in run.steering.pins] + forks
+    return [f"pinned: state {node}" for node in run.steering.pins] + forks
 
 
 def _line(tree: Tree, node: Node, best_path: set[NodeId], goals: Sequence[str]) -> str:
