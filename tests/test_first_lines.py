@@ -102,3 +102,26 @@ class TestNamingAnEnvironment:
     def test_an_image_has_its_own_python(self, ramify, environment):
         said = ramify(WRONG, "fix", "--python", environment, "--image", "python:3")
         assert (said.returncode, "the tests run in an image: leave it out" in said.stderr) == (2, True)
+
+
+class TestTheNextStep:
+    """The last line on stderr."""
+
+    def last(self, said):
+        return said.stderr.splitlines()[-1]
+
+    def test_a_patch_that_was_found_can_be_applied_and_then_looked_at(self, ramify, tmp_path):
+        found = self.last(ramify(WRONG, "fix"))
+        assert found.startswith("next     ramify apply 2")
+        assert ramify(WRONG, *found.split()[2:]).stderr == f"applied to {tmp_path / 'repo'}\n"
+
+    def test_a_patch_that_was_applied_can_be_looked_at(self, ramify, tmp_path):
+        assert self.last(ramify(WRONG, "fix", "--apply")) == f"next     git -C {tmp_path / 'repo'} diff"
+
+    def test_a_search_that_met_a_limit_can_go_on_with_a_greater_one(self, ramify):
+        said = self.last(ramify(WRONG, "fix", "-c", "budget.max_nodes=1"))
+        assert said.startswith("next     ramify resume 2")
+        assert said.endswith(" --max-states N, with a greater limit (it counts the whole run)")
+
+    def test_quietly_none_is_named(self, ramify):
+        assert "next" not in ramify(WRONG, "fix", "-q").stderr

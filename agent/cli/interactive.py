@@ -22,6 +22,7 @@ from agent.analysis.report.summary import as_json, as_text
 from agent.budget import Stop
 from agent.cli import checkout
 from agent.cli.ci import github
+from agent.cli.next_step import next_step
 from agent.engine.session import AtOnce
 from agent.errors import RamifyError, UsageError
 from agent.run.grade import Grade
@@ -136,8 +137,9 @@ def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, output
         sys.stdout.flush()
     else:
         print_patch(result.patch)
-    if output.apply_to is not None:
-        apply_answer(result, output.apply_to, output.accept)
+    applied = output.apply_to is not None and apply_answer(result, output.apply_to, output.accept)
+    if not output.quiet:
+        say(f"next     {next_step(result, output.apply_to if applied else None)}")
 
 
 def apply_answer(result: Result, place: Path, accept: Sequence[str]) -> bool:

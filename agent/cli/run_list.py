@@ -89,10 +89,10 @@ def runs(
 
 def _line(directory: Path) -> Line:
     from agent.errors import JournalError
-    from agent.run.paths import runs_dir
+    from agent.run.paths import name_of
     from agent.run.run import Run
 
-    name = directory.name if directory.parent == runs_dir() else str(directory)
+    name = name_of(directory)
     age_s = max(0.0, round(time.time() - (directory / "journal.jsonl").stat().st_mtime, 1))
     try:
         with Run.read(directory) as run:

@@ -24,6 +24,7 @@ __all__ = [
     "journal_of",
     "known_runs",
     "last_run",
+    "name_of",
     "new_run_dir",
     "note_run",
     "runs_dir",
@@ -36,6 +37,11 @@ STORE = "store"
 """The store of a run's states, in its directory."""
 PARTS = "parts"
 """The runs of delegated sub-issues, in a run's directory."""
+
+
+def name_of(run: Path) -> str:
+    """What `ramify runs` calls a run: its name in `runs_dir()`, or its directory."""
+    return run.name if run.parent == runs_dir() else str(run)
 
 
 def is_run(directory: Path) -> bool:

@@ -21,9 +21,10 @@ _WHOLE = (*_OWN, "share", "ssl", "openssl")
 
 
 def pythons(workspace: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
-    """The one that `VIRTUAL_ENV` names, in the environment of the commands or in ours, or the workspace's own; then our
-    own."""
-    active = env.get("VIRTUAL_ENV") or os.environ.get("VIRTUAL_ENV", "")
+    """The one that `VIRTUAL_ENV` names among the commands' variables, if it is on this machine; else the active
+    environment's or the workspace's own. Then our own."""
+    named = env.get("VIRTUAL_ENV", "")
+    active = named if named and Path(named, "bin/python").exists() else os.environ.get("VIRTUAL_ENV", "")
     found = (Path(active, "bin/python") if active else workspace / ".venv/bin/python", Path(sys.executable))
     return tuple(dict.fromkeys(program for program in found if program.exists()))
 

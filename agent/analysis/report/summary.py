@@ -72,7 +72,7 @@ def as_text(result: Result, patch_path: Path | None) -> str:
     lines.append(f"states   {forks(result.forked)}")
     if patch_path is not None:
         lines.append(f"patch    {patch_path}")
-    lines.append(f"run      {result.run_dir} (look at it: ramify show {result.run_dir})")
+    lines.append(f"run      {result.run_dir}")
     lines.extend(f"note     {note}" for note in result.notes)
     if result.error is not None:
         lines.append(f"error    {result.error}")
