@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -229,6 +230,14 @@ class TestShow:
         with Run.open(recorded):
             assert "4 states" in ramify("show", recorded).stdout
             assert "state 3, by way of 0 > 1 > 3" in ramify("show", recorded, "--why", "3").stdout
+
+    def test_no_line_of_a_reason_is_filled_up_with_blanks_in_a_pipe(self, ramify, recorded):
+        with Run.open(recorded) as run:
+            failing = node(4, 0)
+            run.record(Added(replace(failing, evaluation=replace(failing.evaluation, notes="broken: a\nand b"))))
+        lines = ramify("show", recorded, "--why", "4").stdout.splitlines()
+        assert "  broken: a" in lines
+        assert max(map(len, lines)) < 200
 
     def test_why_is_one_json_object_when_asked_for(self, ramify, recorded):
         told = json.loads(ramify("show", recorded, "--why", "3", "--json").stdout)

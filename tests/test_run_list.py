@@ -131,6 +131,12 @@ class TestNamingARun:
         said = ramify("export", "--report", "--format", "sft")
         assert (said.returncode, said.stdout.count("sft")) == (0, 1), said.stderr
 
+    def test_an_export_without_rows_does_not_stand_in_the_way_of_the_next(self, ramify, record):
+        record("run")
+        for _ in range(2):
+            said = ramify("export", "run", "--format", "retro", "--out", "rows")
+            assert (said.returncode, "not written" in said.stdout) == (0, True), said.stderr
+
 
 class TestApplyingAnEarlierAnswer:
     def test_the_patch_of_the_last_run_is_applied_to_the_checkout_it_came_from(self, ramify, record, checkout):

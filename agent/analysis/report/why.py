@@ -134,7 +134,7 @@ def _worth(evaluation: Evaluation) -> RenderableType:
     """The value, its terms, and the notes for later attempts."""
     terms = ", ".join(f"{name} {part:.4g}" for name, part in evaluation.parts.items())
     line = _text(f"worth {evaluation.value:.4g}{f': {terms}' if terms else ''}")
-    return Group(line, Padding(_text(evaluation.notes), (0, 0, 0, 2))) if evaluation.notes else line
+    return Group(line, Padding(_text(evaluation.notes), (0, 0, 0, 2), expand=False)) if evaluation.notes else line
 
 
 def _draw(selection: Selection) -> RenderableType:
