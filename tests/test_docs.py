@@ -8,16 +8,19 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import get_args
 
 import pytest
 from markdown_it import MarkdownIt
 from typer.main import get_command
 
 from agent.cli.app import ELSEWHERE
+from agent.run.events import Event
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -131,6 +134,16 @@ def test_the_readme_names_commands_and_options_that_exist():
         command, _ = command_of(words)
         known = {name for each in command.params for name in each.opts}
         assert set(re.findall(r"(?<!\S)\[?(--[a-z-]+)", line)) <= known, line
+
+
+def test_the_page_on_the_library_names_every_event_and_fields_that_it_has():
+    page = (ROOT / "docs" / "tutorials" / "library.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| (`.*`) \|$", page, re.MULTILINE))
+    kinds = {kind.__name__: kind for kind in get_args(Event)}
+    assert set(rows) == set(kinds)
+    for name, told in rows.items():
+        named = {field.split(".")[0] for field in re.findall(r"`([\w.]+)`", told)}
+        assert named - {field.name for field in fields(kinds[name])} == set(), name
 
 
 def test_the_site_builds_without_a_warning(tmp_path):
