@@ -22,7 +22,7 @@ class Stop(Enum):
     SUBMITTED = "the work was submitted and checked"
     NO_PROGRESS = "no progress: attempt after attempt ended without anything better"
     FINISHED = "all rollouts that were asked for are finished"
-    NODES = "the limit of nodes is reached"
+    NODES = "the limit of states is reached"
     MEASUREMENTS = "the limit of measurements is reached"
     CALLS = "the limit of model calls is reached"
     TOKENS = "the limit of tokens is reached"

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -190,7 +191,7 @@ class TestShow:
         said = ramify("show", recorded).stdout
         assert "4 states, 4 test runs" in said
         assert "the price of 1 calls is unknown" in said
-        assert "improved: the limit of nodes is reached" in said
+        assert "improved: the limit of states is reached" in said
 
     @pytest.mark.parametrize("name", ["f" * 64, "../../secret", "\x1b[2J" * 100])
     def test_a_run_whose_journal_names_no_file_of_its_own_is_damaged(self, ramify, recorded, tmp_path, name):
@@ -228,7 +229,15 @@ class TestShow:
     def test_it_reads_a_run_that_another_process_holds(self, ramify, recorded):
         with Run.open(recorded):
             assert "4 states" in ramify("show", recorded).stdout
-            assert "node 3, by way of 0 > 1 > 3" in ramify("show", recorded, "--why", "3").stdout
+            assert "state 3, by way of 0 > 1 > 3" in ramify("show", recorded, "--why", "3").stdout
+
+    def test_no_line_of_a_reason_is_filled_up_with_blanks_in_a_pipe(self, ramify, recorded):
+        with Run.open(recorded) as run:
+            failing = node(4, 0)
+            run.record(Added(replace(failing, evaluation=replace(failing.evaluation, notes="broken: a\nand b"))))
+        lines = ramify("show", recorded, "--why", "4").stdout.splitlines()
+        assert "  broken: a" in lines
+        assert max(map(len, lines)) < 200
 
     def test_why_is_one_json_object_when_asked_for(self, ramify, recorded):
         told = json.loads(ramify("show", recorded, "--why", "3", "--json").stdout)
@@ -236,8 +245,8 @@ class TestShow:
         assert [each["number"] for each in told["selections"]] == [1, 3]
 
     def test_options_that_do_not_go_together_and_nodes_that_are_not_there_are_refused(self, ramify, recorded):
-        refused(ramify("show", recorded, "--why", "4"), 2, "there is no node 4: this run has nodes 0 to 3")
-        refused(ramify("show", recorded, "--json"), 2, "--json needs --why NODE")
+        refused(ramify("show", recorded, "--why", "4"), 2, "there is no state 4: this run has states 0 to 3")
+        refused(ramify("show", recorded, "--json"), 2, "--json needs --why STATE")
         refused(ramify("show", recorded, "--why", "1", "--patch"), 2, "give one of --patch")
 
 
@@ -249,18 +258,18 @@ class TestSteeringAStoppedRun:
         given = [event.order for event in read_events(recorded / "journal.jsonl") if isinstance(event, Steered)]
         assert given == [Order("fork", 2, "look at [b]"), Order("prune", 3), Order("pin", 1)]
         said = ramify("show", recorded).stdout
-        assert "pinned: node 1" in said
+        assert "pinned: state 1" in said
         assert "asked for: fork 2 look at [b]" in said
         assert [line.split("*")[1].split()[0] for line in said.splitlines() if "[pruned]" in line] == ["3"]
         ramify("pin", recorded, "1", "--off")
         assert "pinned" not in ramify("show", recorded).stdout
 
     def test_what_cannot_be_obeyed_is_refused_with_a_remedy(self, ramify, recorded):
-        refused(ramify("fork", recorded, "7"), 2, "there is no node 7: this run has nodes 0 to 3")
+        refused(ramify("fork", recorded, "7"), 2, "there is no state 7: this run has states 0 to 3")
         refused(ramify("prune", "nothing", "1"), 2, "nothing is not a run")
         ramify("prune", recorded, "1")
         for command in ("fork", "pin"):
-            refused(ramify(command, recorded, "3"), 2, "it was pruned", f"{command} node 0 above it")
+            refused(ramify(command, recorded, "3"), 2, "it was pruned", f"{command} state 0 above it")
 
 
 class TestApplying:
