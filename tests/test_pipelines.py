@@ -286,8 +286,8 @@ def test_an_input_that_the_command_does_not_take_is_told_to_the_pipeline_as_well
     assert "exit code 2" in (tmp_path / "md").read_text()
 
 
-def test_the_page_on_pipelines_explains_every_reason_to_stop():
-    page = (ROOT / "docs" / "tutorials" / "pipeline.md").read_text()
+def test_the_reference_explains_every_reason_to_stop():
+    page = (ROOT / "docs" / "reference" / "exit-codes.md").read_text()
     assert [stop.name for stop in Stop if f"`{stop.name.lower()}`" not in page] == []
 
 
