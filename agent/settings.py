@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from agent.actions.irreversible import Kind
 from agent.custom_texts import read_instructions, read_prompts
+from agent.efforts import Effort
 from agent.measure.timing import Timing
 from sandboxes import Limits
 
@@ -263,6 +264,9 @@ class Settings(BaseModel):
     """All settings of a run, with their defaults."""
 
     model_config = _STRICT
+    effort: Effort | None = None
+    """How much is spent (`agent.efforts`): `low`, `medium`, `high` or `max`, whose settings replace the defaults. All
+    other settings that are given, and a recipe's, win over it."""
     recipe: str | None = None
     """A published system by name (`ramify recipes`), whose settings replace the defaults. All other settings that are
     given win over it."""
